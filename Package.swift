@@ -1,0 +1,168 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+
+// The architecture as code. Each floor has one helper below; a target may import only what its
+// floor's helper lets it name, so an import that points up does not compile. Bottom to top:
+//
+//   C libraries < Bindings < Model < Stages (decide) < Drivers and Simulators (do) < App (wires)
+
+import PackageDescription
+
+// MARK: Bindings: one per C library, and the only unsafe code.
+
+let cLibraries: [Target] = [
+    .cLibrary("CRdkafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
+    .cLibrary("CNghttp2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
+    .cLibrary("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+    .cLibrary("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    .target(
+        name: "CSimdjson", path: "Sources/Bindings/CSimdjson",
+        cxxSettings: [.unsafeFlags(["-O2"])],
+        linkerSettings: [.linkedLibrary("simdjson")]),
+    .target(name: "CLinux", path: "Sources/Bindings/CLinux"),
+]
+
+let bindings: [Target] = [
+    .binding("Rdkafka", of: "CRdkafka"),
+    .binding("Nghttp2", of: "CNghttp2"),
+    .binding("OpenSSL", of: "COpenSSL"),
+    .binding("Curl", of: "CCurl"),
+    .binding("Simdjson", of: "CSimdjson"),
+    .binding("LinuxIO", of: "CLinux"),
+    .binding("FlatMemory", of: "CLinux"),
+]
+
+// MARK: Model: the shared vocabulary.
+
+let model: [Target] = [
+    .floor("Model", "PushModel", [])
+]
+
+// MARK: Stages: decide. Deterministic, no I/O, no clock; siblings never import each other. The two
+// bindings they may use (flat memory, the JSON parser) touch nothing but memory.
+
+let stages: [Target] = [
+    .stage("Intake", uses: ["Simdjson"]),
+    .stage("Audience", uses: ["FlatMemory"]),
+    .stage("Planning", uses: ["FlatMemory"]),
+    .stage("Delivery", uses: ["Simdjson"]),
+    .stage("Ledger", uses: ["FlatMemory"]),
+]
+
+// MARK: Drivers: do. Each runs stages against one outside world.
+
+let drivers: [Target] = [
+    .floor("Drivers", "KafkaLog", ["PushModel", "Rdkafka", "LinuxIO"], logs: true),
+    .floor(
+        "Drivers", "APNSDelivery",
+        ["PushModel", "Delivery", "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "FlatMemory"],
+        logs: true),
+]
+
+// MARK: Simulators: products of their own, shared by tests, demo and benchmarks.
+
+let simulators: [Target] = [
+    .floor(
+        "Simulators", "APNSSimulator", ["PushModel", "Nghttp2", "OpenSSL", "Simdjson", "LinuxIO"],
+        logs: true),
+    .floor("Simulators", "EmbeddedKafka", ["Rdkafka"]),
+]
+
+// MARK: App: knows everyone, decides nothing.
+
+let app: [Target] = [
+    .floor(
+        "App", "Pipeline",
+        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "FlatMemory"]),
+    .floor(
+        "App", "Worker",
+        ["PushModel", "Pipeline", "Intake", "Delivery", "KafkaLog", "APNSDelivery", "LinuxIO"],
+        logs: true,
+        products: [
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            .product(name: "Yams", package: "Yams"),
+        ]),
+    .executableTarget(
+        name: "lamplighter",
+        dependencies: [
+            "Worker", "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator",
+            "EmbeddedKafka", "LinuxIO",
+            .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            .product(name: "Logging", package: "swift-log"),
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        ],
+        path: "Sources/App/lamplighter",
+        swiftSettings: .house),
+]
+
+// MARK: Tests mirror Sources; Simulation and Integration cut across.
+
+let tests: [Target] = [
+    .tests("BindingsTests", ["Rdkafka", "Nghttp2", "OpenSSL", "Simdjson", "LinuxIO", "FlatMemory"]),
+    .tests("StagesTests", ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
+    .tests("PipelineTests", ["PushModel", "Pipeline", "Audience", "Planning", "Delivery", "Ledger"]),
+    .tests("DriversTests", ["PushModel", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "OpenSSL", "LinuxIO"]),
+    .tests("AppTests", ["PushModel", "Worker", "Delivery"]),
+    .tests("IntegrationTests", ["PushModel", "KafkaLog", "LinuxIO"]),
+]
+
+let package = Package(
+    name: "lamplighter",
+    products: [.executable(name: "lamplighter", targets: ["lamplighter"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(
+            url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+    ],
+    targets: cLibraries + bindings + model + stages + drivers + simulators + app + tests,
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17)
+
+extension Target {
+    static func cLibrary(_ name: String, pkgConfig: String, package: String) -> Target {
+        .systemLibrary(
+            name: name, path: "Sources/Bindings/\(name)", pkgConfig: pkgConfig,
+            providers: [.apt([package])])
+    }
+
+    static func binding(_ name: String, of library: String) -> Target {
+        .target(
+            name: name, dependencies: [.byName(name: library)], path: "Sources/Bindings/\(name)",
+            swiftSettings: .house)
+    }
+
+    static func stage(_ name: String, uses pureBindings: [String]) -> Target {
+        .floor("Stages", name, ["PushModel"] + pureBindings)
+    }
+
+    static func floor(
+        _ floor: String, _ name: String, _ dependencies: [String], logs: Bool = false,
+        products: [Target.Dependency] = []
+    ) -> Target {
+        let logging: [Target.Dependency] =
+            logs ? [.product(name: "Logging", package: "swift-log")] : []
+        return .target(
+            name: name, dependencies: dependencies.map { .byName(name: $0) } + logging + products,
+            path: "Sources/\(floor)/\(name)", swiftSettings: .house)
+    }
+
+    static func tests(_ name: String, _ dependencies: [String]) -> Target {
+        .testTarget(
+            name: name, dependencies: dependencies.map { .byName(name: $0) }, path: "Tests/\(name)",
+            swiftSettings: .house)
+    }
+}
+
+extension [SwiftSetting] {
+    /// What every target of ours is compiled with.
+    static var house: [SwiftSetting] {
+        [
+            .treatAllWarnings(as: .error),
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+        ]
+    }
+}
