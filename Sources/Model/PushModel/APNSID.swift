@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// The value of `apns-id`: a UUIDv8 hashed from (topic, partition, offset, token) of the oldest
+/// event that a push answers for. It is the same on every try and after every crash, so that a
+/// duplicate can be recognised on both sides.
+package struct APNSID: Hashable, Sendable, BitwiseCopyable {
+    package var high: UInt64
+    package var low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Any 128 bits, with version 8 and the RFC 9562 variant written over six of them.
+    package init(hash: StableHash.Value) {
+        high = hash.high & ~0xF000 | 0x8000
+        low = hash.low & ~(0b11 << 62) | 0b10 << 62
+    }
+
+    /// Bytes of the canonical text, 8-4-4-4-12 lowercase.
+    package static let textBytes = 36
+
+    /// Writes the canonical text to `output`, which must have room for `textBytes`.
+    package func write(to output: UnsafeMutablePointer<UInt8>) {
+        var position = 0
+        for index in 0..<16 {
+            if index == 4 || index == 6 || index == 8 || index == 10 {
+                output[position] = 0x2D
+                position += 1
+            }
+            let word = index < 8 ? high : low
+            let byte = UInt8(truncatingIfNeeded: word >> UInt64((7 - index & 7) * 8))
+            output[position] = Hexadecimal.digit(byte >> 4)
+            output[position + 1] = Hexadecimal.digit(byte & 15)
+            position += 2
+        }
+    }
+
+    package var text: String {
+        String(unsafeUninitializedCapacity: Self.textBytes) { buffer in
+            write(to: buffer.baseAddress!)
+            return Self.textBytes
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A state change, decoded. Bytes are lent by the record and its decoder until the next record.
+package struct Event {
+    package var app: AppID
+    /// Nil means every environment of the app.
+    package var environment: PushEnvironment?
+    /// 1 to 256 bytes, opaque, case-sensitive; empty for a kind-wide event.
+    package var subject: UnsafeRawBufferPointer
+    /// Only targets of these kinds; empty means any.
+    package var kinds: [String] = []
+    package var classes: TokenClassSet = .all
+    /// When it happened: the event's `time`, else the record's timestamp.
+    package var time: WallTime
+    /// The push is worthless from here on.
+    package var expiresAt: WallTime
+    /// How long planning waits before it sends: time for the producer's own store to catch up.
+    package var delay: Duration = .zero
+    /// `apns-priority` 1, 5 or 10; nil takes the push type's default.
+    package var priority: UInt8?
+    /// At most 64 bytes.
+    package var collapseID: String?
+    /// Overrides the push type's rule: `none` or `deadline`.
+    package var expiration: ExpirationRule?
+    /// The JSON body, minified; nil for "look again".
+    package var payload: EventPayload?
+
+    package init(
+        app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime
+    ) {
+        self.app = app
+        self.subject = subject
+        self.time = time
+        self.expiresAt = expiresAt
+    }
+}
+
+/// The body of a push that carries one.
+package struct EventPayload: Sendable {
+    /// A JSON object with an `aps` dictionary, UTF-8.
+    package var body: [UInt8]
+    /// `alert` when `aps` has `alert`, `badge` or `sound`, otherwise `background`.
+    package var type: PushType
+
+    package init(body: [UInt8], type: PushType) {
+        self.body = body
+        self.type = type
+    }
+}
+
+/// Why a record cannot be read: the reason that its dead letter carries.
+package struct UnreadableRecord: Error, Sendable, Equatable {
+    /// A bounded word, fit for a metric label, such as `invalidJSON`.
+    package var code: String
+    /// What, where, and what to do about it; never the record's content.
+    package var message: String
+
+    package init(code: String, message: String) {
+        self.code = code
+        self.message = message
+    }
+}

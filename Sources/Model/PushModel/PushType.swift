@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A row of the table of push types: everything about a type that is data. A new type of Apple's
+/// is a new row here and nothing else.
+package struct PushType: Hashable, Sendable, BitwiseCopyable {
+    /// Position in `all`; small enough to travel in every push.
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        precondition(Int(rawValue) < Self.all.count, "no push type \(rawValue)")
+        self.rawValue = rawValue
+    }
+
+    package static let controls = PushType(rawValue: 0)
+    package static let widgets = PushType(rawValue: 1)
+    package static let background = PushType(rawValue: 2)
+    package static let alert = PushType(rawValue: 3)
+
+    /// Apple's list, complete as of its 2025/26 page ("Sending notification requests to APNs").
+    /// Sizes: 5120 bytes for VoIP, 4096 for every other. `mdm` is left out: its topic is not a
+    /// bundle identifier and it needs a client certificate.
+    package static let all: [Row] = [
+        Row("controls", .control, suffix: ".push-type.controls", body: contentChanged),
+        Row("widgets", .widget, suffix: ".push-type.widgets", body: contentChanged),
+        Row(
+            "background", .device, priority: 5, expiration: .deadline,
+            body: #"{"aps":{"content-available":1}}"#),
+        Row("alert", .device, expiration: .deadline),
+        Row("liveactivity", .liveActivity, suffix: ".push-type.liveactivity"),
+        Row("complication", .complication, suffix: ".complication"),
+        Row("voip", .voip, suffix: ".voip", bodyBytesMax: 5120),
+        Row("fileprovider", .fileProvider, suffix: ".pushkit.fileprovider", priority: 5),
+        Row("location", .location, suffix: ".location-query", body: #"{"aps":{}}"#),
+        Row("pushtotalk", .pushToTalk, suffix: ".voip-ptt"),
+    ]
+
+    package static var allTypes: [PushType] {
+        all.indices.map { PushType(rawValue: UInt8($0)) }
+    }
+
+    package init?(name: String) {
+        guard let index = Self.all.firstIndex(where: { $0.name == name }) else { return nil }
+        rawValue = UInt8(index)
+    }
+
+    package var row: Row { Self.all[Int(rawValue)] }
+    package var name: String { row.name }
+    package var tokenClass: TokenClass { row.tokenClass }
+
+    private static let contentChanged = #"{"aps":{"content-changed":true}}"#
+
+    /// What one push type demands.
+    package struct Row: Sendable {
+        /// The value of `apns-push-type`.
+        package let name: String
+        /// The class of token it is sent to.
+        package let tokenClass: TokenClass
+        /// Appended to the bundle identifier to make `apns-topic`.
+        package let topicSuffix: String
+        /// Default `apns-priority`: 10, 5 or 1.
+        package let priority: UInt8
+        package let expiration: ExpirationRule
+        /// The largest body APNs accepts, in bytes.
+        package let bodyBytesMax: Int
+        /// The body of a push without a payload; nil when the type cannot be sent without one.
+        package let emptyBody: String?
+
+        init(
+            _ name: String, _ tokenClass: TokenClass, suffix: String = "", priority: UInt8 = 10,
+            expiration: ExpirationRule = .immediate, bodyBytesMax: Int = 4096,
+            body emptyBody: String? = nil
+        ) {
+            self.name = name
+            self.tokenClass = tokenClass
+            self.topicSuffix = suffix
+            self.priority = priority
+            self.expiration = expiration
+            self.bodyBytesMax = bodyBytesMax
+            self.emptyBody = emptyBody
+        }
+    }
+}
+
+/// How `apns-expiration` is filled in.
+package enum ExpirationRule: UInt8, Sendable, BitwiseCopyable {
+    /// The header is left out: Apple stores the push for up to 30 days.
+    case none
+    /// `0`: one attempt, never stored.
+    case immediate
+    /// Now plus the smaller of the push's remaining life and an hour.
+    case deadline
+}
+
+/// What kind of thing on the device owns a token; the word a registration uses.
+package enum TokenClass: UInt8, CaseIterable, Sendable, BitwiseCopyable {
+    case control, widget, device, liveActivity, complication, voip, fileProvider, location
+    case pushToTalk
+
+    package var name: String { String(describing: self) }
+
+    package init?(name: String) {
+        guard let known = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = known
+    }
+
+    /// The type of a push without a payload to such a token: nil where there is none. A device
+    /// token gets one only if its registration says `"onChange":"background"`.
+    package var changeType: PushType? {
+        switch self {
+        case .control: .controls
+        case .widget: .widgets
+        case .device: .background
+        case .complication, .fileProvider, .voip, .liveActivity, .location, .pushToTalk: nil
+        }
+    }
+}
+
+/// A set of token classes, as an event's `classes` filter names them.
+package struct TokenClassSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt16
+
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    package init(_ tokenClass: TokenClass) { rawValue = 1 << UInt16(tokenClass.rawValue) }
+
+    package static let all = TokenClassSet(
+        rawValue: TokenClass.allCases.reduce(0) { $0 | 1 << UInt16($1.rawValue) })
+
+    package func contains(_ tokenClass: TokenClass) -> Bool {
+        rawValue & (1 << UInt16(tokenClass.rawValue)) != 0
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A snapshot of what one handler of one installation shows, decoded into flat, reusable buffers:
+/// a replay reads millions of them.
+package struct Registration {
+    /// A part of `bytes`.
+    package struct Slice: Sendable, BitwiseCopyable {
+        package var offset: UInt32
+        package var count: UInt32
+
+        package static let empty = Slice(offset: 0, count: 0)
+
+        package init(offset: UInt32, count: UInt32) {
+            self.offset = offset
+            self.count = count
+        }
+    }
+
+    /// One subject that one target shows; or, with an empty subject, a target that shows none.
+    package struct Row: Sendable, BitwiseCopyable {
+        package var tokenClass: TokenClass
+        /// A device target that asked for a background push on plain events. Controls and widgets
+        /// always have it set.
+        package var hearsChanges: Bool
+        /// Token bytes, not hexadecimal.
+        package var token: Slice
+        package var kind: Slice
+        package var subject: Slice
+
+        package init(
+            tokenClass: TokenClass, hearsChanges: Bool, token: Slice, kind: Slice, subject: Slice
+        ) {
+            self.tokenClass = tokenClass
+            self.hearsChanges = hearsChanges
+            self.token = token
+            self.kind = kind
+            self.subject = subject
+        }
+    }
+
+    package var environment = PushEnvironment.production
+    package var app = AppID(rawValue: 0)
+    /// The Kafka key, `environment/app/installation/handler`, normalised: `sandbox` reads
+    /// `development`.
+    package var key: [UInt8] = []
+    /// The record's `registeredAt`, else its Kafka timestamp.
+    package var registeredAt = WallTime(milliseconds: 0)
+    /// Targets without a token are left out.
+    package var rows: [Row] = []
+    package var bytes: [UInt8] = []
+
+    package init() {}
+
+    /// Forgets the content, keeps the memory.
+    package mutating func clear() {
+        key.removeAll(keepingCapacity: true)
+        rows.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    package mutating func append(_ source: UnsafeRawBufferPointer) -> Slice {
+        let slice = Slice(offset: UInt32(bytes.count), count: UInt32(source.count))
+        bytes.append(contentsOf: source)
+        return slice
+    }
+}
+
+/// What is known against one token: the value of a record of the verdicts topic.
+package struct Verdict: Sendable, Equatable {
+    package var status: UInt16
+    package var reason: String
+    /// The `timestamp` of the 410.
+    package var apnsTimestamp: WallTime?
+    /// That of the registration the push was sent under; registrations not later are suppressed.
+    package var registeredAt: WallTime
+
+    package init(
+        status: UInt16, reason: String, apnsTimestamp: WallTime?, registeredAt: WallTime
+    ) {
+        self.status = status
+        self.reason = reason
+        self.apnsTimestamp = apnsTimestamp
+        self.registeredAt = registeredAt
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// An app's position in the routing table.
+package struct AppID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+}
+
+/// A position in `RoutingTable.lanes`.
+package struct LaneID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+}
+
+/// A position in `RoutingTable.pools`.
+package struct PoolID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+}
+
+/// One (environment, apnsTopic): the unit of queues and of the guard on 400 answers. A class of
+/// token fixes the suffix of its topic, so (environment, app, class) names a lane too.
+package struct Lane: Sendable {
+    package let environment: PushEnvironment
+    package let app: AppID
+    package let tokenClass: TokenClass
+    package let apnsTopic: String
+    package let pool: PoolID
+}
+
+/// One (environment, team, key): the unit of connections and of credential breakers.
+package struct Pool: Sendable {
+    package let environment: PushEnvironment
+    /// The name of the credential in the configuration.
+    package let credential: String
+}
+
+/// Which pushes go where, fixed at start: every app of every credential in every environment it
+/// serves, times every class of token.
+package struct RoutingTable: Sendable {
+    package private(set) var apps: [String] = []
+    package private(set) var lanes: [Lane] = []
+    package private(set) var pools: [Pool] = []
+    private var lanesByRoute: [Route: LaneID] = [:]
+    private var appsByName: [String: AppID] = [:]
+
+    private struct Route: Hashable {
+        var environment: PushEnvironment
+        var app: AppID
+        var tokenClass: TokenClass
+    }
+
+    package init() {}
+
+    /// Adds one credential's routes. An (environment, app) may be served by one credential only;
+    /// the configuration's validation has made sure of that.
+    package mutating func add(
+        credential: String, apps names: [String], environments: [PushEnvironment]
+    ) {
+        for environment in environments {
+            let pool = PoolID(rawValue: UInt16(pools.count))
+            pools.append(Pool(environment: environment, credential: credential))
+            for name in names {
+                let app = intern(app: name)
+                for tokenClass in TokenClass.allCases {
+                    add(environment: environment, app: app, tokenClass: tokenClass, pool: pool)
+                }
+            }
+        }
+    }
+
+    package func app(named name: String) -> AppID? { appsByName[name] }
+
+    package func name(of app: AppID) -> String { apps[Int(app.rawValue)] }
+
+    package func lane(
+        environment: PushEnvironment, app: AppID, tokenClass: TokenClass
+    ) -> LaneID? {
+        lanesByRoute[Route(environment: environment, app: app, tokenClass: tokenClass)]
+    }
+
+    package subscript(lane: LaneID) -> Lane { lanes[Int(lane.rawValue)] }
+    package subscript(pool: PoolID) -> Pool { pools[Int(pool.rawValue)] }
+
+    /// The lane whose environment and `apns-topic` these are, as keys of verdicts name it.
+    package func lane(environment: PushEnvironment, apnsTopic: String) -> LaneID? {
+        lanes.firstIndex { $0.environment == environment && $0.apnsTopic == apnsTopic }
+            .map { LaneID(rawValue: UInt16($0)) }
+    }
+
+    private mutating func intern(app name: String) -> AppID {
+        if let known = appsByName[name] { return known }
+        let app = AppID(rawValue: UInt16(apps.count))
+        apps.append(name)
+        appsByName[name] = app
+        return app
+    }
+
+    private mutating func add(
+        environment: PushEnvironment, app: AppID, tokenClass: TokenClass, pool: PoolID
+    ) {
+        let suffix = PushType.all.first { $0.tokenClass == tokenClass }!.topicSuffix
+        let route = Route(environment: environment, app: app, tokenClass: tokenClass)
+        guard lanesByRoute[route] == nil else { return }
+        lanesByRoute[route] = LaneID(rawValue: UInt16(lanes.count))
+        lanes.append(
+            Lane(
+                environment: environment, app: app, tokenClass: tokenClass,
+                apnsTopic: name(of: app) + suffix, pool: pool))
+    }
+}

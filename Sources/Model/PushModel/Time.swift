@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A point on the process's monotonic clock. Deadlines are monotonic once read, so that a step of
+/// the wall clock neither expires a push nor keeps a dead one.
+package struct MonotonicTime: Hashable, Comparable, Sendable, BitwiseCopyable {
+    /// Since an arbitrary start (boot, or zero in simulation).
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// Later than every other: "never".
+    package static let distantFuture = MonotonicTime(nanoseconds: .max)
+
+    package static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+
+    /// Saturates, so that `distantFuture` plus anything stays there.
+    package static func + (time: MonotonicTime, duration: Duration) -> MonotonicTime {
+        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(duration.nanoseconds)
+        return overflow ? .distantFuture : MonotonicTime(nanoseconds: sum)
+    }
+
+    package static func - (time: MonotonicTime, duration: Duration) -> MonotonicTime {
+        MonotonicTime(nanoseconds: time.nanoseconds &- duration.nanoseconds)
+    }
+
+    package static func - (left: MonotonicTime, right: MonotonicTime) -> Duration {
+        .nanoseconds(left.nanoseconds &- right.nanoseconds)
+    }
+}
+
+/// A point on the wall clock, in milliseconds since 1970 UTC: the unit of Kafka's timestamps, of
+/// APNs's `timestamp` and of every instant in our records.
+package struct WallTime: Hashable, Comparable, Sendable, BitwiseCopyable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// Whole seconds, the unit of `apns-expiration` and of `iat`.
+    package var seconds: Int64 { milliseconds / 1000 }
+
+    package static func < (left: WallTime, right: WallTime) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
+
+    package static func + (time: WallTime, duration: Duration) -> WallTime {
+        WallTime(milliseconds: time.milliseconds &+ duration.nanoseconds / 1_000_000)
+    }
+
+    package static func - (left: WallTime, right: WallTime) -> Duration {
+        .milliseconds(left.milliseconds &- right.milliseconds)
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, saturating at about ±292 years.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return seconds < 0 ? .min : .max }
+        let (sum, carry) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return carry ? (seconds < 0 ? .min : .max) : sum
+    }
+}
+
+/// Both clocks, read once per turn and passed in, so that stages never ask for the time.
+package struct Now: Sendable {
+    package var monotonic: MonotonicTime
+    package var wall: WallTime
+
+    package init(monotonic: MonotonicTime, wall: WallTime) {
+        self.monotonic = monotonic
+        self.wall = wall
+    }
+}
