@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Says which offset of each partition may be stored: what an offset *means* is defined here.
+///
+/// An event whose effects have not all ended is a *holder*: its offset, and the number of claims on
+/// it. Holders of one track stand in a list in offset order; one whose last claim is given back
+/// leaves the list. The **frontier** is the oldest of
+/// - the oldest holder's offset,
+/// - the oldest offset read less than `settle` ago (a registration that arrives within that time is
+///   still owed a push for it), and
+/// - the offset after the last one read.
+///
+/// Storing the frontier is safe at any instant: every offset below it has ended. Memory is bounded
+/// by the number of claims, not by the number of events.
+package struct HolderLedger: ~Copyable {
+    private var holders: [Holder] = []
+    private var freeHolders: [UInt32] = []
+    private var tracks: [Track] = []
+    private var freeTracks: [UInt32] = []
+    private let settle: Duration
+
+    private static let none = UInt32.max
+
+    private struct Holder {
+        var offset: Int64
+        /// Claims on this offset; zero only while the row is free.
+        var claims: UInt32
+        var track: UInt32
+        var next: UInt32
+        var previous: UInt32
+        var kind: List
+    }
+
+    /// A track has two lists, each in offset order because each is appended to in that order.
+    private enum List: UInt8 { case events, pins }
+
+    private struct Track {
+        var nextOffset: Int64
+        var head: (events: UInt32, pins: UInt32) = (none, none)
+        var tail: (events: UInt32, pins: UInt32) = (none, none)
+        var settling: SettlingWindow
+        var holders = 0
+        var isOpen = true
+
+        init(startOffset: Int64) {
+            nextOffset = startOffset
+            settling = SettlingWindow(startOffset: startOffset)
+        }
+    }
+
+    package init(settle: Duration) { self.settle = settle }
+
+    // MARK: Tracks
+
+    package mutating func openTrack(startOffset: Int64) -> TrackID {
+        let track = Track(startOffset: startOffset)
+        if let row = freeTracks.popLast() {
+            tracks[Int(row)] = track
+            return TrackID(rawValue: row)
+        }
+        tracks.append(track)
+        return TrackID(rawValue: UInt32(tracks.count - 1))
+    }
+
+    /// The partition is no longer ours. Claims on it may still be given back, and count for nothing.
+    package mutating func closeTrack(_ id: TrackID) {
+        precondition(tracks[Int(id.rawValue)].isOpen, "track \(id.rawValue) closed twice")
+        tracks[Int(id.rawValue)].isOpen = false
+        recycleIfUnused(id.rawValue)
+    }
+
+    /// A record was read. Offsets grow, with gaps.
+    package mutating func received(_ id: TrackID, offset: Int64, now: MonotonicTime) {
+        let row = Int(id.rawValue)
+        precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
+        tracks[row].nextOffset = offset + 1
+        tracks[row].settling.received(nextOffset: offset + 1, now: now)
+    }
+
+    /// The offset to store: the position of the next record to read after a crash.
+    package mutating func frontier(_ id: TrackID, now: MonotonicTime) -> Int64 {
+        let row = Int(id.rawValue)
+        var frontier = tracks[row].settling.settledOffset(now: now, settle: settle)
+        let head = tracks[row].head
+        if head.events != Self.none { frontier = min(frontier, holders[Int(head.events)].offset) }
+        if head.pins != Self.none { frontier = min(frontier, holders[Int(head.pins)].offset) }
+        return frontier
+    }
+
+    /// Whether everything read from this track has ended and settled.
+    package mutating func isDrained(_ id: TrackID, now: MonotonicTime) -> Bool {
+        frontier(id, now: now) == tracks[Int(id.rawValue)].nextOffset
+    }
+
+    package func nextOffset(_ id: TrackID) -> Int64 { tracks[Int(id.rawValue)].nextOffset }
+
+    // MARK: Claims
+
+    /// Makes a holder of the record that was received last, with one claim.
+    package mutating func hold(_ id: TrackID) -> Hold {
+        let offset = tracks[Int(id.rawValue)].nextOffset - 1
+        return Hold(track: id, holder: append(to: .events, of: id.rawValue, offset: offset))
+    }
+
+    /// Claims the oldest offset that is not settled yet; nil when all are.
+    package mutating func pinUnsettled(_ id: TrackID, now: MonotonicTime) -> Hold? {
+        let row = Int(id.rawValue)
+        let offset = tracks[row].settling.settledOffset(now: now, settle: settle)
+        guard tracks[row].isOpen, offset < tracks[row].nextOffset else { return nil }
+        let tail = tracks[row].tail.pins
+        if tail != Self.none, holders[Int(tail)].offset == offset {
+            holders[Int(tail)].claims += 1
+            return Hold(track: id, holder: HolderID(rawValue: tail))
+        }
+        return Hold(track: id, holder: append(to: .pins, of: id.rawValue, offset: offset))
+    }
+
+    /// One more claim on a holder that has at least one.
+    package mutating func retain(_ hold: Hold) {
+        precondition(holders[Int(hold.holder.rawValue)].claims > 0, "retained after its end")
+        holders[Int(hold.holder.rawValue)].claims += 1
+    }
+
+    package mutating func release(_ hold: Hold) {
+        let row = Int(hold.holder.rawValue)
+        precondition(holders[row].claims > 0, "released more often than claimed")
+        holders[row].claims -= 1
+        if holders[row].claims == 0 { remove(hold.holder.rawValue) }
+    }
+
+    package func offset(of hold: Hold) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
+
+    /// Holders of all tracks: what the ledger's memory grows with.
+    package var holderCount: Int { holders.count - freeHolders.count }
+
+    // MARK: Lists
+
+    private mutating func append(
+        to list: List, of track: UInt32, offset: Int64
+    ) -> HolderID {
+        let tail = list == .events ? tracks[Int(track)].tail.events : tracks[Int(track)].tail.pins
+        let holder = Holder(
+            offset: offset, claims: 1, track: track, next: Self.none, previous: tail, kind: list)
+        let row: UInt32
+        if let free = freeHolders.popLast() {
+            row = free
+            holders[Int(free)] = holder
+        } else {
+            row = UInt32(holders.count)
+            holders.append(holder)
+        }
+        if tail == Self.none {
+            setHead(of: list, track: track, to: row)
+        } else {
+            holders[Int(tail)].next = row
+        }
+        setTail(of: list, track: track, to: row)
+        tracks[Int(track)].holders += 1
+        return HolderID(rawValue: row)
+    }
+
+    private mutating func remove(_ row: UInt32) {
+        let holder = holders[Int(row)]
+        if holder.previous == Self.none {
+            setHead(of: holder.kind, track: holder.track, to: holder.next)
+        } else {
+            holders[Int(holder.previous)].next = holder.next
+        }
+        if holder.next == Self.none {
+            setTail(of: holder.kind, track: holder.track, to: holder.previous)
+        } else {
+            holders[Int(holder.next)].previous = holder.previous
+        }
+        freeHolders.append(row)
+        tracks[Int(holder.track)].holders -= 1
+        recycleIfUnused(holder.track)
+    }
+
+    private mutating func setHead(of list: List, track: UInt32, to row: UInt32) {
+        switch list {
+        case .events: tracks[Int(track)].head.events = row
+        case .pins: tracks[Int(track)].head.pins = row
+        }
+    }
+
+    private mutating func setTail(of list: List, track: UInt32, to row: UInt32) {
+        switch list {
+        case .events: tracks[Int(track)].tail.events = row
+        case .pins: tracks[Int(track)].tail.pins = row
+        }
+    }
+
+    /// A closed track's number is used again only when no claim on it is left.
+    private mutating func recycleIfUnused(_ track: UInt32) {
+        guard !tracks[Int(track)].isOpen, tracks[Int(track)].holders == 0 else { return }
+        freeTracks.append(track)
+    }
+}
+
+extension HolderLedger {
+    /// Walks everything; for tests and simulation.
+    package func checkInvariants() {
+        var listed = 0
+        for (number, track) in tracks.enumerated() where !freeTracks.contains(UInt32(number)) {
+            let events = checkList(from: track.head.events, tail: track.tail.events, of: number)
+            let pins = checkList(from: track.head.pins, tail: track.tail.pins, of: number)
+            precondition(events + pins == track.holders, "track \(number) miscounts its holders")
+            listed += events + pins
+        }
+        precondition(listed == holderCount, "a holder stands in no list")
+    }
+
+    private func checkList(from head: UInt32, tail: UInt32, of track: Int) -> Int {
+        var count = 0
+        var row = head
+        var previous = Self.none
+        while row != Self.none {
+            let holder = holders[Int(row)]
+            precondition(holder.claims > 0, "a holder without a claim is still listed")
+            precondition(holder.track == UInt32(track), "a holder stands in another track's list")
+            precondition(holder.previous == previous, "broken back link")
+            precondition(holder.offset < tracks[track].nextOffset, "holds an offset not yet read")
+            if previous != Self.none {
+                precondition(holders[Int(previous)].offset <= holder.offset, "out of order")
+            }
+            previous = row
+            row = holder.next
+            count += 1
+        }
+        precondition(previous == tail, "the tail is not the last")
+        return count
+    }
+}

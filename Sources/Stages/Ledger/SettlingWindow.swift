@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// Remembers, in steps of `resolution`, how far a track had been read when: enough to say which
+/// offsets were read at least `settle` ago, in memory that does not depend on the rate.
+struct SettlingWindow {
+    private var marks: [Mark] = []
+    private var settled: Int64
+    /// Read but not under a mark yet.
+    private var latest: Int64
+
+    private struct Mark {
+        /// All offsets below `nextOffset` had been read by then.
+        var time: MonotonicTime
+        var nextOffset: Int64
+    }
+
+    /// 40 marks for the default 2 s.
+    private static let resolution = Duration.milliseconds(50)
+
+    init(startOffset: Int64) {
+        settled = startOffset
+        latest = startOffset
+    }
+
+    mutating func received(nextOffset: Int64, now: MonotonicTime) {
+        mark(now: now)
+        latest = nextOffset
+    }
+
+    /// Everything below was read at least `settle` before `now`.
+    mutating func settledOffset(now: MonotonicTime, settle: Duration) -> Int64 {
+        mark(now: now)
+        if settle == .zero { return latest }
+        var passed = 0
+        while passed < marks.count, marks[passed].time + settle <= now {
+            settled = marks[passed].nextOffset
+            passed += 1
+        }
+        if passed > 0 { marks.removeFirst(passed) }
+        return settled
+    }
+
+    /// What was read before now gets a mark with the present time: never too early.
+    private mutating func mark(now: MonotonicTime) {
+        guard latest > (marks.last?.nextOffset ?? settled) else { return }
+        if let last = marks.last, now < last.time + Self.resolution { return }
+        marks.append(Mark(time: now, nextOffset: latest))
+    }
+}
