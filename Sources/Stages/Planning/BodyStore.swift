@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A body that pushes share: one per event with a payload, however many tokens it goes to.
+package struct BodyID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt32
+    package static let none = BodyID(rawValue: .max)
+
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+}
+
+/// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
+/// reads them in place.
+package struct BodyStore: ~Copyable {
+    private var rows: [Row] = []
+    private var free: [UInt32] = []
+    /// The sum of all bodies kept; the owner bounds it.
+    package private(set) var bytes = 0
+
+    private struct Row {
+        var body: UnsafeMutableBufferPointer<UInt8>
+        var collapseID: UnsafeMutableBufferPointer<UInt8>
+        var users: UInt32
+    }
+
+    package init() {}
+
+    deinit {
+        for row in rows where row.users > 0 {
+            row.body.deallocate()
+            row.collapseID.deallocate()
+        }
+    }
+
+    /// Copies a body in; the caller is its first user.
+    package mutating func insert(_ body: [UInt8], collapseID: [UInt8]) -> BodyID {
+        let row = Row(body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1)
+        bytes += body.count + collapseID.count
+        if let id = free.popLast() {
+            rows[Int(id)] = row
+            return BodyID(rawValue: id)
+        }
+        rows.append(row)
+        return BodyID(rawValue: UInt32(rows.count - 1))
+    }
+
+    package mutating func retain(_ id: BodyID) {
+        guard id != .none else { return }
+        rows[Int(id.rawValue)].users += 1
+    }
+
+    package mutating func release(_ id: BodyID) {
+        guard id != .none else { return }
+        let index = Int(id.rawValue)
+        precondition(rows[index].users > 0, "a body released more often than used")
+        rows[index].users -= 1
+        guard rows[index].users == 0 else { return }
+        bytes -= rows[index].body.count + rows[index].collapseID.count
+        rows[index].body.deallocate()
+        rows[index].collapseID.deallocate()
+        free.append(id.rawValue)
+    }
+
+    package func body(_ id: BodyID) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(rows[Int(id.rawValue)].body)
+    }
+
+    package func collapseID(_ id: BodyID) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(rows[Int(id.rawValue)].collapseID)
+    }
+
+    package var count: Int { rows.count - free.count }
+
+    func checkInvariants() {
+        let used = rows.filter { $0.users > 0 }
+        precondition(used.count == count, "a free body is not on the list")
+        precondition(
+            used.reduce(0) { $0 + $1.body.count + $1.collapseID.count } == bytes,
+            "the bodies' bytes are miscounted")
+    }
+
+    private static func copy(_ bytes: [UInt8]) -> UnsafeMutableBufferPointer<UInt8> {
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
+        _ = copy.initialize(from: bytes)
+        return copy
+    }
+}

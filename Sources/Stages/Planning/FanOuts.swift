@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Which of a subject's tokens an event is for.
+package struct AudienceFilter: Hashable, Sendable {
+    /// Nil means every environment.
+    package var environment: PushEnvironment?
+    package var classes: TokenClassSet
+    /// The audience's numbers of the kinds; empty means any.
+    package var kinds: [UInt16]
+
+    package init(
+        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [UInt16] = []
+    ) {
+        self.environment = environment
+        self.classes = classes
+        self.kinds = kinds
+    }
+}
+
+/// What an event asks of every token that it reaches.
+package struct FanOutRequest {
+    package var subject: UInt32
+    package var filter: AudienceFilter
+    /// Overrides of the push type's own; nil takes those.
+    package var priority: UInt8?
+    package var expiration: ExpirationRule?
+    package var expiresAt: MonotonicTime
+    package var notBefore = MonotonicTime(nanoseconds: .min)
+    /// Nil for "look again".
+    package var payloadType: PushType?
+    package var coalescingKey: UInt64 = 0
+    package var body = BodyID.none
+    package var origin: RecordPosition
+    package var readSequence: UInt64
+
+    package init(
+        subject: UInt32, filter: AudienceFilter, expiresAt: MonotonicTime,
+        origin: RecordPosition, readSequence: UInt64
+    ) {
+        self.subject = subject
+        self.filter = filter
+        self.expiresAt = expiresAt
+        self.origin = origin
+        self.readSequence = readSequence
+    }
+}
+
+/// Events that are still on their way through their subject's tokens. Bounded: `cursorsMax` of them,
+/// each with at most two claims per track.
+package struct FanOuts: ~Copyable {
+    private var walks: [Walk?] = []
+    private var free: [Int] = []
+    /// Walks that take turns, oldest first.
+    private var order: [Int] = []
+    private var turn = 0
+    private var holds = HoldPool()
+    private var bySubject: [UInt32: [Int]] = [:]
+    private let cursorsMax: Int
+    /// Claims to give back. Emptied by the owner after each call.
+    package var released: [Hold] = []
+    /// Subjects whose last walk has ended. Emptied by the owner after each call.
+    package var leftSubjects: [UInt32] = []
+
+    private struct Walk {
+        var request: FanOutRequest
+        var cursor: LapCursor
+        var current = HoldSet()
+        var next = HoldSet()
+    }
+
+    package init(cursorsMax: Int) { self.cursorsMax = cursorsMax }
+
+    package var count: Int { order.count }
+    package var isFull: Bool { order.count >= cursorsMax }
+    package var isEmpty: Bool { order.isEmpty }
+
+    /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
+    /// the walk. Only a plain event can join: one with a payload walks alone.
+    package mutating func start(_ request: FanOutRequest, count: Int, hold: Hold) {
+        if request.payloadType == nil, let index = joinable(request) {
+            extend(index, request, hold: hold)
+            return
+        }
+        var walk = Walk(request: request, cursor: LapCursor(count: count))
+        _ = holds.insert(hold, into: &walk.current)
+        let index: Int
+        if let row = free.popLast() {
+            index = row
+            walks[row] = walk
+        } else {
+            index = walks.count
+            walks.append(walk)
+        }
+        order.append(index)
+        bySubject[request.subject, default: []].append(index)
+    }
+
+    private func joinable(_ request: FanOutRequest) -> Int? {
+        bySubject[request.subject]?.first { index in
+            let other = walks[index]!.request
+            return other.payloadType == nil && other.filter == request.filter
+        }
+    }
+
+    private mutating func extend(_ index: Int, _ request: FanOutRequest, hold: Hold) {
+        walks[index]!.cursor.extend()
+        let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
+        walks[index]!.request.expiresAt = latest
+        walks[index]!.request.readSequence = request.readSequence
+        if let priority = request.priority {
+            walks[index]!.request.priority = max(priority, walks[index]!.request.priority ?? 0)
+        }
+        if !holds.insert(hold, into: &walks[index]!.next) { released.append(hold) }
+    }
+
+    package enum Step {
+        /// The entry at this index of the subject's list is next, in the walk of this number.
+        case visit(Int, walk: Int)
+        /// No walk has anything left to do.
+        case idle
+    }
+
+    /// One step of the walk whose turn it is. Turns last `steps` at most, so the owner calls this in
+    /// a bounded loop.
+    package mutating func step(count: (UInt32) -> Int) -> Step {
+        while !order.isEmpty {
+            if turn >= order.count { turn = 0 }
+            let index = order[turn]
+            switch walks[index]!.cursor.step(count: count(walks[index]!.request.subject)) {
+            case .visit(let position):
+                turn += 1
+                return .visit(position, walk: index)
+            case .lapEnded:
+                release(walks[index]!.current)
+                walks[index]!.current = walks[index]!.next
+                walks[index]!.next = HoldSet()
+            case .finished:
+                finish(index)
+            }
+        }
+        return .idle
+    }
+
+    package func request(of walk: Int) -> FanOutRequest { walks[walk]!.request }
+
+    /// The claims that a push made by this walk must take over: those of both laps, older first.
+    package func forEachHold(of walk: Int, _ body: (Hold) -> Void) {
+        holds.forEach(in: walks[walk]!.current, body)
+        holds.forEach(in: walks[walk]!.next, body)
+    }
+
+    /// The walks that must look at an entry which a removal has moved.
+    package func walks(of subject: UInt32) -> [Int] { bySubject[subject] ?? [] }
+
+    package func isWalked(_ subject: UInt32) -> Bool { bySubject[subject] != nil }
+
+    private mutating func finish(_ index: Int) {
+        release(walks[index]!.current)
+        release(walks[index]!.next)
+        let subject = walks[index]!.request.subject
+        bodiesToRelease.append(walks[index]!.request.body)
+        walks[index] = nil
+        free.append(index)
+        order.remove(at: turn)
+        bySubject[subject]!.removeAll { $0 == index }
+        if bySubject[subject]!.isEmpty {
+            bySubject[subject] = nil
+            leftSubjects.append(subject)
+        }
+    }
+
+    /// Bodies whose walk has ended. Emptied by the owner after each call.
+    package var bodiesToRelease: [BodyID] = []
+
+    private mutating func release(_ set: HoldSet) {
+        var set = set
+        holds.drain(&set) { released.append($0) }
+    }
+
+    /// Every claim that a walk has; for tests and simulation.
+    package func forEachHold(_ body: (Hold) -> Void) {
+        for index in order { forEachHold(of: index, body) }
+    }
+
+    package func checkInvariants() {
+        precondition(walks.compactMap(\.self).count == order.count, "a walk without a turn")
+        for index in order {
+            let subject = walks[index]!.request.subject
+            precondition(bySubject[subject]?.contains(index) == true, "a walk without its subject")
+            precondition(!walks[index]!.current.isEmpty, "a walk that holds nothing")
+        }
+    }
+}

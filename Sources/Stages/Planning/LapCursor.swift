@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A position in the list of tokens that show one subject, while the list changes underneath. It
+/// walks downwards and wraps around. Removal is swap-remove and additions append, so a change can
+/// make it meet a token twice, never skip one: the owner hands it each entry that a removal moved
+/// behind its back.
+///
+/// A *lap* meets every entry that was in the list when the lap began. A lap that is asked for while
+/// one is running begins at the present position, so both share the way; any further one asked for
+/// until the first ends replaces the second. A subject that changes all the time thus costs one
+/// endless walk, and no event waits longer than two laps.
+package struct LapCursor: Equatable, Sendable {
+    /// The entry met last; those below are next.
+    private var position: Int
+    private var current: Goal
+    private var next: Goal?
+
+    /// A lap ends when the cursor stands at `index` with no wrap-arounds left.
+    private struct Goal: Equatable, Sendable {
+        var index: Int
+        var wraps: Int
+    }
+
+    package enum Step: Equatable, Sendable {
+        case visit(Int)
+        /// The first lap is done; the one asked for later goes on.
+        case lapEnded
+        case finished
+    }
+
+    package init(count: Int) {
+        position = count
+        current = Goal(index: 0, wraps: 0)
+    }
+
+    package var isExtended: Bool { next != nil }
+
+    /// A later event wants a whole lap from here.
+    package mutating func extend() { next = Goal(index: position, wraps: 1) }
+
+    /// - Parameter count: the list's present length.
+    package mutating func step(count: Int) -> Step {
+        position = min(position, count)
+        while true {
+            if current.wraps == 0, position <= current.index { return endLap() }
+            if position > 0 { break }
+            if count == 0 { return endLap() }
+            wrap(to: count)
+        }
+        position -= 1
+        return .visit(position)
+    }
+
+    private mutating func endLap() -> Step {
+        guard let following = next else { return .finished }
+        current = following
+        next = nil
+        return .lapEnded
+    }
+
+    private mutating func wrap(to count: Int) {
+        position = count
+        current.wraps -= 1
+        next?.wraps -= 1
+    }
+}

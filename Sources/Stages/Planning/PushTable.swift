@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Coalescing: at most one push per token (or per token and key, with a payload) waits or is in
+/// flight, whatever the number of events it answers for. A bounded table of slots; the slot number
+/// names the push to delivery too.
+///
+/// Claims on offsets (`Hold`) come in with each request. A claim that the push does not need, or no
+/// longer needs, is left in `released`; the owner gives those back to the ledger.
+package struct PushTable: ~Copyable {
+    package static let none = UInt32.max
+
+    private var pushes: [WaitingPush]
+    private var free: [UInt32]
+    private var queues: LaneQueues
+    private var resting = RestingPushes()
+    private var holds = HoldPool()
+    package var bodies = BodyStore()
+    /// Claims to give back. Emptied by the owner after each call.
+    package var released: [Hold] = []
+
+    package enum Joined: Sendable, Equatable {
+        /// A new push stands in its lane's queue, in this slot.
+        case queued(UInt32)
+        /// An existing push answers for the event too.
+        case coalesced
+        /// The push in flight does not answer for it; it is sent once more afterwards.
+        case trailing
+    }
+
+    package init(slots: Int, routing: RoutingTable) {
+        pushes = []
+        pushes.reserveCapacity(slots)
+        free = []
+        queues = LaneQueues(routing: routing)
+        self.slots = slots
+    }
+
+    package let slots: Int
+    package var freeSlots: Int { slots - pushes.count + free.count }
+    package var queuedCount: Int { queues.count }
+    package var restingCount: Int { resting.count }
+    package private(set) var inFlightCount = 0
+
+    package subscript(slot: UInt32) -> WaitingPush { pushes[Int(slot)] }
+
+    // One field at a time, where every push passes: the whole of it is three cache lines.
+    package func token(of slot: UInt32) -> UInt32 { pushes[Int(slot)].token }
+    package func lane(of slot: UInt32) -> LaneID { pushes[Int(slot)].lane }
+    package func coalescingKey(of slot: UInt32) -> UInt64 { pushes[Int(slot)].coalescingKey }
+    package func isOrphaned(_ slot: UInt32) -> Bool { pushes[Int(slot)].isOrphaned }
+    package func expiresAt(of slot: UInt32) -> MonotonicTime {
+        pushes[Int(slot)].content.expiresAt
+    }
+
+    package func queuedCount(of lane: LaneID) -> Int { queues.count(of: lane) }
+
+    // MARK: Events come in
+
+    /// A push for a token that has none, to be sent as soon as its time has come and its turn is
+    /// there. There must be a free slot. It holds nothing until it is joined or claims are added.
+    package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
+        let push = WaitingPush(request, now: now)
+        let slot: UInt32
+        if let row = free.popLast() {
+            slot = row
+            pushes[Int(row)] = push
+        } else {
+            precondition(pushes.count < slots, "no free slot: ask freeSlots first")
+            slot = UInt32(pushes.count)
+            pushes.append(push)
+        }
+        bodies.retain(request.body)
+        if request.notBefore <= now {
+            enqueue(slot, now: now)
+        } else {
+            rest(slot, until: request.notBefore)
+        }
+        return slot
+    }
+
+    /// One more event for a token whose push is in `slot`. Never refused.
+    package mutating func join(_ slot: UInt32, _ request: PushRequest, hold: Hold?) -> Joined {
+        let row = Int(slot)
+        precondition(pushes[row].state != .free, "joined a push that has ended")
+        switch pushes[row].state {
+        case .inFlight where request.readSequence > pushes[row].handedSequence:
+            return trail(row, request, hold: hold)
+        case .inFlight:
+            // Read before the hand-over: the push in flight was sent after it, whatever it holds.
+            if let hold { claim(hold, for: slot) }
+        default:
+            Self.merge(request, into: &pushes[row].content, &bodies)
+            if let hold { claim(hold, for: slot) }
+        }
+        return .coalesced
+    }
+
+    /// A further claim for the push in `slot`, as another partition's event joins it.
+    package mutating func claim(_ hold: Hold, for slot: UInt32) {
+        if !holds.insert(hold, into: &pushes[Int(slot)].content.holds) { released.append(hold) }
+    }
+
+    private mutating func trail(_ row: Int, _ request: PushRequest, hold: Hold?) -> Joined {
+        if pushes[row].isDirty {
+            Self.merge(request, into: &pushes[row].trailing, &bodies)
+        } else {
+            pushes[row].isDirty = true
+            pushes[row].trailing = PushContent(request)
+            bodies.retain(request.body)
+        }
+        if let hold, !holds.insert(hold, into: &pushes[row].trailing.holds) {
+            released.append(hold)
+        }
+        return .trailing
+    }
+
+    /// The latest expiry and the highest priority win; of payloads, the newest. The origin stays
+    /// that of the oldest event, and with it `apns-id`.
+    private static func merge(
+        _ request: PushRequest, into content: inout PushContent, _ bodies: inout BodyStore
+    ) {
+        if content.body != request.body {
+            bodies.retain(request.body)
+            bodies.release(content.body)
+            content.body = request.body
+            content.type = request.type
+        }
+        content.expiresAt = max(content.expiresAt, request.expiresAt)
+        if content.priority != 0, request.priority > content.priority {
+            content.priority = request.priority
+        }
+    }
+
+    // MARK: Pushes go out
+
+    /// The next push of this pool, lanes taking turns; it is in flight from here on. Lanes for which
+    /// `isShut` is true are passed over.
+    package mutating func take(
+        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isShut: (LaneID) -> Bool
+    ) -> UInt32? {
+        guard let lane = queues.nextLane(of: pool, isShut: isShut) else { return nil }
+        let slot = queues.popFirst(of: lane, in: &pushes)
+        let row = Int(slot)
+        pushes[row].state = .inFlight
+        pushes[row].handedSequence = sequence
+        if pushes[row].firstTriedAt.nanoseconds == 0 { pushes[row].firstTriedAt = now }
+        inFlightCount += 1
+        return slot
+    }
+
+    package func hasQueued(in pool: PoolID) -> Bool { queues.hasQueued(in: pool) }
+
+    package mutating func setRegisteredAt(_ time: WallTime, of slot: UInt32) {
+        pushes[Int(slot)].registeredAt = time
+    }
+
+    // MARK: Outcomes come back
+
+    /// The push in flight has ended; its claims go to `body`. If it was dirty its trailing content is
+    /// queued in the same slot, and the result is true.
+    package mutating func ended(
+        _ slot: UInt32, now: MonotonicTime, _ body: (Hold) -> Void
+    ) -> Bool {
+        let row = Int(slot)
+        landed(row)
+        holds.drain(&pushes[row].content.holds, body)
+        bodies.release(pushes[row].content.body)
+        if pushes[row].isDirty, !pushes[row].isOrphaned {
+            startTrailing(row)
+            enqueue(slot, now: now)
+            return true
+        }
+        if pushes[row].isDirty { dropTrailing(row, body) }
+        recycle(slot)
+        return false
+    }
+
+    /// As `ended`, but what was trailing ends too: its token is not to be sent to.
+    package mutating func endedForGood(_ slot: UInt32, _ body: (Hold) -> Void) {
+        let row = Int(slot)
+        if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
+        holds.drain(&pushes[row].content.holds, body)
+        bodies.release(pushes[row].content.body)
+        if pushes[row].isDirty { dropTrailing(row, body) }
+        recycle(slot)
+    }
+
+    /// The push in flight is to be sent again, not before `time`. What was trailing joins it.
+    package mutating func retry(
+        _ slot: UInt32, at time: MonotonicTime, now: MonotonicTime, costsAttempt: Bool
+    ) {
+        let row = Int(slot)
+        landed(row)
+        if costsAttempt { pushes[row].attempts &+= 1 }
+        if pushes[row].isDirty { absorbTrailing(row) }
+        if time <= now {
+            enqueue(slot, now: now)
+        } else {
+            rest(slot, until: time)
+        }
+    }
+
+    /// Pushes whose rest is over join their queues.
+    package mutating func wake(now: MonotonicTime) {
+        while let slot = resting.popDue(now: now) { enqueue(slot, now: now) }
+    }
+
+    package var nextWake: MonotonicTime { resting.nextDue }
+
+    /// The token of this push is gone. A waiting push ends at once, its claims going to `body`; one in
+    /// flight is marked and ends with its outcome. True if it ended.
+    package mutating func orphan(_ slot: UInt32, _ body: (Hold) -> Void) -> Bool {
+        let row = Int(slot)
+        if pushes[row].state == .inFlight {
+            pushes[row].isOrphaned = true
+            if pushes[row].isDirty {
+                pushes[row].isDirty = false
+                dropTrailing(row, body)
+            }
+            return false
+        }
+        endedForGood(slot, body)
+        return true
+    }
+
+    // MARK: Inside
+
+    private mutating func landed(_ row: Int) {
+        precondition(pushes[row].state == .inFlight, "an outcome for a push not in flight")
+        inFlightCount -= 1
+    }
+
+    private mutating func leaveWaiting(_ slot: UInt32) {
+        switch pushes[Int(slot)].state {
+        case .queued: queues.remove(slot, in: &pushes)
+        case .resting: resting.remove(slot)
+        case .free, .inFlight: preconditionFailure("push \(slot) does not wait")
+        }
+    }
+
+    private mutating func rest(_ slot: UInt32, until time: MonotonicTime) {
+        pushes[Int(slot)].state = .resting
+        resting.insert(slot, at: time)
+    }
+
+    private mutating func enqueue(_ slot: UInt32, now: MonotonicTime) {
+        pushes[Int(slot)].state = .queued
+        pushes[Int(slot)].queuedAt = now
+        queues.append(slot, in: &pushes)
+    }
+
+    private mutating func startTrailing(_ row: Int) {
+        pushes[row].content = pushes[row].trailing
+        pushes[row].isDirty = false
+        pushes[row].attempts = 0
+        pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
+    }
+
+    private mutating func dropTrailing(_ row: Int, _ body: (Hold) -> Void) {
+        holds.drain(&pushes[row].trailing.holds, body)
+        bodies.release(pushes[row].trailing.body)
+    }
+
+    private mutating func absorbTrailing(_ row: Int) {
+        pushes[row].isDirty = false
+        var trailing = pushes[row].trailing
+        var claims: [Hold] = []
+        holds.drain(&trailing.holds) { claims.append($0) }
+        for hold in claims { claim(hold, for: UInt32(row)) }
+        if pushes[row].content.body != trailing.body {
+            bodies.release(pushes[row].content.body)
+            pushes[row].content.body = trailing.body
+            pushes[row].content.type = trailing.type
+        } else {
+            bodies.release(trailing.body)
+        }
+        pushes[row].content.expiresAt = max(pushes[row].content.expiresAt, trailing.expiresAt)
+        pushes[row].content.priority = max(pushes[row].content.priority, trailing.priority)
+    }
+
+    private mutating func recycle(_ slot: UInt32) {
+        pushes[Int(slot)].state = .free
+        free.append(slot)
+    }
+}
+
+extension PushTable {
+    /// Every claim that a push has, waiting or in flight; for tests and simulation.
+    package func forEachHold(_ body: (Hold) -> Void) {
+        for push in pushes where push.state != .free {
+            holds.forEach(in: push.content.holds, body)
+            if push.isDirty { holds.forEach(in: push.trailing.holds, body) }
+        }
+    }
+
+    package func checkInvariants() {
+        var counts: [WaitingPush.State: Int] = [:]
+        for push in pushes { counts[push.state, default: 0] += 1 }
+        precondition(counts[.free, default: 0] == free.count, "a free slot is not on the list")
+        precondition(counts[.queued, default: 0] == queues.count, "the queues miscount")
+        precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
+        precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
+        for push in pushes where push.isDirty {
+            precondition(push.state == .inFlight, "only a push in flight can be dirty")
+        }
+        queues.checkInvariants(pushes)
+        resting.checkInvariants()
+        bodies.checkInvariants()
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// What an event asks to be pushed to one token.
+package struct PushRequest {
+    /// The audience's number of the token.
+    package var token: UInt32
+    package var lane: LaneID
+    package var type: PushType
+    /// Zero for a push without a payload: all of those to one token are one push. Otherwise pushes
+    /// of equal key are one, and the newest payload wins.
+    package var coalescingKey: UInt64 = 0
+    /// `apns-priority`; 0 leaves the header out.
+    package var priority: UInt8
+    package var expiration: ExpirationRule
+    package var expiresAt: MonotonicTime
+    /// The binding of the event's topic may ask for a delay.
+    package var notBefore = MonotonicTime(nanoseconds: .min)
+    package var body = BodyID.none
+    /// The event that asked, and when it was read, in the planner's own count.
+    package var origin: RecordPosition
+    package var readSequence: UInt64
+    /// The audience's number of the subject, for dead letters.
+    package var subject: UInt32
+
+    package init(
+        token: UInt32, lane: LaneID, type: PushType, priority: UInt8, expiration: ExpirationRule,
+        expiresAt: MonotonicTime, origin: RecordPosition, readSequence: UInt64, subject: UInt32
+    ) {
+        self.token = token
+        self.lane = lane
+        self.type = type
+        self.priority = priority
+        self.expiration = expiration
+        self.expiresAt = expiresAt
+        self.origin = origin
+        self.readSequence = readSequence
+        self.subject = subject
+    }
+}
+
+/// The part of a push that a newer event may change while an older one is in flight.
+package struct PushContent: BitwiseCopyable {
+    package var type: PushType
+    package var priority: UInt8
+    package var expiration: ExpirationRule
+    package var expiresAt: MonotonicTime
+    package var body: BodyID
+    package var origin: RecordPosition
+    package var subject: UInt32
+    package var holds = HoldSet()
+
+    init(_ request: PushRequest) {
+        type = request.type
+        priority = request.priority
+        expiration = request.expiration
+        expiresAt = request.expiresAt
+        body = request.body
+        origin = request.origin
+        subject = request.subject
+    }
+}
+
+/// One push, from the event that asked for it to the outcome that ends it.
+///
+/// States:
+/// - `queued`: stands in its lane's queue. Can transition to: `inFlight`, `resting`, ended.
+/// - `inFlight`: with delivery. If an event arrives that was read after the hand-over, the push is
+///   *dirty*: it has `trailing` content. Can transition to: `queued` (dirty or to be sent again),
+///   `resting` (to be sent again later), ended.
+/// - `resting`: waits for its time. Can transition to: `queued`, ended.
+package struct WaitingPush: BitwiseCopyable {
+    package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
+
+    package internal(set) var state = State.queued
+    package internal(set) var isDirty = false
+    /// Its token is gone from the audience: it ends with its next outcome and is not sent again.
+    package internal(set) var isOrphaned = false
+    package internal(set) var attempts: UInt16 = 0
+    package let lane: LaneID
+    package let token: UInt32
+    package let coalescingKey: UInt64
+    package internal(set) var content: PushContent
+    /// Meaningful only while dirty.
+    package internal(set) var trailing: PushContent
+    /// The planner's count when it was handed over: events read before are answered by it.
+    package internal(set) var handedSequence: UInt64 = 0
+    /// When it last became ready to be sent.
+    package internal(set) var queuedAt: MonotonicTime
+    /// When it was first handed over; the first time of its dead letter.
+    package internal(set) var firstTriedAt = MonotonicTime(nanoseconds: 0)
+    /// That of the registration it was sent under.
+    package var registeredAt = WallTime(milliseconds: 0)
+    var next = PushTable.none
+    var previous = PushTable.none
+
+    init(_ request: PushRequest, now: MonotonicTime) {
+        lane = request.lane
+        token = request.token
+        coalescingKey = request.coalescingKey
+        content = PushContent(request)
+        trailing = content
+        queuedAt = now
+    }
+}
