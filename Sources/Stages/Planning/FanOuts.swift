@@ -35,16 +35,19 @@ package struct FanOutRequest {
     package var body = BodyID.none
     package var origin: RecordPosition
     package var readSequence: UInt64
+    /// Some bits of the subject's hash.
+    package var subjectTag: UInt32
 
     package init(
         subject: UInt32, filter: AudienceFilter, expiresAt: MonotonicTime,
-        origin: RecordPosition, readSequence: UInt64
+        origin: RecordPosition, readSequence: UInt64, subjectTag: UInt32
     ) {
         self.subject = subject
         self.filter = filter
         self.expiresAt = expiresAt
         self.origin = origin
         self.readSequence = readSequence
+        self.subjectTag = subjectTag
     }
 }
 

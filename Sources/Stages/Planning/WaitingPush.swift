@@ -22,12 +22,15 @@ package struct PushRequest {
     /// The event that asked, and when it was read, in the planner's own count.
     package var origin: RecordPosition
     package var readSequence: UInt64
-    /// The audience's number of the subject, for dead letters.
+    /// The audience's number of the subject, for dead letters, and some bits of its hash: the number
+    /// may be given to another subject while the push waits.
     package var subject: UInt32
+    package var subjectTag: UInt32
 
     package init(
         token: UInt32, lane: LaneID, type: PushType, priority: UInt8, expiration: ExpirationRule,
-        expiresAt: MonotonicTime, origin: RecordPosition, readSequence: UInt64, subject: UInt32
+        expiresAt: MonotonicTime, origin: RecordPosition, readSequence: UInt64, subject: UInt32,
+        subjectTag: UInt32
     ) {
         self.token = token
         self.lane = lane
@@ -38,6 +41,7 @@ package struct PushRequest {
         self.origin = origin
         self.readSequence = readSequence
         self.subject = subject
+        self.subjectTag = subjectTag
     }
 }
 
@@ -50,6 +54,7 @@ package struct PushContent: BitwiseCopyable {
     package var body: BodyID
     package var origin: RecordPosition
     package var subject: UInt32
+    package var subjectTag: UInt32
     package var holds = HoldSet()
 
     init(_ request: PushRequest) {
@@ -60,6 +65,7 @@ package struct PushContent: BitwiseCopyable {
         body = request.body
         origin = request.origin
         subject = request.subject
+        subjectTag = request.subjectTag
     }
 }
 

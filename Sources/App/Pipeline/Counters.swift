@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Flows through the pipeline since the start. Every event and every push that goes in comes out
+/// under one of these.
+package struct Counters: Sendable, Equatable {
+    // Events.
+    package var events = 0
+    package var eventsUnreadable = 0
+    /// Nobody shows the subject.
+    package var eventsUnmatched = 0
+    package var eventsExpired = 0
+    package var eventsSkipped = 0
+
+    // What events asked for.
+    package var pushesQueued = 0
+    /// An existing push answered for the event too.
+    package var pushesCoalesced = 0
+
+    // How pushes ended.
+    package var accepted = 0
+    package var expired = 0
+    package var suppressed = 0
+    package var unregistered = 0
+    /// APNs said 410, and the token was not given a verdict.
+    package var deadUnconfirmed = 0
+    package var rejected = 0
+
+    // On the way.
+    package var handedOver = 0
+    package var retried = 0
+    package var resent = 0
+    package var cooledDown = 0
+    package var unprocessed = 0
+    package var strikes = 0
+
+    // Records.
+    package var verdictsWritten = 0
+    package var verdictsRead = 0
+    package var deadLettersWritten = 0
+    /// Produced again.
+    package var recordsRefused = 0
+    /// Too large for Kafka even without the event.
+    package var recordsAbandoned = 0
+    package var registrationsRead = 0
+    package var registrationsUnreadable = 0
+    /// Rows of readable registrations that could not be used.
+    package var registrationRowsSetAside = 0
+    package var verdictsUnreadable = 0
+
+    // Bulkheads.
+    package var poolsShut = 0
+    package var lanesShut = 0
+
+    package init() {}
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Planning
+internal import PushModel
+
+/// A push that is owed but has found no free slot. Its claims are taken already.
+struct LateRequest {
+    var entry: AudienceEntry
+    var request: FanOutRequest
+    var holds: [Hold]
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+package import Intake
+package import PushModel
+
+/// The bounds and rules that the pipeline obeys. Every queue, buffer and retry has its bound here.
+package struct PipelineSettings: Sendable {
+    /// Pushes that wait or are in flight, at most.
+    package var slots = 65_536
+    /// Of these, so many may belong to one lane.
+    package var laneSlotsMax = 32_768
+    /// Events that are on their way through their tokens, at most.
+    package var fanOutsMax = 4096
+    /// An event of at most this many tokens is fanned out at once, without a cursor.
+    package var immediateFanOutMax = 64
+    /// Bytes of payloads kept, at most.
+    package var payloadBytesMax = 64 << 20
+    /// Verdicts and dead letters that wait for Kafka's acknowledgement, at most.
+    package var unacknowledgedMax = 10_000
+    /// An event is owed also to tokens registered up to this long after it.
+    package var settle = Duration.seconds(2)
+    /// Cells of the table that remembers recent subjects; a power of two.
+    package var recentSubjectCells = 1 << 20
+    package var attemptsMax = 10
+    /// After a 5xx, for that push alone.
+    package var retryBackoff = Backoff(least: .seconds(1), most: .seconds(900))
+    /// After a connection was lost, on another one.
+    package var resendBackoff = Backoff(least: .milliseconds(50), most: .seconds(30))
+    /// After `TooManyRequests`, for that token alone.
+    package var coolDownBackoff = Backoff(least: .seconds(10), most: .seconds(900))
+    /// Of credential, topic and pool breakers.
+    package var breakerBackoff = Backoff(least: .seconds(1), most: .seconds(900))
+    package var tokenGuard = TokenGuard.Limits()
+    /// Headers by push type, in the order of `PushType.all`.
+    package var wireDefaults = WireDefaults()
+    /// Failing tokens in one dead letter, at most.
+    package var deadLetterTokensMax = 500
+    /// The original event goes into its dead letter if it is at most this long.
+    package var deadLetterEventBytesMax = 65_536
+    /// A dead letter is written at the latest this long after its first token.
+    package var deadLetterDelay = Duration.milliseconds(200)
+    /// Seeds jitter and hash tables.
+    package var seed: UInt64 = 0
+    package var events = EventSettings()
+    /// Where dead letters say an event came from, by position in the list of subscribed topics.
+    package var eventTopics: [String] = []
+
+    package init() {}
+}
+
+/// The headers that the configuration may change, for each push type.
+package struct WireDefaults: Sendable {
+    /// 0 leaves `apns-priority` out.
+    package var priorities: [UInt8] = PushType.all.map(\.priority)
+    package var expirations: [ExpirationRule] = PushType.all.map(\.expiration)
+
+    package init() {}
+
+    package func priority(_ type: PushType) -> UInt8 { priorities[Int(type.rawValue)] }
+    package func expiration(_ type: PushType) -> ExpirationRule {
+        expirations[Int(type.rawValue)]
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+package import Intake
+internal import Ledger
+internal import Planning
+package import PushModel
+
+extension PushPipeline {
+    /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
+    /// dead letter; its offset is held until then.
+    ///
+    /// - Parameter header: looks up a header of the record; called only where a binding needs it.
+    package mutating func eventRecord(
+        _ record: EventRecord, track: TrackID, offset: Int64, now: Now,
+        header: EventRecord.HeaderLookup
+    ) {
+        counters.events += 1
+        sequence += 1
+        ledger.received(track, offset: offset, now: now.monotonic)
+        let place = tracks[Int(track.rawValue)]!
+        let position = RecordPosition(
+            topic: place.topic, partition: place.partition, offset: offset)
+        do throws(UnreadableRecord) {
+            let event = try intake.decode(record, now: now.wall, header: header)
+            fanOut(event, track: track, position: position, now: now)
+        } catch {
+            counters.eventsUnreadable += 1
+            writeUnreadable(record, error, hold: ledger.hold(track), at: position, now: now)
+        }
+    }
+
+    /// The operator asked for this record not to be read (`kafka.skip`).
+    package mutating func skippedRecord(track: TrackID, offset: Int64, now: Now) {
+        counters.eventsSkipped += 1
+        ledger.received(track, offset: offset, now: now.monotonic)
+    }
+
+    private mutating func fanOut(
+        _ event: Event, track: TrackID, position: RecordPosition, now: Now
+    ) {
+        guard event.expiresAt > now.wall else {
+            counters.eventsExpired += 1
+            return
+        }
+        let subject = findSubject(event)
+        let hash = subjectHash(app: event.app, bytes: event.subject)
+        var request = FanOutRequest(
+            subject: subject?.rawValue ?? 0, filter: filter(of: event),
+            expiresAt: now.monotonic + (event.expiresAt - now.wall), origin: position,
+            readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: hash))
+        if event.delay > .zero { request.notBefore = now.monotonic + event.delay }
+        request.priority = event.priority
+        request.expiration = event.expiration
+        if let payload = event.payload {
+            keep(payload, collapseID: event.collapseID, in: &request)
+            recentPayloads.append(request, hash: hash, now: now.monotonic, bodies: &pushes.bodies)
+        } else {
+            recentSubjects.changed(hash: hash, now: now.monotonic)
+        }
+        let count = subject.map { audience.count($0) } ?? 0
+        if count == 0 {
+            counters.eventsUnmatched += 1
+            pushes.bodies.release(request.body)
+        } else if count <= settings.immediateFanOutMax, pushes.freeSlots >= count {
+            fanOutAtOnce(request, count: count, hold: ledger.hold(track), now: now)
+        } else {
+            audience.setCursor(SubjectID(rawValue: request.subject), true)
+            fanOuts.start(request, count: count, hold: ledger.hold(track))
+            giveBack()
+        }
+    }
+
+    private mutating func fanOutAtOnce(
+        _ request: FanOutRequest, count: Int, hold: Hold, now: Now
+    ) {
+        for index in 0..<count {
+            let entry = audience.entry(SubjectID(rawValue: request.subject), at: index)
+            let visited = visit(entry, request, claims: .event(hold), now: now)
+            precondition(visited, "there was a free slot for each")
+        }
+        ledger.release(hold)
+        pushes.bodies.release(request.body)
+    }
+
+    /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
+    /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
+    package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
+        var made = 0
+        while made < steps, pushes.freeSlots > 0 {
+            let step = fanOuts.step { audience.count(SubjectID(rawValue: $0)) }
+            guard case .visit(let index, let walk) = step else { break }
+            made += 1
+            let request = fanOuts.request(of: walk)
+            let entry = audience.entry(SubjectID(rawValue: request.subject), at: index)
+            let visited = visit(entry, request, claims: .walk(walk), now: now)
+            precondition(visited, "there was a free slot")
+        }
+        giveBack()
+        return made
+    }
+
+    // MARK: One token
+
+    /// Which offsets a push made now has to hold.
+    enum Claims {
+        /// That of the event itself.
+        case event(Hold)
+        /// Those of the events that this walk answers for.
+        case walk(Int)
+        /// These, which are the push's already.
+        case held([Hold])
+    }
+
+    /// Pushes to one token of an event's audience, if the event is for it. False when that needs a
+    /// slot and none is free.
+    mutating func visit(
+        _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now
+    ) -> Bool {
+        let token = entry.token
+        let lane = audience.lane(of: token)
+        guard let type = pushType(for: entry, of: request, lane: lane) else {
+            drop(claims)
+            return true
+        }
+        if audience.isSuppressed(token) {
+            counters.suppressed += 1
+            drop(claims)
+            return true
+        }
+        var push = PushRequest(
+            token: token.rawValue, lane: lane, type: type,
+            priority: request.priority ?? settings.wireDefaults.priority(type),
+            expiration: request.expiration ?? settings.wireDefaults.expiration(type),
+            expiresAt: request.expiresAt, origin: request.origin,
+            readSequence: request.readSequence, subject: request.subject,
+            subjectTag: request.subjectTag)
+        push.coalescingKey = request.coalescingKey
+        push.body = request.body
+        push.notBefore = request.notBefore
+        if let slot = existingPush(for: token, key: request.coalescingKey) {
+            counters.pushesCoalesced += 1
+            claim(claims, for: slot, push, now: now)
+            return true
+        }
+        guard pushes.freeSlots > 0 else { return false }
+        counters.pushesQueued += 1
+        let slot = pushes.queue(push, now: now.monotonic)
+        claim(claims, for: slot, push, now: now)
+        remember(slot, for: token, key: request.coalescingKey)
+        return true
+    }
+
+    /// The type of the push that this entry gets; nil when the event is not for it.
+    private func pushType(
+        for entry: AudienceEntry, of request: FanOutRequest, lane: LaneID
+    ) -> PushType? {
+        let lane = lanes[Int(lane.rawValue)]
+        let filter = request.filter
+        if let environment = filter.environment, environment != lane.environment { return nil }
+        guard filter.classes.contains(lane.tokenClass) else { return nil }
+        if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind.rawValue) { return nil }
+        if let type = request.payloadType { return lane.tokenClass == .device ? type : nil }
+        return entry.hearsChanges ? lane.tokenClass.changeType : nil
+    }
+
+    private mutating func claim(
+        _ claims: Claims, for slot: UInt32, _ push: PushRequest, now: Now
+    ) {
+        switch claims {
+        case .event(let hold):
+            ledger.retain(hold)
+            _ = pushes.join(slot, push, hold: hold)
+        case .walk(let walk):
+            fanOuts.forEachHold(of: walk) { hold in
+                ledger.retain(hold)
+                _ = pushes.join(slot, push, hold: hold)
+            }
+        case .held(let holds):
+            for hold in holds { _ = pushes.join(slot, push, hold: hold) }
+        }
+        if !pushes.released.isEmpty { giveBack() }
+    }
+
+    /// The push is not made: claims that were taken for it alone go back.
+    private mutating func drop(_ claims: Claims) {
+        guard case .held(let holds) = claims else { return }
+        for hold in holds { ledger.release(hold) }
+    }
+
+    /// Returns what planning no longer needs: claims, bodies, and the marks on walked subjects.
+    mutating func giveBack() {
+        for hold in pushes.released { ledger.release(hold) }
+        pushes.released.removeAll(keepingCapacity: true)
+        for hold in fanOuts.released { ledger.release(hold) }
+        fanOuts.released.removeAll(keepingCapacity: true)
+        for body in fanOuts.bodiesToRelease { pushes.bodies.release(body) }
+        fanOuts.bodiesToRelease.removeAll(keepingCapacity: true)
+        for subject in fanOuts.leftSubjects where !fanOuts.isWalked(subject) {
+            audience.setCursor(SubjectID(rawValue: subject), false)
+        }
+        fanOuts.leftSubjects.removeAll(keepingCapacity: true)
+    }
+
+    // MARK: Which push a token has
+
+    private func existingPush(for token: TokenID, key: UInt64) -> UInt32? {
+        if key == 0 {
+            let cell = audience.pending(token)
+            return cell == 0 ? nil : cell - 1
+        }
+        return payloadPushes[token]?.first { pushes[$0].coalescingKey == key }
+    }
+
+    private mutating func remember(_ slot: UInt32, for token: TokenID, key: UInt64) {
+        if key == 0 {
+            audience.setPending(token, slot + 1)
+        } else {
+            payloadPushes[token, default: []].append(slot)
+        }
+    }
+
+    /// The push in this slot has ended; its token has none of that key any more.
+    mutating func forget(_ slot: UInt32, of token: TokenID, key: UInt64) {
+        if key == 0 {
+            audience.setPending(token, 0)
+            return
+        }
+        payloadPushes[token]?.removeAll { $0 == slot }
+        if payloadPushes[token]?.isEmpty == true { payloadPushes[token] = nil }
+    }
+
+    // MARK: Reading an event
+
+    private func findSubject(_ event: Event) -> SubjectID? {
+        if !event.subject.isEmpty { return audience.subject(event.app, event.subject) }
+        guard let name = event.kinds.first, let kind = audience.kind(named: name) else {
+            return nil
+        }
+        return audience.kindWide(event.app, kind)
+    }
+
+    private func filter(of event: Event) -> AudienceFilter {
+        var filter = AudienceFilter(environment: event.environment, classes: event.classes)
+        if !event.kinds.isEmpty {
+            // A kind that nobody shows has no number; this one belongs to none.
+            filter.kinds = event.kinds.map { audience.kind(named: $0)?.rawValue ?? .max }
+        }
+        return filter
+    }
+
+    private mutating func keep(
+        _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest
+    ) {
+        let identity = originHash(request.origin)
+        let merged = collapseID.map { Array($0.utf8) }
+        request.payloadType = payload.type
+        request.coalescingKey = merged.map { text in
+            text.withUnsafeBytes { StableHash.hash64($0, seed: UInt64(payload.type.rawValue)) } | 1
+        } ?? identity.low | 1
+        // An alert that is sent again after a crash must replace the one before, not stand beside it.
+        let fallback = payload.type == .alert ? APNSID(hash: identity).text : ""
+        request.body = pushes.bodies.insert(
+            payload.body, collapseID: merged ?? Array(fallback.utf8))
+    }
+
+    func subjectHash(app: AppID, bytes: UnsafeRawBufferPointer) -> UInt64 {
+        StableHash.hash64(bytes, seed: settings.seed &+ UInt64(app.rawValue))
+    }
+
+    /// Identifies an event across workers and restarts.
+    func originHash(_ origin: RecordPosition) -> StableHash.Value {
+        var hash = StableHash(seed: originSeeds[Int(origin.topic)])
+        hash.combine(UInt64(UInt32(bitPattern: origin.partition)))
+        hash.combine(UInt64(bitPattern: origin.offset))
+        return hash.finish()
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+package import Delivery
+internal import Ledger
+internal import Planning
+package import PushModel
+
+extension PushPipeline {
+    /// Fills `batch` with pushes of one pool that are to be handed to delivery now, at most as many
+    /// as fit and the pool's breaker allows. Each is complete in the slab.
+    package mutating func takeReady(
+        _ pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>, now: Now
+    ) -> Int {
+        let row = Int(pool.rawValue)
+        guard pushes.hasQueued(in: pool) else { return 0 }
+        let allowance = pools[row].gate.allowance(now: now.monotonic) - pools[row].inFlight
+        let most = min(batch.count, max(0, allowance))
+        var taken = 0
+        while taken < most, let slot = takeOne(from: pool, now: now) {
+            guard mayBeSent(slot, now: now) else { continue }
+            fill(slot, now: now)
+            pools[row].inFlight += 1
+            batch[taken] = slot
+            taken += 1
+        }
+        counters.handedOver += taken
+        return taken
+    }
+
+    private mutating func takeOne(from pool: PoolID, now: Now) -> UInt32? {
+        pushes.take(from: pool, sequence: sequence, now: now.monotonic) { lane in
+            lanes[Int(lane.rawValue)].gate.isShut
+        }
+    }
+
+    /// A push that has expired or whose token is known dead by now ends here, unsent.
+    private mutating func mayBeSent(_ slot: UInt32, now: Now) -> Bool {
+        if pushes.expiresAt(of: slot) <= now.monotonic {
+            counters.expired += 1
+            end(slot, now: now)
+            return false
+        }
+        if audience.isSuppressed(TokenID(rawValue: pushes.token(of: slot))) {
+            counters.suppressed += 1
+            end(slot, now: now)
+            return false
+        }
+        return true
+    }
+
+    private mutating func fill(_ slot: UInt32, now: Now) {
+        let push = pushes[slot]
+        let token = TokenID(rawValue: push.token)
+        pushes.setRegisteredAt(audience.registeredAt(of: token), of: slot)
+        let wire = slab.push(slot)
+        wire.pointee.lane = push.lane
+        wire.pointee.type = push.content.type
+        wire.pointee.priority = push.content.priority
+        wire.pointee.expiresAt = push.content.expiresAt
+        wire.pointee.expiration = expiration(of: push.content, now: now)
+        fillToken(audience.tokenBytes(of: token), slot: slot)
+        fillBody(push.content, of: wire)
+        var hash = StableHash(seed: originHash(push.content.origin).low)
+        hash.combine(UnsafeRawBufferPointer(slab.token(slot)))
+        wire.pointee.apnsID = APNSID(hash: hash.finish())
+    }
+
+    private func fillToken(_ bytes: UnsafeRawBufferPointer, slot: UInt32) {
+        let wire = slab.push(slot)
+        wire.pointee.tokenBytes = UInt16(bytes.count)
+        if bytes.count <= PushSlab.inlineTokenBytes {
+            wire.pointee.longToken = nil
+            UnsafeMutableRawPointer(slab.inlineToken(slot))
+                .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+        } else {
+            // Copied, because the audience may forget the token while the push is in flight.
+            let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)
+            UnsafeMutableRawPointer(copy)
+                .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+            wire.pointee.longToken = UnsafePointer(copy)
+        }
+    }
+
+    /// The outcome is here: a long token's copy is not lent any more.
+    func freeLongToken(_ slot: UInt32) {
+        slab.push(slot).pointee.longToken?.deallocate()
+        slab.push(slot).pointee.longToken = nil
+    }
+
+    private func fillBody(_ content: PushContent, of wire: UnsafeMutablePointer<WirePush>) {
+        if content.body == .none {
+            let body = constantBodies[Int(content.type.rawValue)]
+            wire.pointee.body = body.baseAddress
+            wire.pointee.bodyBytes = UInt32(body.count)
+            wire.pointee.collapseIDBytes = 0
+        } else {
+            let body = pushes.bodies.body(content.body)
+            let collapseID = pushes.bodies.collapseID(content.body)
+            wire.pointee.body = body.baseAddress
+            wire.pointee.bodyBytes = UInt32(body.count)
+            wire.pointee.collapseID = collapseID.baseAddress
+            wire.pointee.collapseIDBytes = UInt8(collapseID.count)
+        }
+    }
+
+    private func expiration(of content: PushContent, now: Now) -> Int64 {
+        switch content.expiration {
+        case .none: return -1
+        case .immediate: return 0
+        case .deadline:
+            // An hour at most: a "look again" that is older says nothing.
+            let life = min(content.expiresAt - now.monotonic, .seconds(3600))
+            return (now.wall + life).seconds
+        }
+    }
+}

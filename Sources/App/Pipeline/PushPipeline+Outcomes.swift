@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+package import Delivery
+internal import Ledger
+internal import Planning
+package import PushModel
+
+extension PushPipeline {
+    /// What became of a push that was handed over.
+    package mutating func outcome(_ outcome: PushOutcome, now: Now) {
+        let slot = outcome.slot
+        let lane = pushes.lane(of: slot)
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        pools[pool].inFlight -= 1
+        if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
+        switch outcome.kind {
+        case .answered where outcome.status == 200:
+            lanes[Int(lane.rawValue)].tokenGuard.accepted(now: now.monotonic)
+            lanes[Int(lane.rawValue)].gate.recovered()
+            pools[pool].gate.recovered()
+            _ = pools[pool].health.received(.healthy)
+            counters.accepted += 1
+            end(slot, now: now)
+        case .answered:
+            answered(outcome, lane: lane, now: now)
+        case .unprocessed:
+            counters.unprocessed += 1
+            tryAgain(slot, after: settings.resendBackoff, costsAttempt: false, now: now)
+        case .unknown:
+            judge(pool: pool, .silence, now: now)
+            counters.resent += 1
+            tryAgain(slot, after: settings.resendBackoff, costsAttempt: true, now: now)
+        case .expired:
+            counters.expired += 1
+            end(slot, now: now)
+        }
+    }
+
+    private mutating func answered(_ outcome: PushOutcome, lane: LaneID, now: Now) {
+        let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        judge(pool: pool, outcome.status >= 500 ? .fault : .healthy, now: now)
+        if outcome.status < 500, row.push != .openCredential { pools[pool].gate.recovered() }
+        if outcome.status < 500, row.push != .openLane {
+            lanes[Int(lane.rawValue)].gate.recovered()
+        }
+        let slot = outcome.slot
+        switch row.push {
+        case .accept:
+            counters.accepted += 1
+            end(slot, now: now)
+        case .reject:
+            reject(slot, outcome, for: .push, now: now)
+        case .rejectToken:
+            tokenRejected(slot, outcome, lane: lane, now: now)
+        case .verdict:
+            tokenDied(slot, outcome, lane: lane, now: now)
+        case .resend:
+            counters.resent += 1
+            tryAgain(slot, after: settings.resendBackoff, costsAttempt: true, now: now)
+        case .coolDown:
+            counters.cooledDown += 1
+            tryAgain(slot, after: settings.coolDownBackoff, costsAttempt: true, now: now)
+        case .backOff:
+            counters.retried += 1
+            tryAgain(slot, after: settings.retryBackoff, costsAttempt: true, now: now)
+        case .openCredential:
+            shut(pool: pool, now: now)
+            requeue(slot, now: now)
+        case .openLane:
+            counters.lanesShut += 1
+            lanes[Int(lane.rawValue)].gate.failed(now: now.monotonic, random: &random)
+            requeue(slot, now: now)
+        }
+    }
+
+    // MARK: Ends
+
+    /// The push has ended. What was trailing behind it is sent now.
+    mutating func end(_ slot: UInt32, now: Now) {
+        let token = TokenID(rawValue: pushes.token(of: slot))
+        let key = pushes.coalescingKey(of: slot)
+        let isOrphaned = pushes.isOrphaned(slot)
+        let goesOn = pushes.ended(slot, now: now.monotonic) { ledger.release($0) }
+        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+    }
+
+    /// Who is to blame for a rejection: only this push, or its token, so that whatever else waits for
+    /// the token ends with it.
+    private enum Fault { case push, token }
+
+    private mutating func reject(
+        _ slot: UInt32, _ outcome: PushOutcome, for fault: Fault, now: Now
+    ) {
+        counters.rejected += 1
+        let reason =
+            outcome.reason == .unknown
+            ? String(cString: UnsafePointer(slab.reason(slot))) : outcome.reason.name
+        let origin = pushes[slot].content.origin
+        let letter = letter(for: slot, reason: reason, status: outcome.status, now: now)
+        var holds: [Hold] = []
+        endQuietly(slot, withTrailing: fault == .token, now: now) { holds.append($0) }
+        draft(letter, origin: origin, holds: holds, now: now)
+    }
+
+    /// Ends the push, leaving its claims with `body`.
+    private mutating func endQuietly(
+        _ slot: UInt32, withTrailing: Bool, now: Now, _ body: (Hold) -> Void
+    ) {
+        let token = TokenID(rawValue: pushes.token(of: slot))
+        let key = pushes.coalescingKey(of: slot)
+        let isOrphaned = pushes.isOrphaned(slot)
+        var goesOn = false
+        if withTrailing {
+            pushes.endedForGood(slot, body)
+        } else {
+            goesOn = pushes.ended(slot, now: now.monotonic, body)
+        }
+        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+    }
+
+    private mutating func tokenRejected(
+        _ slot: UInt32, _ outcome: PushOutcome, lane: LaneID, now: Now
+    ) {
+        guard lanes[Int(lane.rawValue)].tokenGuard.tokenRejected(now: now.monotonic),
+            !pushes.isOrphaned(slot)
+        else {
+            reject(slot, outcome, for: .push, now: now)
+            return
+        }
+        let origin = pushes[slot].content.origin
+        let letter = letter(
+            for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
+        counters.rejected += 1
+        let holds = giveVerdict(slot, outcome, lane: lane, now: now)
+        draft(letter, origin: origin, holds: holds, now: now)
+    }
+
+    private mutating func tokenDied(
+        _ slot: UInt32, _ outcome: PushOutcome, lane: LaneID, now: Now
+    ) {
+        let row = Int(lane.rawValue)
+        guard !pushes.isOrphaned(slot) else {
+            counters.unregistered += 1
+            end(slot, now: now)
+            return
+        }
+        let diedAt = outcome.apnsTimestamp
+        if diedAt >= 0, diedAt < pushes[slot].registeredAt.milliseconds {
+            counters.strikes += 1
+            let token = Array(slab.token(slot))
+            guard lanes[row].strikes.strike(token: token, now: now.monotonic) else {
+                counters.deadUnconfirmed += 1
+                end(slot, now: now)
+                return
+            }
+        }
+        guard lanes[row].tokenGuard.tokenDied(now: now.monotonic) else {
+            counters.deadUnconfirmed += 1
+            end(slot, now: now)
+            return
+        }
+        counters.unregistered += 1
+        _ = giveVerdict(slot, outcome, lane: lane, now: now)
+    }
+
+    /// Writes a verdict, applies it, and ends every push to the token. The offsets wait for Kafka's
+    /// acknowledgement.
+    /// - Returns: further claims on the same offsets, for a dead letter beside the verdict.
+    private mutating func giveVerdict(
+        _ slot: UInt32, _ outcome: PushOutcome, lane: LaneID, now: Now
+    ) -> [Hold] {
+        let push = pushes[slot]
+        let verdict = Verdict(
+            status: outcome.status, reason: outcome.reason.name,
+            apnsTimestamp: outcome.apnsTimestamp < 0
+                ? nil : WallTime(milliseconds: outcome.apnsTimestamp),
+            registeredAt: push.registeredAt)
+        let token = Array(slab.token(slot))
+        // Never an older verdict than the one known: then nothing is left to write.
+        let isNews = token.withUnsafeBytes {
+            audience.apply(verdict: verdict, lane: lane, token: $0)
+        }
+        var holds: [Hold] = []
+        endQuietly(slot, withTrailing: true, now: now) { holds.append($0) }
+        for hold in holds { ledger.retain(hold) }
+        if isNews {
+            write(verdict, lane: lane, token: token, holds: holds)
+        } else {
+            for hold in holds { ledger.release(hold) }
+        }
+        if outcome.status != 410 { return holds }
+        for hold in holds { ledger.release(hold) }
+        return []
+    }
+
+    // MARK: Another try
+
+    private mutating func tryAgain(
+        _ slot: UInt32, after backoff: Backoff, costsAttempt: Bool, now: Now
+    ) {
+        guard !pushes.isOrphaned(slot) else {
+            counters.unregistered += 1
+            end(slot, now: now)
+            return
+        }
+        let attempts = Int(pushes[slot].attempts)
+        if costsAttempt, attempts + 1 >= settings.attemptsMax {
+            giveUp(slot, now: now)
+            return
+        }
+        let delay = backoff.delay(attempt: attempts, random: &random)
+        pushes.retry(
+            slot, at: now.monotonic + delay, now: now.monotonic, costsAttempt: costsAttempt)
+        giveBack()
+    }
+
+    /// Back to the end of its lane's queue: the fault is not the push's.
+    private mutating func requeue(_ slot: UInt32, now: Now) {
+        guard !pushes.isOrphaned(slot) else {
+            counters.unregistered += 1
+            end(slot, now: now)
+            return
+        }
+        pushes.retry(slot, at: now.monotonic, now: now.monotonic, costsAttempt: false)
+        giveBack()
+    }
+
+    private mutating func giveUp(_ slot: UInt32, now: Now) {
+        counters.rejected += 1
+        let origin = pushes[slot].content.origin
+        let letter = letter(for: slot, reason: "AttemptsExhausted", status: 0, now: now)
+        var holds: [Hold] = []
+        endQuietly(slot, withTrailing: false, now: now) { holds.append($0) }
+        draft(letter, origin: origin, holds: holds, now: now)
+    }
+
+    // MARK: Pools
+
+    private mutating func judge(pool: Int, _ answer: PoolHealth.Answer, now: Now) {
+        let isIll = pools[pool].health.received(answer)
+        if pools[pool].gate.isShut, answer != .healthy {
+            // A probe failed.
+            pools[pool].gate.failed(now: now.monotonic, random: &random)
+        } else if isIll {
+            shut(pool: pool, now: now)
+        }
+    }
+
+    private mutating func shut(pool: Int, now: Now) {
+        if !pools[pool].gate.isShut { counters.poolsShut += 1 }
+        pools[pool].gate.failed(now: now.monotonic, random: &random)
+        pools[pool].health.reset()
+    }
+
+    mutating func parkSilentPools(now: Now) {
+        for pool in pools.indices where !pools[pool].gate.isShut {
+            if pools[pool].health.isSilent(inFlight: pools[pool].inFlight, now: now.monotonic) {
+                shut(pool: pool, now: now)
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+package import PushModel
+
+extension PushPipeline {
+    // MARK: Verdicts
+
+    /// The claims pass to the record: its acknowledgement gives them back.
+    mutating func write(_ verdict: Verdict, lane: LaneID, token: [UInt8], holds: [Hold]) {
+        counters.verdictsWritten += 1
+        let key = token.withUnsafeBufferPointer { RecordKey.token(lane: routing[lane], token: $0) }
+        records.append(
+            tickets.issue(
+                topic: .verdicts, key: key, value: VerdictEncoder.value(verdict), holds: holds))
+    }
+
+    // MARK: Dead letters
+
+    /// The letter of one push that has failed for good, with this push's token alone.
+    func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
+        let push = pushes[slot]
+        let lane = routing[push.lane]
+        let firstAt = now.wall + (push.firstTriedAt - now.monotonic)
+        var letter = DeadLetter(
+            reason: reason, source: source(push.content.origin), firstAt: firstAt,
+            lastAt: now.wall, attempts: Int(push.attempts) + 1,
+            subject: subject(of: push.content, app: lane.app),
+            targets: [
+                DeadLetter.Target(
+                    token: Array(slab.token(slot)), environment: lane.environment,
+                    apnsTopic: lane.apnsTopic)
+            ])
+        letter.app = routing.name(of: lane.app)
+        letter.status = status == 0 ? nil : status
+        if push.content.body != .none {
+            letter.original = DeadLetter.Original(
+                key: nil, value: Array(pushes.bodies.body(push.content.body)))
+        }
+        return letter
+    }
+
+    /// Empty if nobody shows the subject any more: its number may mean another one by now.
+    private func subject(of content: PushContent, app: AppID) -> [UInt8] {
+        let subject = SubjectID(rawValue: content.subject)
+        let bytes = audience.subjectBytes(of: subject)
+        let hash = subjectHash(app: app, bytes: bytes)
+        guard UInt32(truncatingIfNeeded: hash) == content.subjectTag,
+            audience.subject(app, bytes) == subject
+        else { return [] }
+        return Array(bytes)
+    }
+
+    /// Puts a failed push into the letter of its event and reason. Its claims pass to the letter.
+    mutating func draft(_ letter: DeadLetter, origin: RecordPosition, holds: [Hold], now: Now) {
+        let key = DeadLetterDrafts.Key(
+            origin: origin, reason: letter.reason, status: letter.status ?? 0)
+        if let full = letters.add(letter, key: key, holds: holds, now: now.monotonic) {
+            write(full)
+        }
+    }
+
+    /// Writes the letters whose time has come; all of them when the worker is about to stop.
+    package mutating func flushDeadLetters(now: Now, all: Bool) {
+        while let draft = letters.takeDue(now: now.monotonic, all: all) { write(draft) }
+    }
+
+    private mutating func write(_ draft: DeadLetterDrafts.Draft) {
+        counters.deadLettersWritten += 1
+        records.append(
+            tickets.issue(
+                topic: .deadLetters, key: key(of: draft.letter),
+                value: DeadLetterEncoder.value(
+                    draft.letter, eventBytesMax: settings.deadLetterEventBytesMax),
+                holds: draft.holds))
+    }
+
+    /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
+    mutating func writeUnreadable(
+        _ record: borrowing EventRecord, _ reason: UnreadableRecord, hold: Hold,
+        at position: RecordPosition, now: Now
+    ) {
+        var letter = DeadLetter(
+            reason: reason.code, source: source(position), firstAt: now.wall, lastAt: now.wall)
+        letter.message = reason.message
+        let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
+        if size <= settings.deadLetterEventBytesMax {
+            letter.original = DeadLetter.Original(
+                key: record.key.map { Array($0) }, value: record.value.map { Array($0) })
+        }
+        counters.deadLettersWritten += 1
+        records.append(
+            tickets.issue(
+                topic: .deadLetters, key: record.key.map { Array($0) } ?? [],
+                value: DeadLetterEncoder.value(
+                    letter, eventBytesMax: settings.deadLetterEventBytesMax),
+                holds: [hold]))
+    }
+
+    private func source(_ position: RecordPosition) -> DeadLetter.Source {
+        DeadLetter.Source(
+            topic: settings.eventTopics[Int(position.topic)], partition: position.partition,
+            offset: position.offset)
+    }
+
+    /// The subject; the event's place where that is not known any more.
+    private func key(of letter: DeadLetter) -> [UInt8] {
+        if !letter.subject.isEmpty { return letter.subject }
+        let source = letter.source
+        return Array("\(source.topic)/\(source.partition)/\(source.offset)".utf8)
+    }
+
+    // MARK: Acknowledgements
+
+    /// Kafka has the record: what waited for it is released.
+    package mutating func acknowledged(_ ticket: UInt64) {
+        guard let ticket = tickets.close(ticket) else { return }
+        for hold in ticket.holds { ledger.release(hold) }
+    }
+
+    /// Kafka refused the record, or did not take it in time. It is produced again; its offsets wait.
+    package mutating func refused(_ ticket: UInt64) {
+        counters.recordsRefused += 1
+        if let record = tickets.record(ticket) { records.append(record) }
+    }
+
+    /// Kafka will never take the record as it is, because it is too large. It is produced without its
+    /// value's event; if it is still too large, its loss is counted and its offsets are released.
+    package mutating func tooLarge(_ ticket: UInt64) {
+        counters.recordsRefused += 1
+        guard let value = tickets.record(ticket)?.value, value != Self.minimalLetter else {
+            counters.recordsAbandoned += 1
+            acknowledged(ticket)
+            return
+        }
+        if let record = tickets.shrink(ticket, value: Self.minimalLetter) {
+            records.append(record)
+        }
+    }
+
+    private static let minimalLetter = Array(#"{"v":1,"reason":"deadLetterTooLarge"}"#.utf8)
+
+    // MARK: Late requests
+
+    /// Sends what found no slot before.
+    mutating func sendLateRequests(now: Now) {
+        while let late = lateRequests.last, pushes.freeSlots > 0 {
+            lateRequests.removeLast()
+            let visited = visit(late.entry, late.request, claims: .held(late.holds), now: now)
+            precondition(visited, "there was a free slot")
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Audience
+package import Delivery
+package import Intake
+internal import Ledger
+internal import Planning
+package import PushModel
+
+/// The journey of a push, from record to storable offset: facts in, actions out. Owned by the one
+/// planner thread; it performs nothing, reads no clock, and does the same again for the same facts,
+/// so a simulation can drive it with virtual time.
+///
+/// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is to
+/// be done comes out of `takeReady` (pushes to hand to delivery), `records` (records to produce) and
+/// `frontier` (offsets to store).
+package struct PushPipeline: ~Copyable {
+    package let routing: RoutingTable
+    let settings: PipelineSettings
+    let slab: PushSlab
+
+    package internal(set) var audience: Audience
+    package internal(set) var counters = Counters()
+    /// Records to be produced, oldest first. Emptied by the owner.
+    package var records: [OutgoingRecord] = []
+
+    var intake: EventDecoder
+    var registrations: RegistrationDecoder
+    var registration = Registration()
+    var verdicts: TokenRecordDecoder
+    var tokenKey = TokenKey()
+    var ledger: HolderLedger
+    var pushes: PushTable
+    var fanOuts: FanOuts
+    var recentSubjects: RecentSubjects
+    var recentPayloads = RecentPayloads()
+    var tickets = TicketTable()
+    var letters: DeadLetterDrafts
+    var random: SplitMix64
+
+    /// Counts events read and pushes handed over, so that "read before it was handed over" is a
+    /// comparison of two numbers.
+    var sequence: UInt64 = 0
+    /// By track number; nil where the track is closed.
+    var tracks: [TrackPlace?] = []
+    /// Pushes with a payload, by token: the audience's cell per token is for those without one.
+    var payloadPushes: [TokenID: [UInt32]] = [:]
+    /// Pushes owed to tokens that registered just after an event, for want of a free slot.
+    var lateRequests: [LateRequest] = []
+    var originSeeds: [UInt64]
+    var lanes: [LaneState]
+    var pools: [PoolState]
+    let constantBodies: [UnsafeBufferPointer<UInt8>]
+
+    /// What the pipeline keeps for each lane; copies of the routing that are cheap to read per push.
+    struct LaneState {
+        let environment: PushEnvironment
+        let tokenClass: TokenClass
+        let pool: PoolID
+        let app: AppID
+        var tokenGuard: TokenGuard
+        var gate: SendingGate
+        var strikes = StrikeBook()
+    }
+
+    struct PoolState {
+        var gate: SendingGate
+        var health = PoolHealth()
+        var inFlight = 0
+    }
+
+    struct TrackPlace {
+        var topic: UInt16
+        var partition: Int32
+    }
+
+    package init(
+        routing: RoutingTable, bindings: [TopicBinding], settings: PipelineSettings, slab: PushSlab
+    ) throws(TopicBindingError) {
+        precondition(slab.slots >= settings.slots, "the slab has a place for every push")
+        self.routing = routing
+        self.settings = settings
+        self.slab = slab
+        audience = Audience(
+            routing: routing, hashSeed: settings.seed, allowKindWide: settings.events.allowKindWide)
+        intake = try EventDecoder(
+            bindings: bindings, routing: routing, settings: settings.events)
+        registrations = RegistrationDecoder(routing: routing)
+        verdicts = TokenRecordDecoder(routing: routing)
+        ledger = HolderLedger(settle: settings.settle)
+        pushes = PushTable(slots: settings.slots, routing: routing)
+        fanOuts = FanOuts(cursorsMax: settings.fanOutsMax)
+        recentSubjects = RecentSubjects(
+            cells: settings.recentSubjectCells, settle: settings.settle)
+        letters = DeadLetterDrafts(
+            tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
+        random = SplitMix64(seed: settings.seed)
+        originSeeds = settings.eventTopics.map { topic in
+            var topic = topic
+            return topic.withUTF8 { StableHash.hash64(UnsafeRawBufferPointer($0), seed: 0) }
+        }
+        lanes = routing.lanes.map { lane in
+            LaneState(
+                environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
+                app: lane.app, tokenGuard: TokenGuard(limits: settings.tokenGuard),
+                gate: SendingGate(backoff: settings.breakerBackoff))
+        }
+        pools = routing.pools.map { _ in
+            PoolState(gate: SendingGate(backoff: settings.breakerBackoff))
+        }
+        constantBodies = PushType.all.map { row in
+            let body = Array((row.emptyBody ?? "").utf8)
+            let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: body.count)
+            _ = copy.initialize(from: body)
+            return UnsafeBufferPointer(copy)
+        }
+    }
+
+    deinit { for body in constantBodies { body.deallocate() } }
+
+    // MARK: Partitions
+
+    /// A partition is ours from this offset on.
+    package mutating func assigned(
+        topic: UInt16, partition: Int32, startOffset: Int64
+    ) -> TrackID {
+        let track = ledger.openTrack(startOffset: startOffset)
+        while tracks.count <= Int(track.rawValue) { tracks.append(nil) }
+        tracks[Int(track.rawValue)] = TrackPlace(topic: topic, partition: partition)
+        return track
+    }
+
+    /// A partition is no longer ours. What it asked for is still sent; it holds nothing any more.
+    package mutating func unassigned(_ track: TrackID) {
+        ledger.closeTrack(track)
+        tracks[Int(track.rawValue)] = nil
+    }
+
+    /// The offset to store for this partition: everything below it has ended.
+    package mutating func frontier(_ track: TrackID, now: Now) -> Int64 {
+        ledger.frontier(track, now: now.monotonic)
+    }
+
+    /// Whether everything read from this partition has ended.
+    package mutating func isDrained(_ track: TrackID, now: Now) -> Bool {
+        ledger.isDrained(track, now: now.monotonic)
+    }
+
+    // MARK: Time
+
+    /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that have
+    /// gone silent. Called once a turn.
+    package mutating func advance(now: Now) {
+        pushes.wake(now: now.monotonic)
+        parkSilentPools(now: now)
+        recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
+        sendLateRequests(now: now)
+        flushDeadLetters(now: now, all: false)
+    }
+
+    /// When `advance` has something to do by itself.
+    package var nextDue: MonotonicTime {
+        var due = min(pushes.nextWake, letters.nextDue)
+        for pool in pools { due = min(due, pool.gate.nextChange) }
+        for lane in lanes where lane.gate.isShut { due = min(due, lane.gate.nextChange) }
+        return due
+    }
+
+    // MARK: Bounds
+
+    /// Whether another event may be read: every place it could need is there.
+    package var hasRoomForEvents: Bool {
+        pushes.freeSlots > settings.immediateFanOutMax && !fanOuts.isFull && hasRoomForRecords
+            && pushes.bodies.bytes < settings.payloadBytesMax
+    }
+
+    /// Whether another registration or verdict may be read.
+    package var hasRoomForRecords: Bool {
+        lateRequests.isEmpty && tickets.count < settings.unacknowledgedMax
+    }
+
+    /// Nothing waits, is in flight, or waits for an acknowledgement.
+    package var isIdle: Bool {
+        pushes.freeSlots == pushes.slots && fanOuts.isEmpty && tickets.isEmpty && letters.isEmpty
+            && lateRequests.isEmpty
+    }
+
+    package var load: Load {
+        Load(
+            queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
+            resting: pushes.restingCount, fanOuts: fanOuts.count, holders: ledger.holderCount,
+            unacknowledged: tickets.count, payloadBytes: pushes.bodies.bytes)
+    }
+
+    /// What the pipeline is holding at this moment.
+    package struct Load: Sendable, Equatable {
+        package var queued: Int
+        package var inFlight: Int
+        package var resting: Int
+        package var fanOuts: Int
+        package var holders: Int
+        package var unacknowledged: Int
+        package var payloadBytes: Int
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What APNs answers, and what is done about it: Apple's "Handling notification responses from
+/// APNs" as one table. Where Apple says nothing the choice is ours.
+package enum AnswerTable {
+    package struct Row: Sendable {
+        package let status: UInt16
+        package let reason: APNSReason
+        package let push: PushAction
+        package let connection: ConnectionAction
+    }
+
+    /// What becomes of the push.
+    package enum PushAction: Sendable {
+        /// Accepted for delivery: done.
+        case accept
+        /// Never sent again; ends in a dead letter.
+        case reject
+        /// Never sent again, and the token is bad if the guard on 400s agrees.
+        case rejectToken
+        /// The token is dead: a verdict, subject to its timestamp.
+        case verdict
+        /// The push is fine; send it again at once, elsewhere or with a fresh provider token.
+        case resend
+        /// This token is asked too often: wait, for this token only.
+        case coolDown
+        /// A fault at Apple's: wait, for this push, 1 s to 15 min.
+        case backOff
+        /// The credential is at fault: its breaker opens, the push waits.
+        case openCredential
+        /// The topic is at fault: its breaker opens, the push waits.
+        case openLane
+    }
+
+    /// What becomes of the connection that the answer came on.
+    package enum ConnectionAction: Sendable {
+        case keep
+        /// Send nothing more on it; finish what is in flight; open another.
+        case retire
+        /// As `retire`, and the provider token is renewed first if it is old enough.
+        case retireAndRenew
+    }
+
+    package static func row(status: UInt16, reason: APNSReason) -> Row {
+        if status == 200 { return Row(status: 200, reason: .none, push: .accept, connection: .keep) }
+        if let row = rows.first(where: { $0.reason == reason && $0.status == status }) {
+            return row
+        }
+        // An unknown reason, or a known one under another status: the status alone decides.
+        return Row(status: status, reason: reason, push: byStatus(status), connection: .keep)
+    }
+
+    private static func byStatus(_ status: UInt16) -> PushAction {
+        switch status {
+        case 200..<300: .accept
+        case 410: .verdict
+        case 429: .coolDown
+        // A 403 without a known reason blames the credential like its named siblings: sending on
+        // would be an error against us for each push.
+        case 403: .openCredential
+        case 300..<500: .reject
+        default: .backOff
+        }
+    }
+
+    package static let rows: [Row] = [
+        row(400, .badCollapseId, .reject),
+        row(400, .badDeviceToken, .rejectToken),
+        row(400, .badExpirationDate, .reject),
+        row(400, .badMessageId, .reject),
+        row(400, .badPriority, .reject),
+        row(400, .badTopic, .openLane),
+        row(400, .deviceTokenNotForTopic, .rejectToken),
+        row(400, .duplicateHeaders, .reject),
+        row(400, .idleTimeout, .resend, .retire),
+        row(400, .invalidPushType, .openLane),
+        row(400, .missingDeviceToken, .reject),
+        row(400, .missingTopic, .reject),
+        row(400, .payloadEmpty, .reject),
+        // A topic added to the team later fails on connections opened before: hence a new one.
+        row(400, .topicDisallowed, .openLane, .retire),
+        row(403, .badCertificate, .openCredential, .retire),
+        row(403, .badCertificateEnvironment, .openCredential, .retire),
+        // APNs goes on refusing on a connection that has seen an expired token.
+        row(403, .expiredProviderToken, .resend, .retireAndRenew),
+        row(403, .forbidden, .reject),
+        row(403, .invalidProviderToken, .openCredential, .retire),
+        row(403, .missingProviderToken, .openCredential, .retire),
+        row(403, .unrelatedKeyIdInToken, .resend, .retire),
+        row(403, .badEnvironmentKeyIdInToken, .openCredential, .retire),
+        row(404, .badPath, .reject),
+        row(405, .methodNotAllowed, .reject),
+        row(410, .expiredToken, .verdict),
+        row(410, .unregistered, .verdict),
+        row(413, .payloadTooLarge, .reject),
+        // The provider token changed too often: keep it, leave the connection, wait.
+        row(429, .tooManyProviderTokenUpdates, .backOff, .retire),
+        row(429, .tooManyRequests, .coolDown),
+        row(500, .internalServerError, .backOff),
+        row(503, .serviceUnavailable, .backOff),
+        row(503, .shutdown, .resend, .retire),
+    ]
+
+    private static func row(
+        _ status: UInt16, _ reason: APNSReason, _ push: PushAction,
+        _ connection: ConnectionAction = .keep
+    ) -> Row {
+        Row(status: status, reason: reason, push: push, connection: connection)
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// What one HTTP/2 connection may do next: facts go in, permissions come out. A struct with a
+/// phase rather than an enum, since the stream count is touched for every batch of pushes.
+package struct ConnectionMachine: Sendable {
+    package enum Phase: Sendable {
+        /// Name lookup, TCP, TLS. No stream. *Can transition to:* settingsAwaited, closed.
+        case connecting
+        /// The preface is out; HTTP/2 would allow any number of streams, APNs would not, so none.
+        /// *Can transition to:* warming, draining, closed.
+        case settingsAwaited
+        /// APNs serves one stream until it has seen a valid provider token.
+        /// *Can transition to:* open, draining, closed.
+        case warming
+        /// As many streams as announced. *Can transition to:* draining, closed.
+        case open
+        /// No new stream; those in flight finish. *Can transition to:* closed.
+        case draining
+        /// Final.
+        case closed
+    }
+
+    /// What is due; the driver does it and reports the fact.
+    package enum Due: Hashable, Sendable {
+        case nothing
+        /// Send nothing more on it; open another.
+        case retire
+        /// Close it now: what is in flight on it has an unknown end.
+        case abort(AbortReason)
+    }
+
+    package enum AbortReason: String, Hashable, Sendable {
+        case connectTimeout = "no SETTINGS within the connect timeout"
+        case pingTimeout = "no answer to PING"
+        case requestTimeouts = "requests time out and nothing is answered"
+    }
+
+    package private(set) var phase = Phase.connecting
+    package private(set) var streamsInFlight = 0
+    private let limits: ConnectionLimits
+    private let startedAt: MonotonicTime
+    private let retireAt: MonotonicTime
+    private var heardAt: MonotonicTime
+    private var pingSentAt: MonotonicTime?
+    /// As last announced by SETTINGS, within `streamsMax`.
+    private var streamLimit = 0
+    private var timeoutsInARow = 0
+
+    /// - Parameter jitter: 0…1, spreads the ages at which connections are replaced.
+    package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        self.limits = limits
+        startedAt = now
+        heardAt = now
+        let age = limits.ageMax.nanoseconds
+        // Nine tenths plus up to two tenths: plus or minus a tenth.
+        retireAt = now + .nanoseconds(age / 10 * 9 + Int64(Double(age / 5) * jitter))
+    }
+
+    // MARK: Facts
+
+    /// TLS is up and the preface is written.
+    package mutating func connected(at now: MonotonicTime) {
+        guard phase == .connecting else { return }
+        phase = .settingsAwaited
+        heardAt = now
+    }
+
+    /// SETTINGS came; `announced` is the concurrent-stream limit in force after it.
+    package mutating func settingsArrived(announced: UInt32, at now: MonotonicTime) {
+        let previous = streamLimit
+        streamLimit = min(Int(announced), limits.streamsMax)
+        switch phase {
+        case .settingsAwaited: phase = .warming
+        // The limit goes up once APNs has seen a valid provider token.
+        case .warming: if streamLimit > previous { phase = .open }
+        case .connecting, .open, .draining, .closed: break
+        }
+    }
+
+    /// Bytes came.
+    package mutating func heard(at now: MonotonicTime) {
+        heardAt = now
+    }
+
+    package mutating func streamsOpened(_ count: Int) {
+        assert(phase == .warming || phase == .open)
+        streamsInFlight &+= count
+    }
+
+    /// - Parameters:
+    ///   - answered: so many of them ended with an answer.
+    ///   - welcomed: so many of those with any answer but 403: the provider token is accepted.
+    package mutating func streamsEnded(_ count: Int, answered: Int, welcomed: Int) {
+        streamsInFlight &-= count
+        assert(streamsInFlight >= 0)
+        if answered > 0 { timeoutsInARow = 0 }
+        if welcomed > 0, phase == .warming { phase = .open }
+    }
+
+    package mutating func streamTimedOut() {
+        streamsInFlight &-= 1
+        timeoutsInARow += 1
+    }
+
+    package mutating func pingSent(at now: MonotonicTime) {
+        pingSentAt = now
+    }
+
+    package mutating func pingAnswered() {
+        pingSentAt = nil
+    }
+
+    /// GOAWAY came, or an answer said to leave, or the driver is draining.
+    package mutating func retired() {
+        if phase != .closed { phase = .draining }
+    }
+
+    package mutating func closed() {
+        phase = .closed
+        streamsInFlight = 0
+    }
+
+    // MARK: Permissions
+
+    /// How many streams may be opened now.
+    package var streamsFree: Int {
+        guard pingSentAt == nil else { return 0 }
+        switch phase {
+        case .open: return max(0, streamLimit &- streamsInFlight)
+        case .warming: return max(0, min(1, streamLimit) &- streamsInFlight)
+        case .connecting, .settingsAwaited, .draining, .closed: return 0
+        }
+    }
+
+    /// What this connection adds to its pool's capacity.
+    package var capacity: Int {
+        switch phase {
+        case .open: streamLimit
+        case .warming: min(1, streamLimit)
+        case .connecting, .settingsAwaited, .draining, .closed: 0
+        }
+    }
+
+    /// Counts towards the connections that a pool wants.
+    package var isWanted: Bool { phase != .draining && phase != .closed }
+
+    package var isDrained: Bool { phase == .draining && streamsInFlight == 0 }
+
+    /// Asked before the connection is used: after a silence the peer may be gone without a trace.
+    package func wantsPing(at now: MonotonicTime) -> Bool {
+        pingSentAt == nil && (phase == .open || phase == .warming)
+            && now - heardAt >= limits.pingAfterSilence
+    }
+
+    package func due(at now: MonotonicTime) -> Due {
+        if timeoutsInARow >= limits.timeoutsMax, phase != .closed { return .abort(.requestTimeouts) }
+        guard now >= nextDeadline else { return .nothing }
+        switch phase {
+        case .connecting, .settingsAwaited: return .abort(.connectTimeout)
+        case .warming, .open, .draining: return pingIsLate(now) ? .abort(.pingTimeout) : .retire
+        case .closed: return .nothing
+        }
+    }
+
+    /// The next time at which `due` says something new, facts aside.
+    package var nextDeadline: MonotonicTime {
+        let pingDeadline = pingSentAt.map { $0 + limits.pingTimeout } ?? .distantFuture
+        switch phase {
+        case .connecting, .settingsAwaited: return startedAt + limits.connectTimeout
+        case .warming, .open: return min(retireAt, pingDeadline)
+        case .draining: return pingDeadline
+        case .closed: return .distantFuture
+        }
+    }
+
+    private func pingIsLate(_ now: MonotonicTime) -> Bool {
+        guard let pingSentAt else { return false }
+        return now >= pingSentAt + limits.pingTimeout
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Watches one pool's answers and parks it when the far side is ill: when half of the last 50
+/// answers are 5xx, or when nothing has answered for 10 s while something should.
+package struct PoolHealth: Sendable {
+    private var answers: [Bool] = []
+    private var position = 0
+    private var faults = 0
+    /// Since when something has been in flight without any answer.
+    private var silentSince: MonotonicTime?
+
+    private static let window = 50
+    private static let silenceMax = Duration.seconds(10)
+
+    package init() {}
+
+    package enum Answer: Sendable {
+        /// Anything but the two below.
+        case healthy
+        /// A 5xx.
+        case fault
+        /// The request was sent and nothing came back.
+        case silence
+    }
+
+    /// - Returns: the pool should be parked.
+    package mutating func received(_ answer: Answer) -> Bool {
+        if answer != .silence { silentSince = nil }
+        let isFault = answer != .healthy
+        if answers.count < Self.window {
+            answers.append(isFault)
+        } else {
+            if answers[position] { faults -= 1 }
+            answers[position] = isFault
+            position = (position + 1) % Self.window
+        }
+        if isFault { faults += 1 }
+        return answers.count == Self.window && faults * 2 >= Self.window
+    }
+
+    /// Called now and then. True: nothing has answered for too long.
+    package mutating func isSilent(inFlight: Int, now: MonotonicTime) -> Bool {
+        if inFlight == 0 {
+            silentSince = nil
+            return false
+        }
+        guard let since = silentSince else {
+            silentSince = now
+            return false
+        }
+        return now - since >= Self.silenceMax
+    }
+
+    /// Forgets what led to parking, so that the answers after it are judged afresh.
+    package mutating func reset() {
+        answers.removeAll(keepingCapacity: true)
+        position = 0
+        faults = 0
+        silentSince = nil
+    }
+}

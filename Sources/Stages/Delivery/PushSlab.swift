@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// What delivery needs to know of one push. Written by the planner before the push is handed over
+/// and not touched again until its outcome has come back, so both threads may read it plainly.
+package struct WirePush: BitwiseCopyable {
+    package var lane = LaneID(rawValue: 0)
+    package var type = PushType.controls
+    /// The value of `apns-priority`; 0 leaves the header out.
+    package var priority: UInt8 = 0
+    package var tokenBytes: UInt16 = 0
+    package var collapseIDBytes: UInt8 = 0
+    /// The value of `apns-expiration` in Unix seconds; negative leaves the header out.
+    package var expiration: Int64 = -1
+    package var apnsID = APNSID(high: 0, low: 0)
+    /// A push that is not on the wire by then is not sent any more.
+    package var expiresAt = MonotonicTime.distantFuture
+    package var bodyBytes: UInt32 = 0
+    /// Lent by the planner until the outcome; constant for pushes without a payload.
+    package var body: UnsafePointer<UInt8>? = nil
+    package var collapseID: UnsafePointer<UInt8>? = nil
+    /// The token, where it is longer than `PushSlab.inlineTokenBytes`; lent like the body.
+    package var longToken: UnsafePointer<UInt8>? = nil
+
+    package init() {}
+}
+
+/// A position in the slab: names a push to planner and delivery alike.
+package typealias PushSlot = UInt32
+
+/// The pushes of one worker, at fixed addresses, allocated once. Owned by the planner; a slot is
+/// delivery's between hand-over and outcome.
+package struct PushSlab: @unchecked Sendable {
+    // SAFETY: the memory lives as long as the process; a slot is passed between the two threads
+    // through queues with release/acquire order, and only one of them touches it at a time.
+    package let slots: Int
+    private let pushes: UnsafeMutablePointer<WirePush>
+    private let tokens: UnsafeMutablePointer<UInt8>
+    private let reasons: UnsafeMutablePointer<UInt8>
+
+    /// Longer than any token seen (100 bytes were announced in 2016), and a power of two.
+    package static let inlineTokenBytes = 128
+    /// Of an unknown reason, so much is kept for the dead letter.
+    package static let reasonBytes = 64
+
+    /// Never freed: one per worker, for its whole life.
+    package init(slots: Int) {
+        self.slots = slots
+        pushes = .allocate(capacity: slots)
+        pushes.initialize(repeating: WirePush(), count: slots)
+        tokens = .allocate(capacity: slots * Self.inlineTokenBytes)
+        reasons = .allocate(capacity: slots * Self.reasonBytes)
+    }
+
+    package func push(_ slot: PushSlot) -> UnsafeMutablePointer<WirePush> {
+        pushes + Int(slot)
+    }
+
+    /// Where a token of at most `inlineTokenBytes` is kept.
+    package func inlineToken(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
+        tokens + Int(slot) &* Self.inlineTokenBytes
+    }
+
+    package func token(_ slot: PushSlot) -> UnsafeBufferPointer<UInt8> {
+        let push = pushes + Int(slot)
+        return UnsafeBufferPointer(
+            start: push.pointee.longToken ?? UnsafePointer(inlineToken(slot)),
+            count: Int(push.pointee.tokenBytes))
+    }
+
+    /// Where delivery leaves the text of a reason that the table does not know (UTF-8, zero filled).
+    package func reason(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
+        reasons + Int(slot) &* Self.reasonBytes
+    }
+}

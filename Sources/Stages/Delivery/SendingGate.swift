@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Whether a pool (or a lane) may be sent to: a circuit breaker with probes and a slow start.
+///
+/// States:
+/// - `open`: everything may go; after a shut time the number in flight grows from one with each
+///   acceptance. Can transition to: `shut`.
+/// - `shut`: nothing may go until a time. Can transition to: `probing`.
+/// - `probing`: one push is out to see. Can transition to: `open`, `shut` for longer.
+package struct SendingGate: Sendable {
+    private enum State: Sendable {
+        /// At most `limit` in flight.
+        case open(limit: Int)
+        case shut(until: MonotonicTime)
+        case probing
+    }
+
+    private var state = State.open(limit: .max)
+    /// How often it was shut without an acceptance in between.
+    private var strikes = 0
+    private let backoff: Backoff
+
+    package init(backoff: Backoff) { self.backoff = backoff }
+
+    package var isShut: Bool {
+        if case .open = state { false } else { true }
+    }
+
+    /// How many pushes may be in flight now; asking when the shut time is over makes the next one
+    /// the probe.
+    package mutating func allowance(now: MonotonicTime) -> Int {
+        switch state {
+        case .open(let limit): return limit
+        case .probing: return 1
+        case .shut(let until):
+            guard until <= now else { return 0 }
+            state = .probing
+            return 1
+        }
+    }
+
+    /// When `allowance` may change by itself.
+    package var nextChange: MonotonicTime {
+        if case .shut(let until) = state { until } else { .distantFuture }
+    }
+
+    /// Something answered that shows the fault is gone.
+    package mutating func recovered() {
+        switch state {
+        case .open(limit: .max): return
+        case .open(let limit):
+            // Doubles with each full round of acceptances; above 4096 the limit has no meaning.
+            state = .open(limit: limit >= 4096 ? .max : limit + 1)
+        case .probing, .shut:
+            state = .open(limit: Self.slowStart)
+        }
+        strikes = 0
+    }
+
+    /// The fault showed itself.
+    package mutating func failed(now: MonotonicTime, random: inout SplitMix64) {
+        if case .shut = state { return }
+        state = .shut(until: now + backoff.delay(attempt: strikes, random: &random))
+        strikes += 1
+    }
+
+    /// In flight after a probe has succeeded.
+    private static let slowStart = 8
+}

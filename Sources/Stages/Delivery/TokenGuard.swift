@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Decides whether a lane's complaints about tokens may be believed. When a deploy goes to the
+/// wrong host, or a suffix or key is wrong, APNs calls *every* token bad; believing it would empty
+/// the token table.
+///
+/// A 400 about a token is believed only if the lane's last `window` answers are complete, at most
+/// `badShareMax` of them were such 400s, and one was an acceptance less than `freshness` ago. A lane
+/// with little traffic therefore never prunes on a 400; its bad tokens are asked again. A 410 is
+/// believed as long as there are at most `verdictsPerMinuteMax` of them.
+package struct TokenGuard: Sendable {
+    package struct Limits: Sendable {
+        package var window = 200
+        package var badShareMax = 0.05
+        package var freshness = Duration.seconds(600)
+        package var verdictsPerMinuteMax = 1000
+
+        package init() {}
+    }
+
+    private let limits: Limits
+    /// The last answers, true for a 400 about the token; a ring once it is full.
+    private var answers: [Bool] = []
+    private var position = 0
+    private var bad = 0
+    private var acceptedAt: MonotonicTime?
+    private var minuteStart = MonotonicTime(nanoseconds: 0)
+    private var verdictsThisMinute = 0
+
+    package init(limits: Limits) { self.limits = limits }
+
+    package mutating func accepted(now: MonotonicTime) {
+        acceptedAt = now
+        record(bad: false)
+    }
+
+    /// APNs called a token bad. True: believe it.
+    package mutating func tokenRejected(now: MonotonicTime) -> Bool {
+        record(bad: true)
+        guard answers.count == limits.window, let acceptedAt else { return false }
+        return now - acceptedAt <= limits.freshness
+            && Double(bad) <= limits.badShareMax * Double(limits.window)
+            && mayGiveVerdict(now: now)
+    }
+
+    /// APNs called a token dead. True: believe it.
+    package mutating func tokenDied(now: MonotonicTime) -> Bool { mayGiveVerdict(now: now) }
+
+    private mutating func mayGiveVerdict(now: MonotonicTime) -> Bool {
+        if now - minuteStart >= .seconds(60) {
+            minuteStart = now
+            verdictsThisMinute = 0
+        }
+        guard verdictsThisMinute < limits.verdictsPerMinuteMax else { return false }
+        verdictsThisMinute += 1
+        return true
+    }
+
+    private mutating func record(bad isBad: Bool) {
+        if answers.count < limits.window {
+            answers.append(isBad)
+        } else {
+            if answers[position] { bad -= 1 }
+            answers[position] = isBad
+            position = position + 1 == limits.window ? 0 : position + 1
+        }
+        if isBad { bad += 1 }
+    }
+}
