@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linux calls that Swift's Glibc module does not show, and typed one-liners for variadic ones.
+#pragma once
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static inline int CLinux_setNonBlocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL, 0);
+    return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+/// MAP_FAILED is a macro with a cast that Swift does not import.
+static inline void *CLinux_reserve(size_t bytes) {
+    void *address = mmap(0, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return address == MAP_FAILED ? 0 : address;
+}
+
+/// Declared by the system's header only under _GNU_SOURCE, which a module cannot ask for.
+extern int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
+
+/// Names the calling thread; the kernel keeps 15 bytes.
+static inline void CLinux_nameThread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

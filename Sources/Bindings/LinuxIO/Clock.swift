@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Glibc
+
+/// The two clocks, as raw numbers; the floors above give them types.
+package enum SystemClock {
+    /// CLOCK_MONOTONIC in nanoseconds.
+    package static func monotonicNanoseconds() -> Int64 { read(CLOCK_MONOTONIC) }
+
+    /// CLOCK_REALTIME in nanoseconds since 1970 UTC.
+    package static func wallNanoseconds() -> Int64 { read(CLOCK_REALTIME) }
+
+    private static func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CLinux
+internal import Glibc
+
+/// A thread of our own, outside the cooperative pool, whose name shows in `top -H` and `perf`.
+package struct NamedThread: ~Copyable, Sendable {
+    private let handle: pthread_t
+
+    /// - Parameter name: at most 15 bytes, the kernel's limit.
+    package static func start(
+        name: String, _ body: @escaping @Sendable () -> Void
+    ) throws(SystemError) -> NamedThread {
+        NamedThread(handle: try spawn(name: name, body))
+    }
+
+    /// Starts a thread that nobody waits for.
+    package static func detach(
+        name: String, _ body: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        pthread_detach(try spawn(name: name, body))
+    }
+
+    /// Waits until the thread's body has returned.
+    package consuming func join() {
+        pthread_join(handle, nil)
+    }
+
+    private static func spawn(
+        name: String, _ body: @escaping @Sendable () -> Void
+    ) throws(SystemError) -> pthread_t {
+        precondition(name.utf8.count <= 15, "the kernel keeps 15 bytes of a thread's name")
+        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        var handle = pthread_t()
+        let code = pthread_create(
+            &handle, nil,
+            { context in
+                let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
+                CLinux_nameThread(start.name)
+                start.body()
+                return nil
+            }, start.toOpaque())
+        guard code == 0 else {
+            start.release()
+            throw SystemError(call: "pthread_create", code: code)
+        }
+        return handle
+    }
+
+    private final class Start: Sendable {
+        let name: String
+        let body: @Sendable () -> Void
+
+        init(name: String, body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+}
