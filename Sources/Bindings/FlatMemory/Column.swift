@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A growable array at a fixed address: growing never copies and never holds two copies.
+///
+/// Going past `capacity` traps, with its name in the message: a capacity is address space, chosen
+/// so far above any machine's memory that only a defect reaches it.
+@usableFromInline
+package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
+    @usableFromInline let memory: Reservation
+    @usableFromInline package let capacity: Int
+    @usableFromInline var size = 0
+    /// The largest `count` so far: pages up to there are in memory.
+    @usableFromInline var peak = 0
+
+    package init(capacity: Int) {
+        memory = Reservation(bytes: capacity * MemoryLayout<Element>.stride)
+        self.capacity = capacity
+    }
+
+    @inlinable package var count: Int { size }
+
+    /// Memory in use, rounded down to whole elements.
+    package var bytes: Int { peak * MemoryLayout<Element>.stride }
+
+    @inlinable var elements: UnsafeMutablePointer<Element> {
+        memory.base.assumingMemoryBound(to: Element.self)
+    }
+
+    @inlinable
+    package subscript(index: Int) -> Element {
+        get {
+            precondition(UInt(bitPattern: index) < UInt(bitPattern: size), "row out of range")
+            return elements[index]
+        }
+        _modify {
+            precondition(UInt(bitPattern: index) < UInt(bitPattern: size), "row out of range")
+            yield &elements[index]
+        }
+    }
+
+    @inlinable
+    package mutating func append(_ element: Element) {
+        resize(to: size &+ 1, filling: element)
+    }
+
+    /// Drops elements from the end, or adds copies of `element`.
+    @inlinable
+    package mutating func resize(to count: Int, filling element: Element) {
+        precondition(count >= 0 && count <= capacity, "a column is full: reserve more rows")
+        var index = size
+        while index < count {
+            elements[index] = element
+            index &+= 1
+        }
+        size = count
+        if count > peak { peak = count }
+    }
+
+    @inlinable
+    package mutating func popLast() -> Element? {
+        guard size > 0 else { return nil }
+        size &-= 1
+        return elements[size]
+    }
+}
+
+/// Hands out row numbers, the most recently freed first, so that a column of rows stays dense.
+@usableFromInline
+package struct FreeList: ~Copyable, Sendable {
+    @usableFromInline var freed: Column<UInt32>
+    @usableFromInline var next: UInt32
+    @usableFromInline let first: UInt32
+
+    /// - Parameter first: the lowest row; 1 keeps 0 for "none".
+    package init(first: UInt32, capacity: Int) {
+        self.first = first
+        next = first
+        freed = Column(capacity: capacity)
+    }
+
+    /// Rows in use.
+    @inlinable package var count: Int { Int(next &- first) &- freed.count }
+
+    /// One past the highest row handed out so far: a column of rows has to reach this far.
+    @inlinable package var end: Int { Int(next) }
+
+    package var bytes: Int { freed.bytes }
+
+    @inlinable
+    package mutating func take() -> UInt32 {
+        if let row = freed.popLast() { return row }
+        next += 1
+        return next &- 1
+    }
+
+    /// - Parameter row: in use; giving one back twice would hand it out twice.
+    @inlinable
+    package mutating func give(_ row: UInt32) {
+        precondition(row >= first && row < next, "row was never taken")
+        freed.append(row)
+    }
+}
