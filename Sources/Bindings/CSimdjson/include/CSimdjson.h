@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+#ifndef CSIMDJSON_H
+#define CSIMDJSON_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One parser with its buffers, which grow to the largest document seen and stay.
+typedef struct csimdjson_parser csimdjson_parser;
+
+/// simdjson numbers its errors differently from release to release; these stay.
+typedef enum csimdjson_status {
+    CSIMDJSON_OK = 0,
+    CSIMDJSON_INVALID,
+    CSIMDJSON_INVALID_UTF8,
+    CSIMDJSON_TOO_LARGE,
+    CSIMDJSON_TOO_DEEP,
+    CSIMDJSON_NO_MEMORY,
+} csimdjson_status;
+
+/// A parsed document, as simdjson's doc/tape.md lays it out. Valid until the next parse.
+typedef struct csimdjson_document {
+    const uint64_t *tape;
+    const uint8_t *strings;
+    /// simdjson's words for a failure; static.
+    const char *message;
+} csimdjson_document;
+
+/// NULL when memory is short.
+csimdjson_parser *csimdjson_parser_create(size_t bytes_max, size_t depth_max);
+void csimdjson_parser_destroy(csimdjson_parser *parser);
+
+/// `bytes` are copied: simdjson reads up to 64 bytes past the end, and a copy of a small record
+/// costs a few nanoseconds.
+csimdjson_status csimdjson_parse(
+    csimdjson_parser *parser, const void *bytes, size_t count, csimdjson_document *document);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
