@@ -8,6 +8,11 @@ package struct StableHash {
     package struct Value: Hashable, Sendable {
         package var high: UInt64
         package var low: UInt64
+
+        package init(high: UInt64, low: UInt64) {
+            self.high = high
+            self.low = low
+        }
     }
 
     private var first: UInt64
@@ -32,7 +37,8 @@ package struct StableHash {
     package mutating func combine(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
         while offset &+ 8 <= bytes.count {
-            combine(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)))
+            let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+            combine(UInt64(littleEndian: word))
             offset &+= 8
         }
         var tail: UInt64 = 0

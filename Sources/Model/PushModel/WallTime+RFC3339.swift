@@ -14,7 +14,7 @@ extension WallTime {
             let hour = reader.number(digits: 2), reader.skip(":"),
             let minute = reader.number(digits: 2), reader.skip(":"),
             let second = reader.number(digits: 2),
-            (1...12).contains(month), (1...31).contains(day),
+            (1...12).contains(month), (1...Self.length(ofMonth: month, year: year)).contains(day),
             hour < 24, minute < 60, second <= 60
         else { return nil }
         guard let fraction = reader.millisecondFraction(), let offset = reader.offsetMinutes(),
@@ -47,6 +47,14 @@ extension WallTime {
     private static func padded(_ value: Int, _ width: Int) -> String {
         let digits = String(value)
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
+    private static func length(ofMonth month: Int, year: Int) -> Int {
+        switch month {
+        case 4, 6, 9, 11: 30
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        default: 31
+        }
     }
 
     /// Days since 1970-01-01 in the proleptic Gregorian calendar. The year is counted from March,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Simdjson
+
+/// The attributes of a CloudEvent 1.0 that are read. In binary mode each is a header, named with
+/// `ce_` in front (CloudEvents' Kafka binding); in structured mode a member of the envelope.
+package enum CloudEventAttribute: String, CaseIterable, Sendable {
+    case specversion, id, source, type, subject, time
+    /// Ours, as extensions: those of an event of the same meaning.
+    case pushapp, pushkinds, pushclasses, pushttl, pushcollapseid
+
+    package var isRequired: Bool {
+        switch self {
+        case .specversion, .id, .source, .type: true
+        default: false
+        }
+    }
+
+    /// The name of the header in binary mode.
+    package var header: String { Self.headers[index] }
+
+    private static let headers = allCases.map { "ce_" + $0.rawValue }
+    private var index: Int { Self.allCases.firstIndex(of: self)! }
+
+    /// `json` of `application/cloudevents+json; charset=utf-8`; the whole rest of any other type
+    /// that begins so (`-batch+json`); nil where the type is the data's.
+    static func structuredFormat(
+        of type: UnsafeRawBufferPointer
+    ) -> UnsafeRawBufferPointer? {
+        let prefix = "application/cloudevents".utf8
+        guard type.count >= prefix.count,
+            zip(type, prefix).allSatisfy({ $0 | 0x20 == $1 | 0x20 })
+        else { return nil }
+        let rest = type[prefix.count...].prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 }
+        let format = rest.first == UInt8(ascii: "+") ? rest.dropFirst() : rest
+        return UnsafeRawBufferPointer(rebasing: format)
+    }
+}
+
+extension EventFields {
+    init(binary header: EventRecord.HeaderLookup) throws(UnreadableRecord) {
+        try self.init { attribute in header(attribute.header) }
+    }
+
+    /// Reads the envelope; `data` belongs to the producer.
+    init(structured envelope: JSONObject) throws(UnreadableRecord) {
+        for member in envelope where !member.value.isNull && member.value.string == nil {
+            for attribute in CloudEventAttribute.allCases
+            where attribute != .pushttl && member.key.elementsEqual(attribute.rawValue.utf8) {
+                throw .field(attribute.rawValue, "a string")
+            }
+        }
+        try self.init { attribute in
+            var found: JSONValue?
+            for member in envelope where member.key.elementsEqual(attribute.rawValue.utf8) {
+                found = member.value
+            }
+            return found?.string
+        }
+        // CloudEvents' JSON format writes an Integer as a number; a string was read above.
+        if let ttl = envelope["pushttl"], !ttl.isNull, ttl.string == nil {
+            self.ttl = .seconds(try ttl.integer("pushttl", in: 1...RecordLimits.ttlSecondsMax))
+        }
+    }
+
+    private init(
+        _ attribute: (CloudEventAttribute) -> UnsafeRawBufferPointer?
+    ) throws(UnreadableRecord) {
+        for required in CloudEventAttribute.allCases where required.isRequired {
+            guard let value = attribute(required), value.count > 0 else {
+                throw .missing(required.rawValue, "CloudEvents requires it")
+            }
+        }
+        guard attribute(.specversion)!.equals("1.0") else {
+            throw UnreadableRecord(.unknownVersion, "specversion must be 1.0")
+        }
+        if let text = attribute(.subject) {
+            guard (1...RecordLimits.subjectBytesMax).contains(text.count) else {
+                throw .field("subject", "1 to \(RecordLimits.subjectBytesMax) bytes")
+            }
+            subject = text
+        }
+        if let text = attribute(.time) {
+            guard let instant = WallTime(rfc3339: text) else {
+                throw .field("time", "an RFC 3339 instant")
+            }
+            time = instant
+        }
+        app = attribute(.pushapp)
+        if let text = attribute(.pushkinds) { kinds = try Self.list(kinds: text) }
+        if let text = attribute(.pushclasses) { classes = try Self.list(classes: text) }
+        if let text = attribute(.pushttl) { ttl = try Self.seconds(text) }
+        if let text = attribute(.pushcollapseid) { collapseID = try Self.collapseID(text) }
+    }
+
+    private static func list(kinds text: UnsafeRawBufferPointer) throws(UnreadableRecord)
+        -> [String]
+    {
+        let kinds = text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+        let sizes = 1...RecordLimits.kindBytesMax
+        guard kinds.count <= RecordLimits.kindsMax, kinds.allSatisfy({ sizes.contains($0.count) })
+        else {
+            throw .field("pushkinds", "1 to \(RecordLimits.kindsMax) kinds with commas between")
+        }
+        return kinds.map { String(UnsafeRawBufferPointer(rebasing: $0)) }
+    }
+
+    private static func list(
+        classes text: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> TokenClassSet {
+        var classes: TokenClassSet = []
+        for word in text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+            classes.formUnion(try tokenClass(UnsafeRawBufferPointer(rebasing: word)))
+        }
+        return classes
+    }
+
+    private static func seconds(_ text: UnsafeRawBufferPointer) throws(UnreadableRecord) -> Duration
+    {
+        let range = 1...RecordLimits.ttlSecondsMax
+        guard (1...8).contains(text.count), text.allSatisfy({ (0x30...0x39).contains($0) }),
+            case let seconds = text.reduce(Int64(0), { $0 * 10 + Int64($1 - 0x30) }),
+            range.contains(seconds)
+        else { throw .field("pushttl", "seconds, from 1 to \(range.upperBound)") }
+        return .seconds(seconds)
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// What failed, for whom, and why: the value of a record of the dead-letters topic.
+package struct DeadLetter: Sendable {
+    /// Where the event is, so that it can be read again while Kafka keeps it.
+    package struct Source: Sendable {
+        package var topic: String
+        package var partition: Int32
+        package var offset: Int64
+
+        package init(topic: String, partition: Int32, offset: Int64) {
+            self.topic = topic
+            self.partition = partition
+            self.offset = offset
+        }
+    }
+
+    package struct Target: Sendable {
+        package var token: [UInt8]
+        package var environment: PushEnvironment
+        package var apnsTopic: String
+
+        package init(token: [UInt8], environment: PushEnvironment, apnsTopic: String) {
+            self.token = token
+            self.environment = environment
+            self.apnsTopic = apnsTopic
+        }
+    }
+
+    /// The record as Kafka had it; enough to produce it again.
+    package struct Original: Sendable {
+        package var key: [UInt8]?
+        package var value: [UInt8]?
+        package var headers: [(name: String, value: [UInt8])]
+
+        package init(
+            key: [UInt8]?, value: [UInt8]?, headers: [(name: String, value: [UInt8])] = []
+        ) {
+            self.key = key
+            self.value = value
+            self.headers = headers
+        }
+
+        /// Bytes of content.
+        package var size: Int {
+            headers.reduce((key?.count ?? 0) + (value?.count ?? 0)) {
+                $0 + $1.name.utf8.count + $1.value.count
+            }
+        }
+    }
+
+    /// More failing targets than this go into a further letter.
+    package static let targetsMax = 500
+
+    /// An APNs reason, a code of `UnreadableCode`, or a word of the worker's own.
+    package var reason: String
+    /// For people; never the record's content.
+    package var message: String?
+    /// That of the last answer; nil when APNs was not asked.
+    package var status: UInt16?
+    package var attempts: Int
+    package var source: Source
+    package var firstAt: WallTime
+    package var lastAt: WallTime
+    package var app: String?
+    package var subject: [UInt8]
+    package var targets: [Target]
+    package var original: Original?
+
+    package init(
+        reason: String, source: Source, firstAt: WallTime, lastAt: WallTime, attempts: Int = 0,
+        subject: [UInt8] = [], targets: [Target] = []
+    ) {
+        self.reason = reason
+        self.source = source
+        self.firstAt = firstAt
+        self.lastAt = lastAt
+        self.attempts = attempts
+        self.subject = subject
+        self.targets = targets
+    }
+}
+
+package enum DeadLetterField: String, CaseIterable, Sendable {
+    case v, reason, message, status, attempts, source, firstAt, lastAt, app, subject, subjectBase64
+    case tokens, event
+}
+
+/// Values of the dead-letters topic. The key is the subject.
+package enum DeadLetterEncoder {
+    /// - Parameter eventBytesMax: a larger original is left out; its coordinates say where it is.
+    /// - Precondition: at most `DeadLetter.targetsMax` targets.
+    package static func value(_ letter: DeadLetter, eventBytesMax: Int) -> [UInt8] {
+        precondition(letter.targets.count <= DeadLetter.targetsMax, "split the letter")
+        return JSONWriter.object { json in
+            json.member("v", RecordLimits.version)
+            json.member("reason", letter.reason)
+            json.member("message", letter.message)
+            json.member("status", letter.status)
+            json.member("attempts", letter.attempts)
+            json.name("source")
+            json.object { json in
+                json.member("topic", letter.source.topic)
+                json.member("partition", letter.source.partition)
+                json.member("offset", letter.source.offset)
+            }
+            json.member("firstAt", letter.firstAt)
+            json.member("lastAt", letter.lastAt)
+            json.member("app", letter.app)
+            json.member("subject", bytes: letter.subject.isEmpty ? nil : letter.subject)
+            write(letter.targets, to: &json)
+            if let original = letter.original, original.size <= eventBytesMax {
+                write(original, to: &json)
+            }
+        }
+    }
+
+    private static func write(_ targets: [DeadLetter.Target], to json: inout JSONWriter) {
+        json.name("tokens")
+        json.array { array in
+            for target in targets {
+                array.object { json in
+                    json.member("token", Hexadecimal.encode(target.token))
+                    json.member("environment", target.environment.name)
+                    json.member("apnsTopic", target.apnsTopic)
+                }
+            }
+        }
+    }
+
+    /// Key, value and headers each as text where they are UTF-8, else as base64.
+    private static func write(_ original: DeadLetter.Original, to json: inout JSONWriter) {
+        json.name("event")
+        json.object { json in
+            json.member("key", bytes: original.key)
+            json.member("value", bytes: original.value)
+            guard !original.headers.isEmpty else { return }
+            json.name("headers")
+            json.array { array in
+                for header in original.headers {
+                    array.object { json in
+                        json.member("name", header.name)
+                        json.member("value", bytes: header.value)
+                    }
+                }
+            }
+        }
+    }
+}

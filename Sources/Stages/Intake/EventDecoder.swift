@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Simdjson
+
+/// Reads records of events topics. One per planner thread; its buffers are reused.
+///
+/// A record whose value is not looked at costs no allocation, no header and no JSON.
+package struct EventDecoder: ~Copyable {
+    private let bindings: [Binding]
+    private let settings: EventSettings
+    private let routes: RouteDirectory
+    private var parser: JSONParser
+    private var composer = SubjectComposer()
+
+    /// A topic's binding with what can be known before the first record.
+    private struct Binding {
+        enum Reading {
+            case key
+            /// The producer's document, of which only the template's places are read.
+            case template
+            case event
+            case cloudEvent
+        }
+
+        let reading: Reading
+        let template: SubjectTemplate?
+        let app: AppID?
+        let kinds: [String]
+        let classes: TokenClassSet
+        let delay: Duration
+        let changeLife: Milliseconds
+        let payloadLife: Milliseconds
+    }
+
+    package init(
+        bindings: [TopicBinding], routing: RoutingTable, settings: EventSettings
+    ) throws(TopicBindingError) {
+        for binding in bindings {
+            if let problem = binding.problem(in: routing) { throw problem }
+        }
+        let routes = RouteDirectory(routing)
+        self.bindings = bindings.map { binding in
+            Binding(
+                reading: Self.reading(of: binding), template: binding.subject,
+                app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
+                kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
+                changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
+                payloadLife: Milliseconds(binding.ttl ?? settings.payloadTTL))
+        }
+        self.routes = routes
+        self.settings = settings
+        parser = JSONParser(bytesMax: settings.recordBytesMax)
+    }
+
+    private static func reading(of binding: TopicBinding) -> Binding.Reading {
+        switch binding.decode {
+        case .cloudevents: .cloudEvent
+        case .json where binding.subject == nil: .event
+        case .json, .key: binding.subject?.isKey ?? true ? .key : .template
+        }
+    }
+
+    /// Reads one record. The event's subject points into the record or into this decoder, and is
+    /// valid until the next call.
+    ///
+    /// - Parameters:
+    ///   - now: stands in for a missing timestamp, and bounds every deadline to 30 days from here.
+    ///   - header: called only for a CloudEvent, for an event of ours with a value, and for a
+    ///     template that names a header.
+    /// - Throws: what the record's dead letter says.
+    package mutating func decode(
+        _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> Event {
+        let index = record.binding
+        switch bindings[index].reading {
+        case .key:
+            return try plainEvent(subject: SubjectComposer.subject(inKeyOf: record), record, now)
+        case .template:
+            let subject = try composer.compose(
+                bindings[index].template!, from: record, header, &parser)
+            return try plainEvent(subject: subject, record, now)
+        case .event:
+            guard let value = record.value, value.count > 0 else {
+                return try plainEvent(
+                    subject: SubjectComposer.subject(inKeyOf: record), record, now)
+            }
+            return try event(try ownFields(value, header), record, now)
+        case .cloudEvent:
+            return try event(try cloudEventFields(record, header), record, now)
+        }
+    }
+
+    // MARK: Formats
+
+    private mutating func ownFields(
+        _ value: UnsafeRawBufferPointer, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> EventFields {
+        if header(CloudEventAttribute.specversion.header) != nil {
+            return try EventFields(binary: header)
+        }
+        let object = try parser.object(value)
+        return object["specversion"] == nil
+            ? try EventFields(json: object) : try EventFields(structured: object)
+    }
+
+    private mutating func cloudEventFields(
+        _ record: EventRecord, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> EventFields {
+        guard let template = bindings[record.binding].template else {
+            return try attributes(record, header)
+        }
+        // First, since the fields point into what the parser parsed last.
+        let subject = try composer.compose(template, from: record, header, &parser)
+        var fields = try attributes(record, header)
+        fields.subject = subject
+        return fields
+    }
+
+    /// The header `content-type` decides between the modes, as CloudEvents' Kafka binding has it.
+    private mutating func attributes(
+        _ record: EventRecord, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> EventFields {
+        if let type = header("content-type"),
+            let format = CloudEventAttribute.structuredFormat(of: type)
+        {
+            guard format.equals("json") else {
+                throw UnreadableRecord(
+                    .notCloudEvent, "of the structured formats only application/cloudevents+json")
+            }
+            guard let value = record.value, value.count > 0 else {
+                throw UnreadableRecord(.emptyValue, "a structured CloudEvent has no value")
+            }
+            return try EventFields(structured: try parser.object(value))
+        }
+        guard header(CloudEventAttribute.specversion.header) != nil else {
+            throw UnreadableRecord(
+                .notCloudEvent,
+                "neither a ce_specversion header nor content-type application/cloudevents+json")
+        }
+        return try EventFields(binary: header)
+    }
+
+    // MARK: Events
+
+    private func plainEvent(
+        subject: UnsafeRawBufferPointer, _ record: EventRecord, _ now: WallTime
+    ) throws(UnreadableRecord) -> Event {
+        guard let app = bindings[record.binding].app else { throw Self.missingApp }
+        let time = record.timestamp.milliseconds < 0 ? now : record.timestamp
+        let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
+        var event = Event(app: app, subject: subject, time: time, expiresAt: deadline)
+        event.kinds = bindings[record.binding].kinds
+        event.classes = bindings[record.binding].classes
+        event.delay = bindings[record.binding].delay
+        return event
+    }
+
+    private func event(
+        _ fields: EventFields, _ record: EventRecord, _ now: WallTime
+    ) throws(UnreadableRecord) -> Event {
+        let binding = bindings[record.binding]
+        let named: AppID? =
+            if let name = fields.app { try routes.app(named: name) } else { binding.app }
+        guard let app = named else { throw Self.missingApp }
+        if let environment = fields.environment { try routes.requireServed(app, environment) }
+        let subject = try subject(of: fields, record)
+
+        let recorded = record.timestamp.milliseconds < 0 ? now : record.timestamp
+        let time = fields.time ?? recorded
+        let standard = fields.payload == nil ? binding.changeLife : binding.payloadLife
+        let life = fields.ttl.map { Milliseconds($0) } ?? standard
+        let deadline = fields.expiresAt ?? max(time, recorded) + life
+
+        var event = Event(
+            app: app, subject: subject, time: time,
+            expiresAt: min(deadline, Self.latest(from: now)))
+        event.environment = fields.environment
+        event.kinds = fields.kinds ?? binding.kinds
+        event.classes = fields.classes ?? binding.classes
+        event.delay = binding.delay
+        event.priority = fields.priority
+        event.collapseID = fields.collapseID
+        event.expiration = fields.expiration
+        event.payload = fields.payload
+        return event
+    }
+
+    /// The event's own, else the key; empty for an event that means every control of its kinds.
+    private func subject(
+        of fields: EventFields, _ record: EventRecord
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        if let subject = fields.subject { return subject }
+        let hasKey = record.key.map { $0.count > 0 } ?? false
+        guard !hasKey, fields.kinds != nil else {
+            return try SubjectComposer.subject(inKeyOf: record)
+        }
+        guard settings.allowKindWide else {
+            throw UnreadableRecord(
+                .kindWideRefused,
+                "an event with kinds and no subject reaches every control of those kinds: "
+                    + "set intake.allowKindWide if that is meant")
+        }
+        return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    /// A producer's clock, however wrong, keeps nothing waiting longer than APNs would.
+    private static func latest(from now: WallTime) -> WallTime {
+        now + Milliseconds(count: RecordLimits.ttlSecondsMax * 1000)
+    }
+
+    private static var missingApp: UnreadableRecord {
+        UnreadableRecord(
+            .missingApp, "several apps are configured: name one in the event or in the binding")
+    }
+}
+
+/// A life in the unit of wall time: adding a `Duration` divides 128 bits, 30 ns of a key-only
+/// record's 40.
+private struct Milliseconds {
+    let count: Int64
+
+    init(count: Int64) { self.count = count }
+    init(_ duration: Duration) { count = duration.nanoseconds / 1_000_000 }
+
+    static func + (time: WallTime, life: Milliseconds) -> WallTime {
+        WallTime(milliseconds: time.milliseconds &+ life.count)
+    }
+}

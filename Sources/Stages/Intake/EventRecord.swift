@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// One record of an events topic, as Kafka lends it. Nothing is copied: the decoded event points
+/// into these bytes.
+package struct EventRecord {
+    /// Position of the topic's binding in those that the decoder was made with.
+    package var binding: Int
+    package var key: UnsafeRawBufferPointer?
+    package var value: UnsafeRawBufferPointer?
+    /// Kafka's; negative where the record has none.
+    package var timestamp: WallTime
+
+    package init(
+        binding: Int, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
+        timestamp: WallTime
+    ) {
+        self.binding = binding
+        self.key = key
+        self.value = value
+        self.timestamp = timestamp
+    }
+
+    /// Looks up the last header of a name. Drivers parse headers lazily, so it is called only where
+    /// a binding or an event needs it.
+    package typealias HeaderLookup = (String) -> UnsafeRawBufferPointer?
+}
+
+/// Defaults and bounds for all topics.
+package struct EventSettings: Sendable {
+    /// The life of an event without a payload.
+    package var changeTTL: Duration = .seconds(24 * 3600)
+    /// The life of an event with one.
+    package var payloadTTL: Duration = .seconds(3600)
+    /// Whether an event may reload every control of a kind.
+    package var allowKindWide = false
+    /// Kafka's default `message.max.bytes`, rounded up.
+    package var recordBytesMax = 1 << 20
+
+    package init() {}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Simdjson
+
+/// The keys of compacted topics: parts of 1 to 128 of the characters `A-Z a-z 0-9 . _ ~ -` with
+/// slashes between them.
+package enum RecordKey {
+    /// Whether `text` may be a part of a key.
+    package static func isPart(_ text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { isPart(UnsafeRawBufferPointer($0), bytesMax: partBytesMax) }
+    }
+
+    /// `environment/app/installation/handler`. The parts must be valid ones.
+    package static func registration(
+        environment: PushEnvironment, app: String, installation: String, handler: String
+    ) -> [UInt8] {
+        Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
+    }
+
+    /// `environment/apnsTopic/tokenHex`: the keys of verdicts and of deferred pushes.
+    package static func token(lane: Lane, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        Array("\(lane.environment.name)/\(lane.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
+    }
+
+    // MARK: Reading
+
+    static let partBytesMax = RecordLimits.keyPartBytesMax
+
+    struct RegistrationParts {
+        let environment: PushEnvironment
+        /// From the first slash on.
+        let afterEnvironment: UnsafeRawBufferPointer
+        let app: UnsafeRawBufferPointer
+        let installation: UnsafeRawBufferPointer
+        let handler: UnsafeRawBufferPointer
+    }
+
+    static func registrationParts(
+        _ key: UnsafeRawBufferPointer?
+    ) throws(UnreadableRecord) -> RegistrationParts {
+        var rest = PartReader(key)
+        guard let environment = rest.next(bytesMax: partBytesMax).flatMap(PushEnvironment.init),
+            let app = rest.next(bytesMax: partBytesMax),
+            let installation = rest.next(bytesMax: partBytesMax),
+            let handler = rest.next(bytesMax: partBytesMax), rest.isAtEnd
+        else {
+            throw UnreadableRecord(
+                .invalidKey, "the key must be environment/app/installation/handler")
+        }
+        let count = app.count + installation.count + handler.count + 3
+        return RegistrationParts(
+            environment: environment,
+            afterEnvironment: UnsafeRawBufferPointer(rebasing: key!.suffix(count)),
+            app: app, installation: installation, handler: handler)
+    }
+
+    struct TokenParts {
+        let environment: PushEnvironment
+        let apnsTopic: UnsafeRawBufferPointer
+        /// Hexadecimal, not yet looked at.
+        let token: UnsafeRawBufferPointer
+    }
+
+    static func tokenParts(
+        _ key: UnsafeRawBufferPointer?
+    ) throws(UnreadableRecord) -> TokenParts {
+        var rest = PartReader(key)
+        // The longest suffix of a topic is Live Activities' with 25 bytes.
+        guard let environment = rest.next(bytesMax: partBytesMax).flatMap(PushEnvironment.init),
+            let apnsTopic = rest.next(bytesMax: partBytesMax + 32),
+            let token = rest.next(bytesMax: 2 * RecordLimits.tokenBytesMax), rest.isAtEnd
+        else {
+            throw UnreadableRecord(.invalidKey, "the key must be environment/apnsTopic/tokenHex")
+        }
+        return TokenParts(environment: environment, apnsTopic: apnsTopic, token: token)
+    }
+
+    private struct PartReader {
+        private var rest: UnsafeRawBufferPointer
+        private(set) var isAtEnd = false
+
+        init(_ key: UnsafeRawBufferPointer?) {
+            rest = key ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+
+        mutating func next(bytesMax: Int) -> UnsafeRawBufferPointer? {
+            guard !isAtEnd else { return nil }
+            var end = 0
+            while end < rest.count, RecordKey.isPartByte(rest[end]) { end += 1 }
+            guard end > 0, end <= bytesMax else { return nil }
+            let part = UnsafeRawBufferPointer(rebasing: rest[..<end])
+            if end == rest.count {
+                isAtEnd = true
+            } else {
+                guard rest[end] == UInt8(ascii: "/") else { return nil }
+                rest = UnsafeRawBufferPointer(rebasing: rest[(end + 1)...])
+            }
+            return part
+        }
+    }
+
+    private static func isPart(_ bytes: UnsafeRawBufferPointer, bytesMax: Int) -> Bool {
+        (1...bytesMax).contains(bytes.count) && bytes.allSatisfy(isPartByte)
+    }
+
+    private static func isPartByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "_"), UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}

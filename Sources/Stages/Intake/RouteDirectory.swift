@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Simdjson
+
+/// Apps and lanes by the bytes that records name them with: no string is made and nothing is
+/// allocated to look one up.
+struct RouteDirectory {
+    private var apps = ByteDirectory()
+    private var lanes = ByteDirectory()
+    /// By app and environment.
+    private var served: [Bool]
+    /// The app that an event may leave out.
+    let soleApp: AppID?
+
+    init(_ routing: RoutingTable) {
+        let environments = PushEnvironment.allCases.count
+        served = Array(repeating: false, count: routing.apps.count * environments)
+        soleApp = routing.apps.count == 1 ? AppID(rawValue: 0) : nil
+        for (index, name) in routing.apps.enumerated() {
+            apps.insert(Array(name.utf8), UInt16(index))
+        }
+        for (index, lane) in routing.lanes.enumerated() {
+            lanes.insert([lane.environment.rawValue] + lane.apnsTopic.utf8, UInt16(index))
+            served[Self.position(lane.app, lane.environment)] = true
+        }
+    }
+
+    func app(named name: UnsafeRawBufferPointer) throws(UnreadableRecord) -> AppID {
+        guard let index = apps.find(name, prefix: nil) else {
+            throw UnreadableRecord(
+                .unknownApp, "no credential serves this app: add it to apns.credentials")
+        }
+        return AppID(rawValue: index)
+    }
+
+    func lane(
+        environment: PushEnvironment, apnsTopic: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> LaneID {
+        guard let index = lanes.find(apnsTopic, prefix: environment.rawValue) else {
+            throw UnreadableRecord(
+                .unknownApp, "no credential serves this apns-topic in this environment")
+        }
+        return LaneID(rawValue: index)
+    }
+
+    func requireServed(_ app: AppID, _ environment: PushEnvironment) throws(UnreadableRecord) {
+        guard served[Self.position(app, environment)] else {
+            throw UnreadableRecord(
+                .unservedEnvironment,
+                "no credential serves this app in \(environment.name): add the environment")
+        }
+    }
+
+    private static func position(_ app: AppID, _ environment: PushEnvironment) -> Int {
+        Int(app.rawValue) * PushEnvironment.allCases.count + Int(environment.rawValue)
+    }
+}
+
+/// A small hash table from byte strings to positions, built once.
+private struct ByteDirectory {
+    private var names: [[UInt8]] = []
+    private var positions: [UInt16] = []
+    /// Position in `names` plus one, by hash; open addressing, at most half full.
+    private var slots: [UInt32] = Array(repeating: 0, count: 16)
+
+    mutating func insert(_ name: [UInt8], _ position: UInt16) {
+        names.append(name)
+        positions.append(position)
+        if names.count * 2 > slots.count {
+            slots = Array(repeating: 0, count: slots.count * 2)
+            for index in names.indices { place(index) }
+        } else {
+            place(names.count - 1)
+        }
+    }
+
+    private mutating func place(_ index: Int) {
+        var slot = names[index].withUnsafeBytes { Self.hash($0, prefix: nil) } & (slots.count - 1)
+        while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = UInt32(index + 1)
+    }
+
+    /// - Parameter prefix: a byte that is looked up before `name`.
+    func find(_ name: UnsafeRawBufferPointer, prefix: UInt8?) -> UInt16? {
+        var slot = Self.hash(name, prefix: prefix) & (slots.count - 1)
+        while slots[slot] != 0 {
+            let index = Int(slots[slot]) - 1
+            if matches(names[index], name, prefix: prefix) { return positions[index] }
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return nil
+    }
+
+    private func matches(
+        _ known: [UInt8], _ name: UnsafeRawBufferPointer, prefix: UInt8?
+    ) -> Bool {
+        known.withUnsafeBytes { known in
+            guard let prefix else { return known.equals(name) }
+            return known.first == prefix
+                && UnsafeRawBufferPointer(rebasing: known.dropFirst()).equals(name)
+        }
+    }
+
+    /// FNV-1a: names are few, short, and the operator's.
+    private static func hash(_ name: UnsafeRawBufferPointer, prefix: UInt8?) -> Int {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        if let prefix { hash = (hash ^ UInt64(prefix)) &* 0x100_0000_01B3 }
+        for byte in name { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return Int(truncatingIfNeeded: hash ^ hash >> 32)
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Simdjson
+
+/// Finds a record's subject outside its event: in the key, or by a template.
+struct SubjectComposer: ~Copyable {
+    /// Lent until the next composition.
+    private var composed = FixedBytes(capacity: RecordLimits.subjectBytesMax)
+
+    static func subject(
+        inKeyOf record: EventRecord
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        guard let key = record.key, key.count > 0 else {
+            throw UnreadableRecord(
+                .missingSubject, "the record has no key; produce with the subject as the key")
+        }
+        guard key.count <= RecordLimits.subjectBytesMax else { throw tooLong }
+        return key
+    }
+
+    private static var tooLong: UnreadableRecord {
+        UnreadableRecord(
+            .invalidSubject, "a subject has at most \(RecordLimits.subjectBytesMax) bytes")
+    }
+
+    /// - Parameter parser: parses the record's value where the template points into it.
+    mutating func compose(
+        _ template: SubjectTemplate, from record: EventRecord,
+        _ header: EventRecord.HeaderLookup, _ parser: inout JSONParser
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        composed.removeAll()
+        var document: JSONObject?
+        if template.needsJSON {
+            document = try parser.object(try Self.found(record.value, "the record's value"))
+        }
+        for part in template.parts {
+            let fits =
+                switch part {
+                case .literal(let text): text.withUnsafeBytes { composed.append($0) }
+                case .key: composed.append(try Self.found(record.key, "the record's key"))
+                case .header(let name):
+                    composed.append(try Self.found(header(name), "header " + name))
+                case .pointer(let pointer, let text):
+                    try append(document?.value[pointer], named: text)
+                }
+            guard fits else { throw Self.tooLong }
+        }
+        return composed.bytes
+    }
+
+    private static func found(
+        _ bytes: UnsafeRawBufferPointer?, _ place: String
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        guard let bytes, bytes.count > 0 else {
+            throw UnreadableRecord(.missingSubject, "the subject template needs \(place)")
+        }
+        return bytes
+    }
+
+    /// Strings and integers name things; anything else in their place is a mistake.
+    private mutating func append(
+        _ value: JSONValue?, named pointer: String
+    ) throws(UnreadableRecord) -> Bool {
+        if let integer = value?.integer {
+            var text = integer.description
+            return text.withUTF8 { composed.append(UnsafeRawBufferPointer($0)) }
+        }
+        return composed.append(
+            try Self.found(value?.string, "a string or an integer at \(pointer)"))
+    }
+}

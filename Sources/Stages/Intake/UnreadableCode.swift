@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Simdjson
+
+/// Every reason for which a record of any topic cannot be read: the labels of the metric, and the
+/// `reason` of the dead letter.
+package enum UnreadableCode: String, CaseIterable, Sendable {
+    /// A zero-length value where only null removes.
+    case emptyValue
+    /// Not JSON, not UTF-8, or nested too deeply.
+    case invalidJSON
+    case recordTooLarge
+    /// JSON, but not an object.
+    case notAnObject
+    /// The record is of a later format.
+    case unknownVersion
+    case missingField
+    /// A field of the wrong type or out of its range.
+    case invalidField
+    /// Nothing names the subject.
+    case missingSubject
+    case invalidSubject
+    case missingApp
+    /// An app that no credential serves.
+    case unknownApp
+    /// An app served, but not in this environment.
+    case unservedEnvironment
+    /// An event for a whole kind, where that is not allowed.
+    case kindWideRefused
+    case invalidPayload
+    case payloadTooLarge
+    /// A priority that APNs would answer with `BadPriority`.
+    case invalidPriority
+    /// A binding asks for CloudEvents and the record is none.
+    case notCloudEvent
+    case invalidKey
+    /// The value says that it belongs to another key.
+    case keyMismatch
+    case tooManyRows
+}
+
+extension UnreadableRecord {
+    init(_ code: UnreadableCode, _ message: String) {
+        self.init(code: code.rawValue, message: message)
+    }
+
+    static func field(_ name: String, _ demand: String) -> UnreadableRecord {
+        UnreadableRecord(.invalidField, "\(name) must be \(demand)")
+    }
+
+    static func missing(_ name: String, _ demand: String) -> UnreadableRecord {
+        UnreadableRecord(.missingField, "\(name) is missing: \(demand)")
+    }
+}
+
+extension JSONParser {
+    /// The object that a record's value must be.
+    mutating func object(_ bytes: UnsafeRawBufferPointer) throws(UnreadableRecord) -> JSONObject {
+        let value: JSONValue
+        do throws(JSONError) {
+            value = try parse(bytes)
+        } catch {
+            switch error.code {
+            case .tooLarge:
+                throw UnreadableRecord(
+                    .recordTooLarge, "\(bytes.count) bytes are more than a record may have")
+            default: throw UnreadableRecord(.invalidJSON, error.message)
+            }
+        }
+        guard let object = value.object else {
+            throw UnreadableRecord(.notAnObject, "the value must be a JSON object")
+        }
+        return object
+    }
+}
