@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+extension Audience {
+    /// Replaces what this installation's handler showed by what it shows now. A snapshot without
+    /// rows removes it, as `remove` does.
+    ///
+    /// New subscriptions are added before old ones go, and those in both are not touched, so that
+    /// a token which is still shown somewhere never loses its row.
+    @discardableResult
+    package mutating func apply(_ registration: borrowing Registration) -> SetAside {
+        var setAside = SetAside()
+        resolve(registration, &setAside)
+        let identity = registration.key.withUnsafeBytes {
+            RegistrationTable.Identity(key: $0, seed: keySeed)
+        }
+        replace(identity)
+        return setAside
+    }
+
+    /// Takes a tombstone. False when nothing was known under this key.
+    @discardableResult
+    package mutating func remove(key: UnsafeRawBufferPointer) -> Bool {
+        let identity = RegistrationTable.Identity(key: key, seed: keySeed)
+        guard registrations.find(identity) != nil else { return false }
+        incoming.removeAll(keepingCapacity: true)
+        replace(identity)
+        return true
+    }
+
+    // MARK: From names to rows
+
+    /// Fills `incoming` with the snapshot's subscriptions, sorted, each once.
+    private mutating func resolve(
+        _ registration: borrowing Registration, _ setAside: inout SetAside
+    ) {
+        incoming.removeAll(keepingCapacity: true)
+        registration.bytes.withUnsafeBytes { bytes in
+            // Rows of one target follow each other, so the target is looked up once.
+            var target: Target?
+            for row in registration.rows {
+                guard Self.isWithinBounds(row) else {
+                    setAside.outOfBounds += 1
+                    continue
+                }
+                if target?.isOf(row) != true {
+                    target = resolveTarget(row, registration, bytes, &setAside)
+                }
+                guard let target else {
+                    setAside.unroutable += 1
+                    continue
+                }
+                if target.kind == .none, row.kind.count > 0 { setAside.withoutKind += 1 }
+                incoming.append(
+                    Subscription(
+                        token: target.token,
+                        subject: row.subject.count == 0
+                            ? Subscription.noSubject
+                            : subjects.intern(
+                                app: registration.app, bytes: bytes[row.subject], scope: .subject),
+                        kind: target.kind, hearsChanges: row.hearsChanges))
+            }
+        }
+        sortIncoming()
+    }
+
+    private struct Target {
+        var row: Registration.Row
+        var token: TokenID
+        var kind: KindID
+
+        func isOf(_ other: Registration.Row) -> Bool {
+            row.token.offset == other.token.offset && row.token.count == other.token.count
+                && row.kind.offset == other.kind.offset && row.kind.count == other.kind.count
+                && row.tokenClass == other.tokenClass
+        }
+    }
+
+    /// Nil when there is no route.
+    private mutating func resolveTarget(
+        _ row: Registration.Row, _ registration: borrowing Registration,
+        _ bytes: UnsafeRawBufferPointer, _ setAside: inout SetAside
+    ) -> Target? {
+        let app = registration.app
+        guard let lane = lanes[registration.environment, app, row.tokenClass] else { return nil }
+        let kind = row.kind.count == 0 ? .none : kinds.intern(bytes[row.kind]) ?? .none
+        let token = tokens.intern(lane: lane, bytes: bytes[row.token])
+        tokens.registered(token, at: registration.registeredAt)
+        if allowsKindWide, row.tokenClass == .control, kind != .none {
+            let all = subjects.intern(app: app, bytes: bytes[row.kind], scope: .kindWide)
+            incoming.append(
+                Subscription(
+                    token: token, subject: all, kind: kind, hearsChanges: row.hearsChanges))
+        }
+        return Target(row: row, token: token, kind: kind)
+    }
+
+    private static func isWithinBounds(_ row: Registration.Row) -> Bool {
+        (1...tokenBytesMax).contains(Int(row.token.count)) && row.subject.count <= subjectBytesMax
+            && row.kind.count <= kindBytesMax
+    }
+
+    private mutating func sortIncoming() {
+        incoming.sort(by: Subscription.precedes)
+        var kept = 0
+        for offset in incoming.indices {
+            if kept > 0, incoming[kept - 1].isSame(as: incoming[offset]) {
+                incoming[kept - 1].hearsChanges =
+                    incoming[kept - 1].hearsChanges || incoming[offset].hearsChanges
+            } else {
+                incoming[kept] = incoming[offset]
+                kept += 1
+            }
+        }
+        incoming.removeLast(incoming.count - kept)
+    }
+
+    // MARK: Replacing rows
+
+    private mutating func replace(_ identity: RegistrationTable.Identity) {
+        let old = registrations.find(identity)
+        if let old, isUnchanged(old) {
+            refresh(old)
+            return
+        }
+        let new =
+            incoming.isEmpty ? nil : registrations.allocate(identity, count: incoming.count)
+        if let new { fill(new, from: old) }
+        if let old { dropRemaining(of: old) }
+        registrations.replace(identity, old, with: new)
+    }
+
+    private func isUnchanged(_ old: UInt32) -> Bool {
+        guard registrations.count(old) == incoming.count else { return false }
+        return incoming.indices.allSatisfy { offset in
+            registrations[registrations.row(old, offset)].isSame(as: incoming[offset])
+        }
+    }
+
+    /// The same subscriptions as before; only `hearsChanges` may differ.
+    private mutating func refresh(_ block: UInt32) {
+        for offset in incoming.indices {
+            refresh(row: registrations.row(block, offset), incoming[offset].hearsChanges)
+        }
+    }
+
+    private mutating func refresh(row: UInt32, _ hearsChanges: Bool) {
+        let before = registrations[row].hearsChanges
+        registrations[row].hearsChanges = hearsChanges
+        if hearsChanges, !before { reportSubscribed(registrations[row]) }
+    }
+
+    /// Merges: what the old block has too moves over with its place in its list, the rest is new.
+    private mutating func fill(_ new: UInt32, from old: UInt32?) {
+        let oldCount = old.map { registrations.count($0) } ?? 0
+        var oldOffset = 0
+        for offset in incoming.indices {
+            let subscription = incoming[offset]
+            let row = registrations.row(new, offset)
+            var match: UInt32?
+            while let old, oldOffset < oldCount {
+                let candidate = registrations.row(old, oldOffset)
+                if Subscription.precedes(subscription, registrations[candidate]) { break }
+                oldOffset += 1
+                if registrations[candidate].isSame(as: subscription) {
+                    match = candidate
+                    break
+                }
+            }
+            if let match {
+                move(match, to: row)
+                refresh(row: row, subscription.hearsChanges)
+            } else {
+                add(subscription, at: row)
+            }
+        }
+    }
+
+    /// Marks a row of an old block whose subscription lives on in the new one.
+    private static let movedAway = TokenID(rawValue: 0)
+
+    private mutating func move(_ source: UInt32, to row: UInt32) {
+        let subscription = registrations[source]
+        registrations[row] = subscription
+        registrations[source].token = Self.movedAway
+        guard subscription.subject != Subscription.noSubject else { return }
+        subjects.set(subscription.subject, at: Int(subscription.position), to: row)
+    }
+
+    private mutating func add(_ subscription: Subscription, at row: UInt32) {
+        tokens.retain(subscription.token)
+        registrations[row] = subscription
+        guard subscription.subject != Subscription.noSubject else { return }
+        registrations[row].position = subjects.append(subscription.subject, row)
+        reportSubscribed(subscription)
+    }
+
+    private mutating func reportSubscribed(_ subscription: Subscription) {
+        guard subscription.subject != Subscription.noSubject else { return }
+        changes.subscribed.append(
+            AudienceChanges.Listed(subject: subscription.subject, entry: subscription.entry))
+    }
+
+    private mutating func dropRemaining(of block: UInt32) {
+        for offset in 0..<registrations.count(block) {
+            let subscription = registrations[registrations.row(block, offset)]
+            if subscription.token != Self.movedAway { drop(subscription) }
+        }
+    }
+
+    private mutating func drop(_ subscription: Subscription) {
+        let subject = subscription.subject
+        if subject != Subscription.noSubject {
+            if let moved = subjects.remove(subject, at: subscription.position) {
+                registrations[moved].position = subscription.position
+                if subjects.hasCursor(subject) {
+                    changes.moved.append(
+                        AudienceChanges.Listed(
+                            subject: subject, entry: registrations[moved].entry))
+                }
+            }
+            subjects.freeUnlessNeeded(subject)
+        }
+        if tokens.release(subscription.token) {
+            changes.removedTokens.append(subscription.token)
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Traps when the slice is not within these bytes.
+    fileprivate subscript(_ slice: Registration.Slice) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
+            rebasing: self[Int(slice.offset)..<Int(slice.offset) + Int(slice.count)])
+    }
+}

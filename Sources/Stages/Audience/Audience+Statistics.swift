@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// How much the index holds, and what it costs.
+package struct AudienceStatistics: Hashable, Sendable {
+    /// Held by a registration.
+    package var tokens: Int
+    package var subjects: Int
+    /// Entries of subjects' lists; those of whole kinds are not counted.
+    package var subscriptions: Int
+    package var registrations: Int
+    package var kinds: Int
+    package var verdicts: Int
+
+    /// Memory of each structure in bytes, at its peak so far and with its freed blocks.
+    package var tokenBytes: Int
+    package var subjectBytes: Int
+    package var listBytes: Int
+    package var registrationBytes: Int
+    package var indexBytes: Int
+    package var verdictBytes: Int
+    package var kindBytes: Int
+    /// Of those, in freed blocks that wait to be reused.
+    package var freeBytes: Int
+
+    package var totalBytes: Int {
+        tokenBytes + subjectBytes + listBytes + registrationBytes + indexBytes + verdictBytes
+            + kindBytes
+    }
+}
+
+extension Audience {
+    package var statistics: AudienceStatistics {
+        AudienceStatistics(
+            tokens: tokens.count, subjects: subjects.subjects,
+            subscriptions: subjects.subscriptions, registrations: registrations.count,
+            kinds: kinds.count, verdicts: tokens.verdictCount,
+            tokenBytes: tokens.recordBytes, subjectBytes: subjects.recordBytes,
+            listBytes: subjects.listBytes, registrationBytes: registrations.blockBytes,
+            indexBytes: tokens.indexBytes + subjects.indexBytes + registrations.indexBytes,
+            verdictBytes: tokens.verdictBytes, kindBytes: kinds.memoryBytes,
+            freeBytes: tokens.freeBytes + subjects.freeBytes + registrations.freeBytes)
+    }
+
+    /// Traps unless all structures agree: each row is listed at the place it names, each list names
+    /// rows that say so, and each token counts its rows. Visits everything: for tests.
+    package func checkInvariants() {
+        var references: [UInt32: Int] = [:]
+        var listed = 0
+        registrations.forEach { row in
+            let subscription = registrations[row]
+            references[subscription.token.rawValue, default: 0] += 1
+            let subject = subscription.subject
+            guard subject != Subscription.noSubject else { return }
+            listed += 1
+            let named = subjects.subscription(subject, at: Int(subscription.position))
+            precondition(named == row, "a row is not where it says it is listed")
+        }
+        var entries = 0
+        subjects.forEach { subject in entries += subjects.count(subject) }
+        precondition(entries == listed, "\(entries) entries for \(listed) rows")
+        registrations.checkInvariants()
+        subjects.checkInvariants()
+        tokens.checkInvariants(references: references)
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Names a token from the first registration (or verdict) that brings it until
+/// `Audience.reclaimRemoved()` after the last lets go; then the number may name another. Never 0.
+package struct TokenID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+}
+
+/// Names a subject of one app (or all controls of a kind) while it has a subscription or a cursor.
+/// Never 0.
+package struct SubjectID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+}
+
+/// Names a kind for the life of the process, in every app alike.
+package struct KindID: Hashable, Sendable, BitwiseCopyable {
+    package let rawValue: UInt16
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// A target without a kind, or with one beyond the 65,535 that can be told apart: it hears
+    /// every event of its subject except those that name kinds.
+    package static let none = KindID(rawValue: 0)
+}
+
+/// One line of a subject's list: what the fan-out needs to know of a subscription.
+package struct AudienceEntry: Hashable, Sendable, BitwiseCopyable {
+    package var token: TokenID
+    package var kind: KindID
+    /// Whether a plain event (without payload) concerns it.
+    package var hearsChanges: Bool
+
+    package init(token: TokenID, kind: KindID, hearsChanges: Bool) {
+        self.token = token
+        self.kind = kind
+        self.hearsChanges = hearsChanges
+    }
+}
+
+/// What the fan-out has to be told after the index has changed.
+package struct AudienceChanges: Sendable {
+    /// An entry of a subject's list, by name.
+    package struct Listed: Hashable, Sendable, BitwiseCopyable {
+        package var subject: SubjectID
+        package var entry: AudienceEntry
+    }
+
+    /// What a registration shows that it did not show before: a new (token, subject, kind), or one
+    /// that now hears changes. A registration repeated word for word reports nothing.
+    package internal(set) var subscribed: [Listed] = []
+    /// Tokens that no registration holds any more. Their rows stay readable until
+    /// `Audience.reclaimRemoved()`.
+    package internal(set) var removedTokens: [TokenID] = []
+    /// Entries that moved into the place of a removed one, in lists with a cursor: the cursor may
+    /// have passed that place, so it must visit them now or skip them.
+    package internal(set) var moved: [Listed] = []
+
+    package var isEmpty: Bool { subscribed.isEmpty && removedTokens.isEmpty && moved.isEmpty }
+
+    /// Keeps the memory.
+    package mutating func clear() {
+        subscribed.removeAll(keepingCapacity: true)
+        removedTokens.removeAll(keepingCapacity: true)
+        moved.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Rows of a registration that could not be taken as they were. To be counted, never fatal.
+package struct SetAside: Hashable, Sendable {
+    /// No route for the row's (environment, app, class): the row is left out.
+    package var unroutable = 0
+    /// A token not of 1 to 512 bytes, a subject or kind over 256: the row is left out.
+    package var outOfBounds = 0
+    /// The table of kinds is full: the row is taken with `KindID.none`.
+    package var withoutKind = 0
+
+    package init() {}
+}

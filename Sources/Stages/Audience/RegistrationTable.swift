@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+internal import PushModel
+
+/// One (token, subject, kind) of one registration: 16 bytes, a row of the registration's block.
+struct Subscription: BitwiseCopyable {
+    var token: TokenID
+    /// Raw 0: the target shows no subject, and the row only holds the token.
+    var subject: SubjectID
+    /// Where the subject's list names this row.
+    var position: UInt32 = 0
+    var kind: KindID
+    var hearsChanges: Bool
+
+    static let noSubject = SubjectID(rawValue: 0)
+
+    var entry: AudienceEntry {
+        AudienceEntry(token: token, kind: kind, hearsChanges: hearsChanges)
+    }
+
+    /// What makes it the same subscription in the next snapshot.
+    func isSame(as other: Subscription) -> Bool {
+        token == other.token && subject == other.subject && kind == other.kind
+    }
+
+    static func precedes(_ left: Subscription, _ right: Subscription) -> Bool {
+        let leftKey = UInt64(left.token.rawValue) << 32 | UInt64(left.subject.rawValue)
+        let rightKey = UInt64(right.token.rawValue) << 32 | UInt64(right.subject.rawValue)
+        if leftKey != rightKey { return leftKey < rightKey }
+        return left.kind.rawValue < right.kind.rawValue
+    }
+}
+
+/// What the last snapshot of each installation and handler showed.
+///
+/// A registration's key is known by its 128-bit hash under a secret seed: keys are about 80 bytes
+/// long and never needed again, and among 2.5 million of them two would collide once in 10^26
+/// starts. 32 of the 128 bits live in the index. A block is a header of 16 bytes and 16 for each
+/// subscription, sorted, so that snapshots are compared by merging.
+struct RegistrationTable: ~Copyable, Sendable {
+    /// The name of a registration.
+    struct Identity {
+        let hash: StableHash.Value
+
+        init(key: UnsafeRawBufferPointer, seed: UInt64) {
+            var hash = StableHash(seed: seed)
+            hash.combine(key)
+            self.hash = hash.finish()
+        }
+    }
+
+    private struct Header: BitwiseCopyable {
+        var hashLow: UInt64
+        /// The half of `hash.high` that the index does not hold.
+        var hashMiddle: UInt32
+        var count: UInt32
+    }
+
+    private var blocks: ByteArena
+    private var index: IndexTable
+    private(set) var rows = 0
+
+    private static let headerBytes = MemoryLayout<Header>.size
+    private static let rowBytes = MemoryLayout<Subscription>.stride
+    /// In the arena's units of 8 bytes.
+    private static let headerUnits = UInt32(headerBytes / 8)
+    private static let rowUnits = UInt32(rowBytes / 8)
+
+    init() {
+        blocks = ByteArena()
+        index = IndexTable()
+    }
+
+    var count: Int { index.count }
+    var blockBytes: Int { blocks.bytes }
+    var freeBytes: Int { blocks.freeBytes }
+    var indexBytes: Int { index.bytes }
+
+    /// The block of a registration, or nil if it has no subscription.
+    func find(_ identity: Identity) -> UInt32? {
+        let hash = identity.hash
+        return index.row(hash: hash.high) { block in
+            let header = blocks[block, as: Header.self]
+            return header.hashLow == hash.low
+                && header.hashMiddle == UInt32(truncatingIfNeeded: hash.high)
+        }
+    }
+
+    func count(_ block: UInt32) -> Int { Int(blocks[block, as: Header.self].count) }
+
+    /// The row number of a block's subscription, as subjects' lists name it.
+    func row(_ block: UInt32, _ offset: Int) -> UInt32 {
+        block + Self.headerUnits + UInt32(offset) * Self.rowUnits
+    }
+
+    subscript(row: UInt32) -> Subscription {
+        get { blocks[row, as: Subscription.self] }
+        _modify { yield &blocks[row, as: Subscription.self] }
+    }
+
+    /// A block whose rows are yet to be written.
+    mutating func allocate(_ identity: Identity, count: Int) -> UInt32 {
+        let block = blocks.allocate(bytes: Self.headerBytes + count * Self.rowBytes)
+        blocks[block, as: Header.self] = Header(
+            hashLow: identity.hash.low,
+            hashMiddle: UInt32(truncatingIfNeeded: identity.hash.high), count: UInt32(count))
+        rows += count
+        return block
+    }
+
+    /// Makes `new` the registration's block, and frees the old one.
+    mutating func replace(_ identity: Identity, _ old: UInt32?, with new: UInt32?) {
+        switch (old, new) {
+        case (nil, nil): break
+        case (nil, let new?): index.insert(hash: identity.hash.high, row: new)
+        case (let old?, nil): index.remove(hash: identity.hash.high, row: old)
+        case (let old?, let new?): index.replace(hash: identity.hash.high, row: old, with: new)
+        }
+        guard let old else { return }
+        let count = count(old)
+        rows -= count
+        blocks.free(old, bytes: Self.headerBytes + count * Self.rowBytes)
+    }
+
+    func forEach(_ body: (_ row: UInt32) -> Void) {
+        index.forEach { block in
+            for offset in 0..<count(block) { body(row(block, offset)) }
+        }
+    }
+
+    /// Traps unless each block is sorted and the rows add up.
+    func checkInvariants() {
+        index.checkInvariants()
+        var found = 0
+        index.forEach { block in
+            precondition(count(block) > 0, "an empty registration is kept")
+            found += count(block)
+            for offset in 1..<count(block) {
+                let before = blocks[row(block, offset - 1), as: Subscription.self]
+                let after = blocks[row(block, offset), as: Subscription.self]
+                precondition(Subscription.precedes(before, after), "a block is not sorted")
+            }
+        }
+        precondition(found == rows, "\(rows) rows counted, \(found) found")
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+internal import PushModel
+
+/// Every subject that a registration shows, by (app, bytes), each with the list of its
+/// subscriptions; and, by (app, kind), the same for all controls of a kind.
+///
+/// A record is the header and the bytes in one block: 12 + 20 = 32 bytes for a usual subject. A
+/// list is 4 bytes a subscription in a block of its own; a single subscription needs no block.
+struct SubjectTable: ~Copyable, Sendable {
+    /// What the bytes of a subject are.
+    enum Scope: UInt8 {
+        case subject
+        /// The name of a kind, standing for all controls of it.
+        case kindWide
+    }
+
+    private struct Header: BitwiseCopyable {
+        /// The block of the list; or the one subscription itself, while `sizeClass` is 0.
+        var list: UInt32 = 0
+        var count: UInt32 = 0
+        var app: UInt16
+        var lengthMinusOne: UInt8
+        /// Bits 0–5: size class of the list. Bit 6: kind-wide. Bit 7: a cursor walks the list.
+        var bits: UInt8
+
+        static let kindWideBit: UInt8 = 1 << 6
+        static let cursorBit: UInt8 = 1 << 7
+
+        var sizeClass: ListSize {
+            get { ListSize(rawValue: bits & 63) }
+            set { bits = bits & ~63 | newValue.rawValue }
+        }
+        var length: Int { Int(lengthMinusOne) + 1 }
+        var scope: Scope { bits & Self.kindWideBit == 0 ? .subject : .kindWide }
+        var hasCursor: Bool { bits & Self.cursorBit != 0 }
+    }
+
+    private var records: ByteArena
+    private var lists: ByteArena
+    private var index: IndexTable
+    private let seed: UInt64
+    /// Entries in the lists of subjects, those of whole kinds not counted.
+    private(set) var subscriptions = 0
+    private(set) var subjects = 0
+
+    private static let headerBytes = MemoryLayout<Header>.size
+
+    init(seed: UInt64) {
+        records = ByteArena()
+        lists = ByteArena()
+        index = IndexTable()
+        self.seed = seed
+    }
+
+    var recordBytes: Int { records.bytes }
+    var listBytes: Int { lists.bytes }
+    var freeBytes: Int { records.freeBytes + lists.freeBytes }
+    var indexBytes: Int { index.bytes }
+
+    // MARK: Rows
+
+    func find(app: AppID, bytes: UnsafeRawBufferPointer, scope: Scope) -> SubjectID? {
+        find(app, bytes, scope, hash: hash(app, bytes, scope))
+    }
+
+    private func find(
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope, hash: UInt64
+    ) -> SubjectID? {
+        index.row(hash: hash) { row in
+            let header = records[row, as: Header.self]
+            return header.app == app.rawValue && header.scope == scope
+                && header.length == bytes.count
+                && records.holds(bytes, at: row, offset: Self.headerBytes)
+        }.map { SubjectID(rawValue: $0) }
+    }
+
+    /// The subject's row, made with an empty list if there is none yet.
+    mutating func intern(
+        app: AppID, bytes: UnsafeRawBufferPointer, scope: Scope
+    ) -> SubjectID {
+        let hash = hash(app, bytes, scope)
+        if let known = find(app, bytes, scope, hash: hash) { return known }
+        let row = records.allocate(bytes: Self.headerBytes + bytes.count)
+        records[row, as: Header.self] = Header(
+            app: app.rawValue, lengthMinusOne: UInt8(bytes.count - 1),
+            bits: scope == .kindWide ? Header.kindWideBit : 0)
+        records.write(bytes, to: row, offset: Self.headerBytes)
+        index.insert(hash: hash, row: row)
+        if scope == .subject { subjects += 1 }
+        return SubjectID(rawValue: row)
+    }
+
+    func count(_ subject: SubjectID) -> Int {
+        Int(records[subject.rawValue, as: Header.self].count)
+    }
+
+    func app(of subject: SubjectID) -> AppID {
+        AppID(rawValue: records[subject.rawValue, as: Header.self].app)
+    }
+
+    func bytes(of subject: SubjectID) -> UnsafeRawBufferPointer {
+        records.bytes(
+            subject.rawValue, offset: Self.headerBytes,
+            count: records[subject.rawValue, as: Header.self].length)
+    }
+
+    func scope(of subject: SubjectID) -> Scope {
+        records[subject.rawValue, as: Header.self].scope
+    }
+
+    func hasCursor(_ subject: SubjectID) -> Bool {
+        records[subject.rawValue, as: Header.self].hasCursor
+    }
+
+    /// A subject without entries is freed once it has no cursor.
+    mutating func setCursor(_ subject: SubjectID, _ value: Bool) {
+        if value {
+            records[subject.rawValue, as: Header.self].bits |= Header.cursorBit
+        } else {
+            records[subject.rawValue, as: Header.self].bits &= ~Header.cursorBit
+            freeUnlessNeeded(subject)
+        }
+    }
+
+    mutating func freeUnlessNeeded(_ subject: SubjectID) {
+        let header = records[subject.rawValue, as: Header.self]
+        guard header.count == 0, !header.hasCursor else { return }
+        index.remove(
+            hash: hash(app(of: subject), bytes(of: subject), header.scope),
+            row: subject.rawValue)
+        if header.scope == .subject { subjects -= 1 }
+        records.free(subject.rawValue, bytes: Self.headerBytes + header.length)
+    }
+
+    // MARK: Lists
+
+    /// The subscription at a position below `count`.
+    func subscription(_ subject: SubjectID, at position: Int) -> UInt32 {
+        let header = records[subject.rawValue, as: Header.self]
+        precondition(position < Int(header.count), "no such entry")
+        return header.sizeClass.isInline
+            ? header.list : lists[header.list, offset: 4 * position, as: UInt32.self]
+    }
+
+    /// Puts a subscription whose row has moved back in its place.
+    mutating func set(_ subject: SubjectID, at position: Int, to subscription: UInt32) {
+        let header = records[subject.rawValue, as: Header.self]
+        if header.sizeClass.isInline {
+            records[subject.rawValue, as: Header.self].list = subscription
+        } else {
+            lists[header.list, offset: 4 * position, as: UInt32.self] = subscription
+        }
+    }
+
+    /// The new entry's position, which is the last.
+    mutating func append(_ subject: SubjectID, _ subscription: UInt32) -> UInt32 {
+        let header = records[subject.rawValue, as: Header.self]
+        if Int(header.count) == header.sizeClass.capacity {
+            resize(subject, to: header.sizeClass.larger)
+        }
+        records[subject.rawValue, as: Header.self].count += 1
+        set(subject, at: Int(header.count), to: subscription)
+        if header.scope == .subject { subscriptions += 1 }
+        return header.count
+    }
+
+    /// Removes an entry; the last one takes its place and is returned, if it was another.
+    mutating func remove(_ subject: SubjectID, at position: UInt32) -> UInt32? {
+        let header = records[subject.rawValue, as: Header.self]
+        let last = subscription(subject, at: Int(header.count) - 1)
+        let moves = position != header.count - 1
+        if moves { set(subject, at: Int(position), to: last) }
+        records[subject.rawValue, as: Header.self].count -= 1
+        if header.scope == .subject { subscriptions -= 1 }
+        // Two classes down: an entry that comes and goes at a boundary copies nothing.
+        let smaller = header.sizeClass.smaller
+        if Int(header.count) - 1 <= smaller.smaller.capacity, !header.sizeClass.isInline {
+            resize(subject, to: smaller)
+        }
+        return moves ? last : nil
+    }
+
+    private mutating func resize(_ subject: SubjectID, to size: ListSize) {
+        let header = records[subject.rawValue, as: Header.self]
+        var list: UInt32 = 0
+        if size.isInline {
+            if header.count > 0 { list = subscription(subject, at: 0) }
+        } else {
+            list = lists.allocate(bytes: 4 * size.capacity)
+            if header.sizeClass.isInline {
+                lists[list, as: UInt32.self] = header.list
+            } else {
+                lists.copy(from: header.list, to: list, count: 4 * Int(header.count))
+            }
+        }
+        if !header.sizeClass.isInline {
+            lists.free(header.list, bytes: 4 * header.sizeClass.capacity)
+        }
+        records[subject.rawValue, as: Header.self].list = list
+        records[subject.rawValue, as: Header.self].sizeClass = size
+    }
+
+    // MARK: Checks
+
+    func forEach(_ body: (SubjectID) -> Void) {
+        index.forEach { body(SubjectID(rawValue: $0)) }
+    }
+
+    /// Traps unless every row can be found, is needed, and its list fits its block.
+    func checkInvariants() {
+        index.checkInvariants()
+        var entries = 0
+        var found = 0
+        forEach { subject in
+            let header = records[subject.rawValue, as: Header.self]
+            let known = find(app: app(of: subject), bytes: bytes(of: subject), scope: header.scope)
+            precondition(known == subject, "a subject cannot be found")
+            precondition(header.count > 0 || header.hasCursor, "a subject is kept too long")
+            precondition(Int(header.count) <= header.sizeClass.capacity, "a list overflows")
+            if header.scope == .subject {
+                entries += Int(header.count)
+                found += 1
+            }
+        }
+        precondition(entries == subscriptions && found == subjects, "miscounted")
+    }
+
+    private func hash(
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope
+    ) -> UInt64 {
+        let domain = UInt64(app.rawValue) << 8 | UInt64(scope.rawValue)
+        return StableHash.hash64(bytes, seed: seed &+ domain &* 0x9E37_79B9_7F4A_7C15)
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+
+/// Two apps in both environments, and short ways to say what a registration shows.
+enum AudienceFixture {
+    static let home = AppID(rawValue: 0)
+    static let mail = AppID(rawValue: 1)
+
+    static let routing: RoutingTable = {
+        var routing = RoutingTable()
+        routing.add(
+            credential: "team", apps: ["com.example.Home", "com.example.Mail"],
+            environments: PushEnvironment.allCases)
+        return routing
+    }()
+
+    static func audience(allowKindWide: Bool = false) -> Audience {
+        Audience(routing: routing, hashSeed: 0x0DD5_EED5, allowKindWide: allowKindWide)
+    }
+
+    static func lane(
+        _ app: AppID = home, _ tokenClass: TokenClass = .control,
+        _ environment: PushEnvironment = .production
+    ) -> LaneID {
+        routing.lane(environment: environment, app: app, tokenClass: tokenClass)!
+    }
+
+    static func registration(
+        _ key: String, app: AppID = home, environment: PushEnvironment = .production,
+        at milliseconds: Int64 = 1_000, _ rows: [ShownRow]
+    ) -> Registration {
+        var registration = Registration()
+        registration.environment = environment
+        registration.app = app
+        registration.key = Array(key.utf8)
+        registration.registeredAt = WallTime(milliseconds: milliseconds)
+        for row in rows {
+            registration.rows.append(
+                Registration.Row(
+                    tokenClass: row.tokenClass, hearsChanges: row.hearsChanges,
+                    token: Array(row.token.utf8).withUnsafeBytes { registration.append($0) },
+                    kind: Array(row.kind.utf8).withUnsafeBytes { registration.append($0) },
+                    subject: Array(row.subject.utf8).withUnsafeBytes { registration.append($0) }))
+        }
+        return registration
+    }
+}
+
+/// One row of a registration; texts stand for token and subject bytes.
+struct ShownRow: Hashable {
+    var token: String
+    var subject: String
+    var kind = "door"
+    var tokenClass = TokenClass.control
+    var hearsChanges = true
+
+    init(
+        _ token: String, _ subject: String, kind: String = "door",
+        _ tokenClass: TokenClass = .control, hearsChanges: Bool = true
+    ) {
+        self.token = token
+        self.subject = subject
+        self.kind = kind
+        self.tokenClass = tokenClass
+        self.hearsChanges = hearsChanges
+    }
+}
+
+extension Audience {
+    func subject(named name: String, app: AppID = AudienceFixture.home) -> SubjectID? {
+        Array(name.utf8).withUnsafeBytes { subject(app, $0) }
+    }
+
+    func token(named name: String, lane: LaneID = AudienceFixture.lane()) -> TokenID? {
+        Array(name.utf8).withUnsafeBytes { token(lane, $0) }
+    }
+
+    func tokenName(_ token: TokenID) -> String {
+        String(decoding: tokenBytes(of: token), as: UTF8.self)
+    }
+
+    func subjectName(_ subject: SubjectID) -> String {
+        String(decoding: subjectBytes(of: subject), as: UTF8.self)
+    }
+
+    /// The tokens in a subject's list, in its order.
+    func shows(_ name: String, app: AppID = AudienceFixture.home) -> [String] {
+        guard let subject = subject(named: name, app: app) else { return [] }
+        return (0..<count(subject)).map { tokenName(entry(subject, at: $0).token) }
+    }
+
+    /// `token subject` of each reported subscription.
+    var subscribedNames: [String] {
+        var names: [String] = []
+        for listed in changes.subscribed {
+            names.append("\(tokenName(listed.entry.token)) \(subjectName(listed.subject))")
+        }
+        return names
+    }
+
+    mutating func removeRegistration(_ key: String) -> Bool {
+        Array(key.utf8).withUnsafeBytes { remove(key: $0) }
+    }
+
+    mutating func apply(
+        verdictAt milliseconds: Int64, _ token: String, lane: LaneID = AudienceFixture.lane()
+    ) -> Bool {
+        let verdict = Verdict(
+            status: 410, reason: "Unregistered", apnsTimestamp: nil,
+            registeredAt: WallTime(milliseconds: milliseconds))
+        return Array(token.utf8).withUnsafeBytes { apply(verdict: verdict, lane: lane, token: $0) }
+    }
+
+    mutating func revokeVerdict(
+        _ token: String, lane: LaneID = AudienceFixture.lane()
+    ) -> Bool {
+        Array(token.utf8).withUnsafeBytes { revokeVerdict(lane: lane, token: $0) }
+    }
+}

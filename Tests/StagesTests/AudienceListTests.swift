@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+internal import Testing
+
+private typealias Fixture = AudienceFixture
+
+@Suite struct `An audience's lists` {
+    @Test func `tell kinds apart by their interned name`() {
+        var audience = Fixture.audience()
+        audience.apply(
+            Fixture.registration(
+                "a",
+                [ShownRow("t1", "door-1", kind: "door"), ShownRow("t1", "door-1", kind: "lock")]))
+        let subject = audience.subject(named: "door-1")!
+        let kinds = (0..<audience.count(subject)).map { audience.entry(subject, at: $0).kind }
+        #expect(kinds == [audience.kind(named: "door")!, audience.kind(named: "lock")!])
+        #expect(audience.name(of: kinds[1]) == "lock")
+        #expect(audience.kind(named: "lamp") == nil)
+        #expect(audience.statistics.tokens == 1)
+    }
+
+    @Test func `grow and shrink through every size`() {
+        var audience = Fixture.audience()
+        for count in 0..<600 {
+            audience.apply(Fixture.registration("r\(count)", [ShownRow("t\(count)", "door-1")]))
+        }
+        audience.checkInvariants()
+        #expect(audience.shows("door-1") == (0..<600).map { "t\($0)" })
+        for count in 0..<599 {
+            audience.apply(Fixture.registration("r\(count)", []))
+            if count % 20 == 0 { audience.checkInvariants() }
+        }
+        audience.checkInvariants()
+        #expect(audience.shows("door-1") == ["t599"])
+    }
+
+    @Test func `of a kind hold each of its controls once, where allowed`() {
+        var audience = Fixture.audience(allowKindWide: true)
+        audience.apply(
+            Fixture.registration(
+                "a",
+                [
+                    ShownRow("t1", "door-1"), ShownRow("t1", "door-2"), ShownRow("t2", ""),
+                    ShownRow("t3", "door-1", kind: "lamp"), ShownRow("w1", "door-1", .widget),
+                ]))
+        audience.checkInvariants()
+        let all = audience.kindWide(Fixture.home, audience.kind(named: "door")!)!
+        let names = (0..<audience.count(all)).map { position in
+            audience.tokenName(audience.entry(all, at: position).token)
+        }
+        #expect(names.sorted() == ["t1", "t2"])
+        #expect(audience.kindWide(Fixture.mail, audience.kind(named: "door")!) == nil)
+        #expect(audience.subject(named: "door") == nil)
+        #expect(audience.statistics.subscriptions == 4)
+
+        audience.apply(Fixture.registration("a", []))
+        #expect(audience.kindWide(Fixture.home, audience.kind(named: "door")!) == nil)
+        audience.checkInvariants()
+    }
+
+    @Test func `of kinds are not kept where not allowed`() {
+        var audience = Fixture.audience(allowKindWide: false)
+        audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
+        #expect(audience.kindWide(Fixture.home, audience.kind(named: "door")!) == nil)
+    }
+
+    @Test func `report an entry that moved into a hole only while a cursor walks them`() {
+        var audience = Fixture.audience()
+        for name in ["1", "2", "3", "4"] {
+            audience.apply(Fixture.registration(name, [ShownRow("t" + name, "door-1")]))
+        }
+        audience.apply(Fixture.registration("1", []))
+        #expect(audience.shows("door-1") == ["t4", "t2", "t3"])
+        #expect(audience.changes.moved == [])
+
+        let subject = audience.subject(named: "door-1")!
+        audience.setCursor(subject, true)
+        audience.apply(Fixture.registration("4", []))
+        #expect(audience.shows("door-1") == ["t3", "t2"])
+        #expect(audience.changes.moved.map { audience.tokenName($0.entry.token) } == ["t3"])
+        audience.changes.clear()
+        // The last entry leaves no hole.
+        audience.apply(Fixture.registration("2", []))
+        #expect(audience.changes.moved == [])
+        audience.checkInvariants()
+    }
+
+    @Test func `outlive their last entry while a cursor walks them`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
+        let subject = audience.subject(named: "door-1")!
+        audience.setCursor(subject, true)
+        audience.apply(Fixture.registration("a", []))
+        audience.checkInvariants()
+        #expect(audience.count(subject) == 0)
+        #expect(audience.subjectName(subject) == "door-1")
+        audience.apply(Fixture.registration("b", [ShownRow("t2", "door-1")]))
+        #expect(audience.subject(named: "door-1") == subject)
+        audience.apply(Fixture.registration("b", []))
+        audience.setCursor(subject, false)
+        #expect(audience.subject(named: "door-1") == nil)
+        audience.checkInvariants()
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+
+/// What an audience should be, kept in dictionaries and recomputed the slow way.
+struct AudienceModel {
+    struct Token: Hashable {
+        var lane: LaneID
+        var name: String
+    }
+
+    /// What makes a subscription the same one in the next snapshot.
+    struct Shown: Hashable {
+        var token: Token
+        var subject: String
+        var kind: String
+    }
+
+    struct Snapshot {
+        var app: AppID
+        var rows: [Shown: Bool]
+    }
+
+    private(set) var snapshots: [String: Snapshot] = [:]
+    private(set) var registeredAt: [Token: Int64] = [:]
+    private(set) var verdicts: [Token: Int64] = [:]
+    /// What the last step should have reported.
+    private(set) var subscribed: [Shown: Int] = [:]
+    private(set) var removed: Set<Token> = []
+
+    mutating func apply(
+        _ key: String, app: AppID, environment: PushEnvironment, at time: Int64, _ rows: [ShownRow]
+    ) {
+        let before = holders()
+        var shown: [Shown: Bool] = [:]
+        for row in rows {
+            let lane = AudienceFixture.lane(app, row.tokenClass, environment)
+            let token = Token(lane: lane, name: row.token)
+            registeredAt[token] = max(registeredAt[token] ?? .min, time)
+            let name = Shown(token: token, subject: row.subject, kind: row.kind)
+            shown[name] = shown[name] == true || row.hearsChanges
+        }
+        let old = snapshots[key]?.rows ?? [:]
+        snapshots[key] = shown.isEmpty ? nil : Snapshot(app: app, rows: shown)
+        subscribed = [:]
+        for (name, hears) in shown where name.subject != "" {
+            if old[name] == nil || (hears && old[name] == false) { subscribed[name] = 1 }
+        }
+        removed = Set(before.keys).subtracting(holders().keys)
+        for token in removed { registeredAt[token] = nil }
+    }
+
+    mutating func clearReports() {
+        subscribed = [:]
+        removed = []
+    }
+
+    mutating func apply(verdictAt time: Int64, _ token: Token) -> Bool {
+        guard time > verdicts[token] ?? .min else { return false }
+        verdicts[token] = time
+        return true
+    }
+
+    mutating func revokeVerdict(_ token: Token) -> Bool {
+        verdicts.removeValue(forKey: token) != nil
+    }
+
+    /// Every held token, with the number of rows that hold it.
+    func holders() -> [Token: Int] {
+        var holders: [Token: Int] = [:]
+        for snapshot in snapshots.values {
+            for shown in snapshot.rows.keys { holders[shown.token, default: 0] += 1 }
+        }
+        return holders
+    }
+
+    /// The lines of a subject's list in any order: `lane token kind hears`.
+    func list(_ app: AppID, _ subject: String) -> [String] {
+        var lines: [String] = []
+        for snapshot in snapshots.values where snapshot.app == app {
+            for (shown, hears) in snapshot.rows where shown.subject == subject {
+                lines.append(
+                    "\(shown.token.lane.rawValue) \(shown.token.name) \(shown.kind) \(hears)")
+            }
+        }
+        return lines.sorted()
+    }
+
+    func isSuppressed(_ token: Token) -> Bool {
+        guard let verdict = verdicts[token], let registered = registeredAt[token] else {
+            return false
+        }
+        return verdict >= registered
+    }
+}
+
+/// Seeded: a failure repeats.
+struct AudienceDice {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func below(_ bound: Int) -> Int {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+internal import Testing
+
+private typealias Fixture = AudienceFixture
+
+@Suite struct `An audience` {
+    @Test func `lists every token that shows a subject`() {
+        var audience = Fixture.audience()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t2", "door-2")]))
+        audience.apply(Fixture.registration("b", [ShownRow("t3", "door-1")]))
+        audience.checkInvariants()
+        #expect(audience.shows("door-1") == ["t1", "t3"])
+        #expect(audience.shows("door-2") == ["t2"])
+        #expect(audience.shows("door-3") == [])
+        #expect(audience.shows("Door-1") == [])
+        #expect(audience.statistics.subscriptions == 3)
+    }
+
+    @Test func `keeps the subjects of two apps apart`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", app: Fixture.home, [ShownRow("t1", "door-1")]))
+        audience.apply(Fixture.registration("b", app: Fixture.mail, [ShownRow("t1", "door-1")]))
+        #expect(audience.shows("door-1", app: Fixture.home) == ["t1"])
+        let other = audience.subject(named: "door-1", app: Fixture.mail)!
+        let token = audience.entry(other, at: 0).token
+        #expect(audience.lane(of: token) == Fixture.lane(Fixture.mail))
+        #expect(audience.statistics.tokens == 2)
+    }
+
+    @Test func `replaces a registration by its next snapshot`() {
+        var audience = Fixture.audience()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t2", "door-2")]))
+        audience.changes.clear()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t1", "door-3")]))
+        audience.checkInvariants()
+        #expect(audience.shows("door-1") == ["t1"])
+        #expect(audience.shows("door-2") == [])
+        #expect(audience.shows("door-3") == ["t1"])
+        #expect(audience.subscribedNames == ["t1 door-3"])
+        #expect(audience.changes.removedTokens.map { audience.tokenName($0) } == ["t2"])
+    }
+
+    @Test func `never lets two handlers of one installation touch each other's rows`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("i/controls", [ShownRow("t1", "door-1")]))
+        audience.apply(Fixture.registration("i/widgets", [ShownRow("w1", "door-1", .widget)]))
+        audience.apply(Fixture.registration("i/controls", []))
+        audience.checkInvariants()
+        #expect(audience.shows("door-1") == ["w1"])
+        #expect(audience.statistics.registrations == 1)
+    }
+
+    @Test func `reports nothing for a registration repeated word for word`() {
+        var audience = Fixture.audience()
+        let rows = [ShownRow("t1", "door-1"), ShownRow("t1", "door-2"), ShownRow("t2", "door-1")]
+        audience.apply(Fixture.registration("a", at: 1, rows))
+        audience.changes.clear()
+        audience.apply(Fixture.registration("a", at: 2, rows.reversed()))
+        #expect(audience.changes.isEmpty)
+        #expect(audience.registeredAt(of: audience.token(named: "t1")!).milliseconds == 2)
+    }
+
+    @Test func `counts a subject once for a token that names it twice`() {
+        var audience = Fixture.audience()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t1", "door-1")]))
+        #expect(audience.shows("door-1") == ["t1"])
+        audience.checkInvariants()
+    }
+
+    @Test func `keeps a token that two registrations hold until both let go`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", at: 5, [ShownRow("t1", "door-1")]))
+        audience.apply(Fixture.registration("b", at: 3, [ShownRow("t1", "door-2")]))
+        let token = audience.token(named: "t1")!
+        #expect(audience.registeredAt(of: token).milliseconds == 5)
+        #expect(audience.removeRegistration("a") == true)
+        #expect(audience.changes.removedTokens == [])
+        #expect(audience.isRegistered(token) == true)
+        #expect(audience.removeRegistration("b") == true)
+        #expect(audience.changes.removedTokens == [token])
+        #expect(audience.isRegistered(token) == false)
+        #expect(audience.removeRegistration("b") == false)
+    }
+
+    @Test func `keeps a removed token's row readable until it is reclaimed`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
+        let token = audience.token(named: "t1")!
+        audience.setPending(token, 7)
+        audience.apply(Fixture.registration("a", []))
+        #expect(audience.tokenName(token) == "t1")
+        #expect(audience.pending(token) == 7)
+        audience.checkInvariants()
+        audience.reclaimRemoved()
+        audience.checkInvariants()
+        #expect(audience.token(named: "t1") == nil)
+        audience.apply(Fixture.registration("b", [ShownRow("t2", "door-1")]))
+        #expect(audience.pending(audience.token(named: "t2")!) == 0)
+    }
+
+    @Test func `gives a token that returns before it is reclaimed its row back`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
+        let token = audience.token(named: "t1")!
+        for _ in 0..<2 {
+            audience.apply(Fixture.registration("a", []))
+            audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
+        }
+        #expect(audience.changes.removedTokens == [token, token])
+        audience.reclaimRemoved()
+        audience.checkInvariants()
+        #expect(audience.token(named: "t1") == token)
+        #expect(audience.shows("door-1") == ["t1"])
+    }
+
+    @Test func `holds a token that shows no subject`() {
+        var audience = Fixture.audience()
+        audience.apply(Fixture.registration("a", [ShownRow("t1", "", .device)]))
+        audience.checkInvariants()
+        #expect(audience.token(named: "t1", lane: Fixture.lane(Fixture.home, .device)) != nil)
+        #expect(audience.changes.subscribed == [])
+        #expect(audience.statistics.subscriptions == 0)
+        audience.apply(Fixture.registration("a", []))
+        #expect(audience.changes.removedTokens.count == 1)
+    }
+
+    @Test func `reports a device token that begins to hear changes`() {
+        var audience = Fixture.audience()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1", .device, hearsChanges: false)]))
+        let subject = audience.subject(named: "door-1")!
+        #expect(!audience.entry(subject, at: 0).hearsChanges)
+        audience.changes.clear()
+        audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1", .device, hearsChanges: true)]))
+        #expect(audience.entry(subject, at: 0).hearsChanges)
+        #expect(audience.subscribedNames == ["t1 door-1"])
+    }
+
+    @Test func `sets aside rows that it cannot take, and takes the others`() {
+        var audience = Fixture.audience()
+        let setAside = audience.apply(
+            Fixture.registration(
+                "a",
+                [
+                    ShownRow("", "door-1"),
+                    ShownRow(String(repeating: "t", count: 513), "door-1"),
+                    ShownRow("t1", String(repeating: "s", count: 257)),
+                    ShownRow("t1", "door-1", kind: String(repeating: "k", count: 257)),
+                    ShownRow(
+                        String(repeating: "t", count: 512), String(repeating: "s", count: 256),
+                        kind: String(repeating: "k", count: 256)),
+                ]))
+        #expect(setAside.outOfBounds == 4)
+        #expect(audience.statistics.subscriptions == 1)
+        audience.checkInvariants()
+
+        let unknown = AppID(rawValue: 9)
+        let unrouted = audience.apply(
+            Fixture.registration("b", app: unknown, [ShownRow("t1", "door-1")]))
+        #expect(unrouted.unroutable == 1)
+        #expect(audience.statistics.registrations == 1)
+    }
+
+    @Test func `takes rows without their kind when there are too many kinds`() {
+        var audience = Fixture.audience(allowKindWide: true)
+        let kinds = 65_535
+        let rows = (0..<kinds).map { ShownRow("t1", "door-1", kind: "kind-\($0)") }
+        #expect(audience.apply(Fixture.registration("a", rows)) == SetAside())
+        let setAside = audience.apply(
+            Fixture.registration("a", [ShownRow("t1", "door-1", kind: "one-more")]))
+        #expect(setAside.withoutKind == 1)
+        #expect(audience.statistics.kinds == kinds)
+        #expect(audience.kind(named: "one-more") == nil)
+        #expect(audience.entry(audience.subject(named: "door-1")!, at: 0).kind == .none)
+        audience.checkInvariants()
+    }
+}
