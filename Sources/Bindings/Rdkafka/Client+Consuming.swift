@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CRdkafka
+
+extension Client {
+    /// Routes the client's own errors and reports to the consumer's queue, so that `pollMessage`
+    /// serves everything.
+    package func pollEverythingAsConsumer() throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_poll_set_consumer(pointer))
+    }
+
+    /// The next message, if one is there; serves callbacks on the way, whose reports are in
+    /// `takeNews`. Never waits.
+    package func pollMessage() -> Message? {
+        guard let message = rd_kafka_consumer_poll(pointer, 0) else { return nil }
+        return Message(pointer: message)
+    }
+
+    package func subscribe(_ topics: [String]) throws(RdkafkaError) {
+        let list = TopicPartitionList(capacity: topics.count)
+        for topic in topics { list.append(topic: topic, partition: RD_KAFKA_PARTITION_UA) }
+        try RdkafkaError.check(rd_kafka_subscribe(pointer, list.pointer))
+    }
+
+    // MARK: Assignments
+
+    /// Whether the group wants `incrementalAssign` and `incrementalUnassign`.
+    package var isCooperative: Bool {
+        guard let name = rd_kafka_rebalance_protocol(pointer) else { return false }
+        return String(cString: name) == "COOPERATIVE"
+    }
+
+    /// Whether the current assignment was lost; an answer to the rebalance resets it.
+    package var isAssignmentLost: Bool { rd_kafka_assignment_lost(pointer) != 0 }
+
+    package func assign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_assign(pointer, list.pointer))
+    }
+
+    package func unassignAll() throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_assign(pointer, nil))
+    }
+
+    package func incrementalAssign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        try RdkafkaError.check(adopting: rd_kafka_incremental_assign(pointer, list.pointer))
+    }
+
+    package func incrementalUnassign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        try RdkafkaError.check(adopting: rd_kafka_incremental_unassign(pointer, list.pointer))
+    }
+
+    /// Partitions must not be paused. The flag outlives the assignment.
+    package func pause(_ list: TopicPartitionList) throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_pause_partitions(pointer, list.pointer))
+    }
+
+    /// Only for paused partitions: one that is not paused would be read again from an old offset.
+    package func resume(_ list: TopicPartitionList) throws(RdkafkaError) {
+        try RdkafkaError.check(rd_kafka_resume_partitions(pointer, list.pointer))
+    }
+
+    // MARK: Closing
+
+    /// Commits what is stored, leaves the group. Returns false when that was not done in time; the
+    /// client can be let go in either case. Its queues must be gone.
+    package func closeConsumer(timeout: Duration) -> Bool {
+        let queue = EventQueue(for: self)
+        let clock = ContinuousClock()
+        let deadline = clock.now + timeout
+        if let error = rd_kafka_consumer_close_queue(pointer, queue.pointer) {
+            // The consumer was closed before, or has failed for good: there is nothing to wait for.
+            rd_kafka_error_destroy(error)
+            return rd_kafka_consumer_closed(pointer) != 0
+        }
+        while rd_kafka_consumer_closed(pointer) == 0 {
+            let left = deadline - clock.now
+            guard left > .zero else { return false }
+            // Short, because nothing wakes the queue when the close is done.
+            guard let event = queue.poll(timeout: min(left, .milliseconds(20))) else { continue }
+            defer { rd_kafka_event_destroy(event) }
+            guard rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE else { continue }
+            answerRebalanceWhileClosing(event)
+        }
+        return true
+    }
+
+    private func answerRebalanceWhileClosing(_ event: OpaquePointer) {
+        let isRevocation =
+            rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS
+        if isCooperative, isRevocation {
+            let list = rd_kafka_event_topic_partition_list(event)
+            if let error = rd_kafka_incremental_unassign(pointer, list) {
+                rd_kafka_error_destroy(error)
+                rd_kafka_assign(pointer, nil)
+            }
+        } else {
+            rd_kafka_assign(pointer, nil)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CRdkafka
+
+extension Client {
+    /// The group's committed offsets of these partitions, `Offset.unset` where there is none.
+    package func committed(
+        _ list: TopicPartitionList, timeout: Duration
+    ) throws(RdkafkaError) -> TopicPartitionList {
+        let answer = list.copy()
+        try RdkafkaError.check(
+            rd_kafka_committed(pointer, answer.pointer, timeout.milliseconds))
+        answer.dropMetadata()
+        return answer
+    }
+
+    /// For each partition the first offset at or after the time in its `offset` (milliseconds since
+    /// 1970, or `Offset.beginning` or `.end` for the watermarks); `Offset.end` when there is none.
+    ///
+    /// Also the way to ask for watermarks: `rd_kafka_query_watermark_offsets` of librdkafka 2.0.2
+    /// has no timeout once the request is sent.
+    package func offsetsForTimes(
+        _ list: TopicPartitionList, timeout: Duration
+    ) throws(RdkafkaError) -> TopicPartitionList {
+        let answer = list.copy()
+        try RdkafkaError.check(
+            rd_kafka_offsets_for_times(pointer, answer.pointer, timeout.milliseconds))
+        return answer
+    }
+
+    /// Hands offsets to the automatic commit. Each element's error says whether it was taken;
+    /// partitions that are not assigned are refused.
+    package func store(_ list: TopicPartitionList) {
+        // The return value only repeats what the elements say.
+        _ = rd_kafka_offsets_store(pointer, list.pointer)
+    }
+
+    /// Commits now and waits for the broker's answer, each partition's error included.
+    package func commit(_ list: TopicPartitionList, timeout: Duration) throws(RdkafkaError) {
+        let queue = EventQueue(for: self)
+        try RdkafkaError.check(
+            rd_kafka_commit_queue(pointer, list.pointer, queue.pointer, nil, nil))
+        guard let event = queue.poll(timeout: timeout) else { throw RdkafkaError(.timedOut) }
+        defer { rd_kafka_event_destroy(event) }
+        try RdkafkaError.check(rd_kafka_event_error(event))
+        guard let answer = rd_kafka_event_topic_partition_list(event) else { return }
+        for index in 0..<Int(answer.pointee.cnt) {
+            try RdkafkaError.check(answer.pointee.elems[index].err)
+        }
+    }
+
+    /// The watermarks that the last fetch brought along, without asking anyone; nil before it.
+    package func cachedWatermarks(topic: String, partition: Int32) -> Watermarks? {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = rd_kafka_get_watermark_offsets(pointer, topic, partition, &low, &high)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0 else { return nil }
+        return Watermarks(low: max(0, low), high: high)
+    }
+}
+
+package struct Watermarks: Hashable, Sendable {
+    /// The oldest offset still in the log.
+    package let low: Int64
+    /// One after the newest offset that can be read.
+    package let high: Int64
+
+    package init(low: Int64, high: Int64) {
+        self.low = low
+        self.high = high
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CRdkafka
+
+/// One librdkafka handle, with its threads and connections. A consumer must be closed before it is
+/// let go, or the group waits for its session to end.
+package final class Client: @unchecked Sendable {
+    // SAFETY: the library's calls are safe from any thread; what its callbacks collect in `context`
+    // is read by the one thread that polls.
+    package enum Kind: Sendable { case consumer, producer }
+
+    /// Level (syslog's, 0 to 7), facility, text. Called on the library's threads.
+    package typealias LogSink = @Sendable (Int32, String, String) -> Void
+
+    let pointer: OpaquePointer
+    let context: ClientContext
+
+    package init(
+        _ kind: Kind, configuration: borrowing Configuration, log: @escaping LogSink
+    ) throws(RdkafkaError) {
+        context = ClientContext(log: log)
+        let copy = rd_kafka_conf_dup(configuration.pointer)!
+        context.install(in: copy, kind: kind)
+        let type = kind == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
+        var text = [CChar](repeating: 0, count: 512)
+        guard let created = rd_kafka_new(type, copy, &text, text.count) else {
+            let code = ErrorCode(rd_kafka_last_error())
+            // Only a client that was created owns its configuration.
+            rd_kafka_conf_destroy(copy)
+            throw RdkafkaError(code, message: String(nulTerminated: text))
+        }
+        pointer = created
+    }
+
+    deinit {
+        // Without the flag this would close a consumer here, with no bound on the time it takes.
+        rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+    }
+
+    // MARK: What callbacks reported
+
+    /// Whether `takeNews` has something: one flag, cheap enough to look at after every message.
+    package var hasNews: Bool { context.hasNews }
+
+    package func takeNews() -> ClientNews { context.takeNews() }
+
+    /// The error after which the client does nothing any more; nil while it is well.
+    package var fatalError: RdkafkaError? {
+        var text = [CChar](repeating: 0, count: 512)
+        let code = rd_kafka_fatal_error(pointer, &text, text.count)
+        guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+        return RdkafkaError(ErrorCode(code), message: String(nulTerminated: text))
+    }
+
+    // MARK: The cluster
+
+    /// What the mock cluster's id begins with; Kafka's own ids are UUIDs in base64.
+    package static let mockClusterIDPrefix = "mockCluster"
+
+    /// Nil when no broker answered in time.
+    package func clusterID(timeout: Duration) -> String? {
+        guard let id = rd_kafka_clusterid(pointer, timeout.milliseconds) else { return nil }
+        defer { rd_kafka_mem_free(pointer, id) }
+        return String(cString: id)
+    }
+
+    /// What the cluster knows of one topic. Does not create it where brokers create topics on
+    /// demand, provided the client is a consumer without `allow.auto.create.topics`.
+    package func metadata(of topic: Topic, timeout: Duration) throws(RdkafkaError) -> TopicMetadata
+    {
+        let all = try metadata(allTopics: false, only: topic.pointer, timeout: timeout)
+        guard let first = all.first else { throw RdkafkaError(.unknownTopic) }
+        return first
+    }
+
+    /// All topics of the cluster; never creates one.
+    package func metadataOfAllTopics(timeout: Duration) throws(RdkafkaError) -> [TopicMetadata] {
+        try metadata(allTopics: true, only: nil, timeout: timeout)
+    }
+
+    private func metadata(
+        allTopics: Bool, only: OpaquePointer?, timeout: Duration
+    ) throws(RdkafkaError) -> [TopicMetadata] {
+        var answer: UnsafePointer<rd_kafka_metadata>?
+        try RdkafkaError.check(
+            rd_kafka_metadata(pointer, allTopics ? 1 : 0, only, &answer, timeout.milliseconds))
+        defer { rd_kafka_metadata_destroy(answer) }
+        guard let metadata = answer?.pointee else { throw RdkafkaError(.failed) }
+        return (0..<Int(metadata.topic_cnt)).map { index in
+            let topic = metadata.topics[index]
+            return TopicMetadata(
+                name: String(cString: topic.topic), partitionCount: Int32(topic.partition_cnt),
+                error: ErrorCode(topic.err))
+        }
+    }
+}
+
+package struct TopicMetadata: Hashable, Sendable {
+    package let name: String
+    package let partitionCount: Int32
+    package let error: ErrorCode
+}
+
+/// A client's view of one topic. While it lives, the topic's messages carry its identity.
+package final class Topic: @unchecked Sendable {
+    // SAFETY: immutable, and the library's topic calls are safe from any thread.
+    package let name: String
+    let pointer: OpaquePointer
+    /// Topics must go before their client does.
+    private let client: Client
+
+    package init(_ name: String, of client: Client) throws(RdkafkaError) {
+        guard let topic = rd_kafka_topic_new(client.pointer, name, nil) else {
+            throw RdkafkaError(ErrorCode(rd_kafka_last_error()))
+        }
+        self.name = name
+        self.client = client
+        pointer = topic
+    }
+
+    deinit { rd_kafka_topic_destroy(pointer) }
+
+    /// Compare with `Message.topicIdentity`.
+    package var identity: OpaquePointer { pointer }
+}
+
+extension Duration {
+    /// For the library's timeouts: at least one, since zero would mean "do not wait" and a negative
+    /// number "for ever".
+    var milliseconds: CInt {
+        let (seconds, attoseconds) = components
+        let whole = min(seconds, 86_400) * 1000 + attoseconds / 1_000_000_000_000_000
+        return CInt(max(1, whole))
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CRdkafka
+
+/// What a callback of the library reported, kept until the polling thread asks for it.
+package struct ClientNews {
+    /// In the order in which they happened.
+    package var rebalances: [Rebalance] = []
+    /// Errors of the client as a whole, and commits that failed.
+    package var errors: [RdkafkaError] = []
+    /// Errors beyond `errorsMax`, which were not kept.
+    package var droppedErrors = 0
+
+    /// An outage raises one error per broker and reconnection attempt; nobody reads more.
+    static let errorsMax = 64
+
+    mutating func append(_ error: RdkafkaError) {
+        if errors.count < Self.errorsMax {
+            errors.append(error)
+        } else {
+            droppedErrors += 1
+        }
+    }
+}
+
+/// The group's coordinator gives or takes partitions. The library waits (and keeps sending
+/// heartbeats) until it is answered by one of the assign and unassign calls of `Client`.
+package struct Rebalance {
+    /// `assignPartitions`, `revokePartitions`, or what went wrong.
+    package let code: ErrorCode
+    package let partitions: TopicPartitionList
+    /// They belong to another member already: nothing of them can be committed.
+    package let isLost: Bool
+}
+
+/// The end of one produced message.
+package struct DeliveryReport: Sendable {
+    package let ticket: UInt64
+    /// `none` when all in-sync replicas have it.
+    package let code: ErrorCode
+}
+
+/// The callbacks of one client. All but `log` run inside poll calls.
+final class ClientContext: @unchecked Sendable {
+    // SAFETY: `log` is immutable and Sendable and is all that library threads touch; the rest is
+    // touched by the one thread that polls the client.
+    let log: Client.LogSink
+    var news = ClientNews()
+    var hasNews = false
+    var reports: [DeliveryReport] = []
+
+    init(log: @escaping Client.LogSink) { self.log = log }
+
+    /// The context outlives the client: `Client` holds it, and destroys the handle in `deinit`,
+    /// before its properties are released.
+    func install(in configuration: OpaquePointer, kind: Client.Kind) {
+        let opaque = Unmanaged.passUnretained(self).toOpaque()
+        rd_kafka_conf_set_opaque(configuration, opaque)
+        rd_kafka_conf_set_log_cb(configuration) { client, level, facility, text in
+            guard let client, let opaque = rd_kafka_opaque(client) else { return }
+            let facility = facility.map { String(cString: $0) } ?? ""
+            let text = text.map { String(cString: $0) } ?? ""
+            ClientContext.from(opaque).log(level, facility, text)
+        }
+        rd_kafka_conf_set_error_cb(configuration) { client, code, reason, opaque in
+            ClientContext.from(opaque!).errorRaised(client!, ErrorCode(rawValue: code), reason)
+        }
+        switch kind {
+        case .consumer:
+            installConsumerCallbacks(in: configuration)
+        case .producer:
+            rd_kafka_conf_set_dr_msg_cb(configuration) { _, message, opaque in
+                let message = message!.pointee
+                let report = DeliveryReport(
+                    ticket: UInt64(UInt(bitPattern: message._private)),
+                    code: ErrorCode(message.err))
+                ClientContext.from(opaque!).reports.append(report)
+            }
+        }
+    }
+
+    private func installConsumerCallbacks(in configuration: OpaquePointer) {
+        rd_kafka_conf_set_rebalance_cb(configuration) { client, code, partitions, opaque in
+            let context = ClientContext.from(opaque!)
+            // Asked here because an answer to the rebalance resets it.
+            let isLost = rd_kafka_assignment_lost(client) != 0
+            context.news.rebalances.append(
+                Rebalance(
+                    code: ErrorCode(code), partitions: TopicPartitionList(copying: partitions!),
+                    isLost: isLost))
+            context.hasNews = true
+        }
+        rd_kafka_conf_set_offset_commit_cb(configuration) { _, code, _, opaque in
+            let code = ErrorCode(code)
+            guard code != .none, code != .noOffset else { return }
+            let context = ClientContext.from(opaque!)
+            context.news.append(RdkafkaError(code, message: "offset commit failed: \(code.text)"))
+            context.hasNews = true
+        }
+    }
+
+    private func errorRaised(
+        _ client: OpaquePointer, _ code: ErrorCode, _ reason: UnsafePointer<CChar>?
+    ) {
+        let reason = reason.map { String(cString: $0) }
+        news.append(RdkafkaError(code, message: reason))
+        hasNews = true
+    }
+
+    func takeNews() -> ClientNews {
+        defer {
+            news = ClientNews()
+            hasNews = false
+        }
+        return news
+    }
+
+    private static func from(_ opaque: UnsafeMutableRawPointer) -> ClientContext {
+        Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue()
+    }
+}
