@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Rdkafka
+
+/// One partition during one assignment. Epochs grow over the process, whatever partition or client
+/// they belong to, so what happened in an earlier assignment is never taken for this one's.
+package struct PartitionEpoch: Hashable, Sendable {
+    /// The position of the topic in the list of subscribed topics.
+    package var topic: Int
+    package var partition: Int32
+    package var epoch: UInt32
+
+    package init(topic: Int, partition: Int32, epoch: UInt32) {
+        self.topic = topic
+        self.partition = partition
+        self.epoch = epoch
+    }
+}
+
+package struct Assignment: Hashable, Sendable {
+    package let partition: PartitionEpoch
+    /// The offset of the first record that can be delivered.
+    package let startOffset: Int64
+}
+
+/// The offset of the next record to read after a crash.
+package struct StoredPosition: Hashable, Sendable {
+    package var partition: PartitionEpoch
+    package var offset: Int64
+
+    package init(partition: PartitionEpoch, offset: Int64) {
+        self.partition = partition
+        self.offset = offset
+    }
+}
+
+/// Records that were owed and are not in the log any more.
+package struct OffsetLoss: Hashable, Sendable {
+    package enum Cause: Hashable, Sendable {
+        /// The log starts above the committed offset: retention removed what lies between.
+        case retention
+        /// The log ends below the committed offset: it was cut, or the topic was made anew.
+        case truncation
+    }
+
+    package let topic: Int
+    package let partition: Int32
+    package let cause: Cause
+    /// The offset that was committed.
+    package let committed: Int64
+    /// Where reading begins instead.
+    package let startOffset: Int64
+
+    /// How many offsets were removed unread; zero for a truncation, where nobody can tell.
+    package var offsetsMax: Int64 { cause == .retention ? startOffset - committed : 0 }
+}
+
+/// Something the library complains about and deals with itself. At most one per code and interval.
+package struct KafkaWarning: Hashable, Sendable {
+    /// Bounded: fit for a metric label.
+    package let code: String
+    package let text: String
+    /// Equal warnings since the last one that was reported.
+    package let suppressed: Int
+}
+
+/// What happened to a consumer apart from records, in order.
+package enum ConsumerFact: Hashable, Sendable {
+    /// These partitions are ours, and their records follow. May be empty.
+    case assigned([Assignment])
+    /// The group wants these back. None of their records is delivered from here on; finish what was,
+    /// then call `completeRevoke`. The whole group waits, so be quick.
+    case revoking([PartitionEpoch])
+    /// These belong to somebody else already, or their client was closed. Nothing can be stored.
+    case lost([PartitionEpoch])
+    /// The end of this partition was reached for the first time in this epoch.
+    case endOfPartition(PartitionEpoch)
+    case offsetsLost(OffsetLoss)
+    case warning(KafkaWarning)
+    /// Some partition gets no records any more, or could not be started: call `restart`.
+    case restartNeeded(RdkafkaError)
+    /// The client does nothing any more: leave the process.
+    case fatal(RdkafkaError)
+}

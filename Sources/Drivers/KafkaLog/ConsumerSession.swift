@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import Rdkafka
+
+/// One life of a consumer: a client, its topics, and the queue that wakes its thread.
+final class ConsumerSession {
+    let client: Client
+    let topics: [Topic]
+    private var queue: EventQueue?
+    private var lastIdentity: OpaquePointer?
+    private var lastIndex = 0
+
+    init(
+        settings: KafkaClientSettings, role: KafkaClientSettings.Role, topics names: [String],
+        logger: Logger, wakeDescriptor: CInt
+    ) throws(KafkaError) {
+        let configuration = try settings.configuration(for: role)
+        do throws(RdkafkaError) {
+            client = try Client(
+                .consumer, configuration: configuration,
+                log: LibraryLog.sink(logger, secrets: settings.secrets))
+            try client.pollEverythingAsConsumer()
+            // Held for the client's life: while they live, no other topic can have their identity.
+            var topics: [Topic] = []
+            for name in names { topics.append(try Topic(name, of: client)) }
+            self.topics = topics
+        } catch {
+            throw .client(error)
+        }
+        queue = EventQueue.ofConsumer(client)
+        queue?.wake(descriptor: wakeDescriptor)
+    }
+
+    /// The position of the message's topic in the list. Most messages have the topic of the one
+    /// before them.
+    func index(of message: borrowing Message) -> Int? {
+        guard let identity = message.topicIdentity else { return nil }
+        if identity == lastIdentity { return lastIndex }
+        guard let index = topics.firstIndex(where: { $0.identity == identity }) else {
+            return nil
+        }
+        lastIdentity = identity
+        lastIndex = index
+        return index
+    }
+
+    /// The queue goes first, or the library would write to a descriptor that may be gone.
+    func close(timeout: Duration) -> Bool {
+        queue = nil
+        return client.closeConsumer(timeout: timeout)
+    }
+}

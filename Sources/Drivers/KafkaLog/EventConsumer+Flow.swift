@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Rdkafka
+
+extension EventConsumer {
+    // MARK: Positions
+
+    /// Hands positions to the library, which commits them within `auto.commit.interval.ms`, and
+    /// returns how many it took. Those of an earlier epoch are ignored, as are those that say
+    /// nothing new or would move backwards.
+    @discardableResult
+    package func store(_ positions: [StoredPosition]) -> Int {
+        guard let session else { return 0 }
+        let list = TopicPartitionList(capacity: positions.count)
+        var offered: [StoredPosition] = []
+        for position in positions {
+            guard let row = partitions.row(position.partition), position.offset > row.stored else {
+                continue
+            }
+            list.append(
+                topic: topics[position.partition.topic], partition: position.partition.partition,
+                offset: position.offset)
+            offered.append(position)
+        }
+        guard !offered.isEmpty else { return 0 }
+        session.client.store(list)
+        var taken = 0
+        // An element is refused when its partition is not ours any more: the next owner's matter.
+        for (index, position) in offered.enumerated() where list[index].error == .none {
+            partitions.update(position.partition) { $0.stored = position.offset }
+            taken += 1
+        }
+        return taken
+    }
+
+    // MARK: Back-pressure
+
+    /// Pauses every assigned partition that is not paused yet. What was prefetched of them is
+    /// fetched again after the resume; keep polling meanwhile, or the group expels us.
+    package func pauseAll(now: Now) {
+        pause(partitions.assigned { !$0.isPaused && !$0.isMuted }, now: now)
+    }
+
+    package func pause(_ id: PartitionEpoch, now: Now) {
+        guard let row = partitions.row(id), !row.isPaused, !row.isMuted else { return }
+        pause([id], now: now)
+    }
+
+    /// Resumes exactly the partitions that these methods paused.
+    package func resumeAll(now: Now) { resume(pausedPartitions, now: now) }
+
+    package func resume(_ id: PartitionEpoch, now: Now) {
+        guard partitions.row(id)?.isPaused == true else { return }
+        resume([id], now: now)
+    }
+
+    package var pausedPartitions: [PartitionEpoch] { partitions.assigned { $0.isPaused } }
+
+    private func pause(_ ids: [PartitionEpoch], now: Now) {
+        guard let session, !ids.isEmpty else { return }
+        let list = list(of: ids)
+        do {
+            try session.client.pause(list)
+        } catch {
+            return warn(error, now: now)
+        }
+        for (index, id) in ids.enumerated() where list[index].error == .none {
+            partitions.update(id) { $0.isPaused = true }
+        }
+    }
+
+    private func resume(_ ids: [PartitionEpoch], now: Now) {
+        resume(ids)
+        // Silence is counted from here.
+        for id in ids { partitions.update(id) { $0.activeAt = now.monotonic } }
+    }
+
+    func resume(_ ids: [PartitionEpoch]) {
+        guard let session, !ids.isEmpty else { return }
+        // Nothing to be done about an error here: it says that the partition is gone.
+        try? session.client.resume(list(of: ids))
+        for id in ids { partitions.update(id) { $0.isPaused = false } }
+    }
+
+    private func list(of ids: [PartitionEpoch]) -> TopicPartitionList {
+        let list = TopicPartitionList(capacity: ids.count)
+        for id in ids { list.append(topic: topics[id.topic], partition: id.partition) }
+        return list
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Logging
+package import PushModel
+internal import LinuxIO
+internal import Rdkafka
+
+/// Reads the event topics as a member of the fleet's group. Belongs to one thread, which sleeps on
+/// `wakeDescriptor` and does everything else through these methods.
+///
+/// The thread's contract: when woken, `clearWakeUp`, then `poll` until it returns less than its
+/// limit, then act on `takeFacts`; only then sleep, at most until `nextDeadline` and never longer
+/// than a second, since rebalances are answered by polling alone.
+package final class EventConsumer {
+    package let topics: [String]
+    let settings: KafkaClientSettings
+    let startFrom: StartFrom
+    let logger: Logger
+    let waker = Waker()
+
+    /// Nil after `close`.
+    var session: ConsumerSession?
+    var partitions: PartitionTable
+    /// The one being answered; the next ones wait in `rebalances`.
+    var pending: PendingRebalance?
+    var rebalances: [Rebalance] = []
+    private var facts: [ConsumerFact] = []
+    private var warnings = WarningLimiter()
+    private var hasAskedForRestart = false
+    private var hasReportedFatal = false
+    private var polling = PollingHistory()
+
+    enum PendingRebalance {
+        case assigning(StartResolver)
+        case revoking(TopicPartitionList, [PartitionEpoch])
+    }
+
+    package init(
+        settings: KafkaClientSettings, topics: [String], startFrom: StartFrom = .standard,
+        logger: Logger
+    ) throws(KafkaError) {
+        precondition(!topics.isEmpty, "a consumer without a topic")
+        self.settings = settings
+        self.topics = topics
+        self.startFrom = startFrom
+        self.logger = logger
+        partitions = PartitionTable(topics: topics.count)
+        try open()
+    }
+
+    func open() throws(KafkaError) {
+        session = try ConsumerSession(
+            settings: settings, role: .events, topics: topics, logger: logger,
+            wakeDescriptor: waker.descriptor)
+        do {
+            try session?.client.subscribe(topics)
+        } catch {
+            throw .client(error)
+        }
+        hasAskedForRestart = false
+        hasReportedFatal = false
+    }
+
+    // MARK: Waking
+
+    /// An eventfd: readable when there is something to poll.
+    package var wakeDescriptor: CInt { waker.descriptor }
+
+    package func clearWakeUp() { waker.awake() }
+
+    /// When `poll` is wanted even if nothing arrives.
+    package var nextDeadline: MonotonicTime? {
+        guard case .assigning(let resolver) = pending else { return nil }
+        return resolver.nextAttemptAt
+    }
+
+    // MARK: Records
+
+    /// Lends up to `limit` records to `body`, each for the length of its call, and returns how many
+    /// messages were looked at: less than `limit` means that none is left. Never waits for records;
+    /// while new partitions are being started it may wait for a broker for some seconds.
+    package func poll(
+        now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
+    ) -> Int {
+        guard let session else { return 0 }
+        polling.polled(at: now.monotonic)
+        advanceAssignment(now)
+        var looked = 0
+        while looked < limit {
+            let next = session.client.pollMessage()
+            // A rebalance that was announced on the way comes before the message.
+            if session.client.hasNews { take(session.client.takeNews(), now: now) }
+            guard let message = next else {
+                polling.drained(at: now.monotonic)
+                break
+            }
+            looked += 1
+            deliver(message, of: session, now: now, body)
+        }
+        return looked
+    }
+
+    private func deliver(
+        _ message: consuming Message, of session: ConsumerSession, now: Now,
+        _ body: (borrowing KafkaRecord) -> Void
+    ) {
+        guard message.error == .none, let topic = session.index(of: message) else {
+            return failed(message, of: session, now: now)
+        }
+        let isWanted = partitions.receive(
+            topic: topic, partition: message.partition, offset: message.offset,
+            now: now.monotonic)
+        if isWanted { body(KafkaRecord(message, topic: topic)) }
+    }
+
+    private func failed(
+        _ message: borrowing Message, of session: ConsumerSession, now: Now
+    ) {
+        let topic = session.index(of: message)
+        let partition = message.partition
+        let id = topic.flatMap { partitions.epoch(topic: $0, partition: partition) }
+        let error = RdkafkaError(message.error, message: message.errorText)
+        switch error.code {
+        case .partitionEOF:
+            if let id { reachedEnd(id) }
+        case .autoOffsetReset, .offsetOutOfRange, .notCoordinator, .coordinatorNotAvailable,
+            .topicAuthorizationFailed, .groupAuthorizationFailed:
+            // The library has stopped fetching this partition.
+            if id != nil { askForRestart(error) } else { warn(error, now: now) }
+        case .fatal:
+            reportFatal(error)
+        default:
+            warn(error, now: now)
+        }
+    }
+
+    private func reachedEnd(_ id: PartitionEpoch) {
+        var isFirst = false
+        partitions.update(id) { row in
+            isFirst = !row.hasReachedEnd
+            row.hasReachedEnd = true
+            row.isAtEnd = true
+        }
+        if isFirst { facts.append(.endOfPartition(id)) }
+    }
+
+    // MARK: Facts
+
+    /// Whether `takeFacts` has something; a record's partition may be among them.
+    package var hasFacts: Bool { !facts.isEmpty }
+
+    /// What happened since the last call.
+    package func takeFacts() -> [ConsumerFact] {
+        defer { facts.removeAll() }
+        return facts
+    }
+
+    func append(_ fact: ConsumerFact) { facts.append(fact) }
+
+    private func take(_ news: ClientNews, now: Now) {
+        for error in news.errors {
+            if error.code == .fatal { reportFatal(error) } else { warn(error, now: now) }
+        }
+        rebalances += news.rebalances
+        answerRebalances(now)
+    }
+
+    func warn(_ error: RdkafkaError, now: Now) {
+        if let warning = warnings.admit(error, now: now.monotonic) {
+            facts.append(.warning(warning))
+        }
+    }
+
+    /// Once per client: the caller needs one reason, not one per partition.
+    func askForRestart(_ error: RdkafkaError) {
+        guard !hasAskedForRestart else { return }
+        hasAskedForRestart = true
+        facts.append(.restartNeeded(error))
+    }
+
+    private func reportFatal(_ error: RdkafkaError) {
+        guard !hasReportedFatal else { return }
+        hasReportedFatal = true
+        // The library wraps the reason.
+        facts.append(.fatal(session?.client.fatalError ?? error))
+    }
+
+    // MARK: Watching
+
+    /// Partitions that should have delivered something by now: assigned, not paused, not at their
+    /// end, and silent for `silence` although they were polled and the queue ran empty. The library
+    /// can forget a partition after some errors; closing and opening the consumer always helps.
+    package func stalledPartitions(
+        now: Now, silence: Duration = .seconds(60)
+    ) -> [PartitionEpoch] {
+        partitions.assigned { row in
+            !row.isPaused && !row.isMuted && !row.isAtEnd
+                && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
+        }
+    }
+
+    /// Records behind the end of the partition, counted from what is safely stored. Nil when it is
+    /// not assigned or nothing was fetched yet; asks nobody.
+    package func lag(topic: Int, partition: Int32) -> Int64? {
+        guard let session, let row = partitions[topic, partition], row.isAssigned,
+            let marks = session.client.cachedWatermarks(
+                topic: topics[topic], partition: partition)
+        else { return nil }
+        return max(0, marks.high - row.stored)
+    }
+}
+
+/// When the consumer was polled, for the judgement that a partition is silent.
+private struct PollingHistory {
+    /// Polling has gone on without a gap since then.
+    private var steadySince = MonotonicTime(nanoseconds: 0)
+    private var polledAt = MonotonicTime(nanoseconds: 0)
+    private var drainedAt = MonotonicTime(nanoseconds: 0)
+    /// Longer than any sleep of the polling thread.
+    private static let gapMin = Duration.seconds(5)
+
+    mutating func polled(at now: MonotonicTime) {
+        if now - polledAt > Self.gapMin { steadySince = now }
+        polledAt = now
+    }
+
+    mutating func drained(at now: MonotonicTime) { drainedAt = now }
+
+    /// A queue that never runs empty explains a silence as well as a stall does.
+    func isSilent(since: MonotonicTime, now: MonotonicTime, for silence: Duration) -> Bool {
+        let begin = max(since, steadySince)
+        return now - begin >= silence && drainedAt > begin && now - polledAt <= Self.gapMin
+    }
+}

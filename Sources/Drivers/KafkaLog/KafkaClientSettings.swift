@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Rdkafka
+
+/// How to reach Kafka, and as whom: one map for every client the worker starts.
+package struct KafkaClientSettings: Sendable {
+    /// `host:port`, several separated by commas.
+    package var bootstrap: String
+    /// The consumer group: the fleet's name.
+    package var group: String
+    /// Passed on to librdkafka; they go before our defaults.
+    package var properties: [String: String]
+
+    package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
+        self.bootstrap = bootstrap
+        self.group = group
+        self.properties = properties
+    }
+
+    /// Checks every property against the library without connecting to anything.
+    package func validate() throws(KafkaError) {
+        for role in Role.allCases { _ = try configuration(for: role) }
+    }
+
+    enum Role: CaseIterable { case events, table, producer, admin }
+
+    func configuration(for role: Role) throws(KafkaError) -> Configuration {
+        try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
+        let configuration = Configuration()
+        var merged = role.defaults
+        merged.merge(properties) { _, theirs in theirs }
+        merged.merge(role.invariants) { _, ours in ours }
+        merged["bootstrap.servers"] = bootstrap
+        if role == .events || role == .table { merged["group.id"] = group }
+        // Sorted, so that of several mistakes always the same one is reported.
+        for (name, value) in merged.sorted(by: { $0.key < $1.key }) {
+            do throws(ConfigurationError) {
+                try configuration.set(name, value)
+            } catch {
+                throw translated(error)
+            }
+        }
+        return configuration
+    }
+
+    private func translated(_ error: ConfigurationError) -> KafkaError {
+        switch error {
+        case .unknownProperty(let name):
+            .unknownProperty(name)
+        case .invalidValue(let property, let message):
+            .invalidProperty(property, message: secrets.redact(message))
+        }
+    }
+
+    var secrets: SecretFilter { SecretFilter(properties: properties) }
+
+    /// The properties whose other values would lose records, or make two parts of the
+    /// configuration disagree.
+    func refuseUnsafeProperties(libraryVersion: Int) throws(KafkaError) {
+        for (name, reason) in Self.reserved where properties[name] != nil {
+            throw .refusedProperty(name, reason: reason)
+        }
+        let strategy = properties["partition.assignment.strategy"] ?? ""
+        // 2.10.0: older ones abort the process when a member without partitions closes.
+        if strategy.contains("cooperative"), libraryVersion < 0x020a_0000 {
+            throw .refusedProperty(
+                "partition.assignment.strategy",
+                reason: "cooperative-sticky needs librdkafka 2.10 or newer, and this is "
+                    + "\(RdkafkaVersion.text): it can abort the process; use range")
+        }
+    }
+
+    private static let reserved: KeyValuePairs<String, String> = [
+        "enable.auto.commit": "offsets are committed only through the ledger",
+        "auto.commit.enable": "offsets are committed only through the ledger",
+        "enable.auto.offset.store": "an offset is stored only when its pushes have ended",
+        "auto.offset.reset": "set kafka.startFrom instead",
+        "enable.partition.eof": "the worker needs it to know when it has caught up",
+        "bootstrap.servers": "set kafka.bootstrap instead",
+        "metadata.broker.list": "set kafka.bootstrap instead",
+        "group.id": "set kafka.group instead",
+        "enable.idempotence": "without it a broker restart duplicates and reorders records",
+        "acks": "an event is released only when all in-sync replicas have its records",
+        "request.required.acks": "an event is released only when all in-sync replicas have it",
+        "transactional.id": "records are produced outside transactions",
+    ]
+}
+
+extension KafkaClientSettings.Role {
+    /// What the user may override.
+    var defaults: [String: String] {
+        var values = [
+            "client.id": "lamplighter",
+            "socket.keepalive.enable": "true",
+            // Nagle is on by default until 2.10.
+            "socket.nagle.disable": "true",
+            // An unreachable broker holds up coordinator queries for this long (librdkafka 4970).
+            "socket.timeout.ms": "30000",
+            "reconnect.backoff.max.ms": "5000",
+        ]
+        switch self {
+        case .events:
+            // 200 ms: a burst read just before a crash is sent again; five times less than the
+            // default kept duplicates per crash down to what 200 ms hold.
+            values["auto.commit.interval.ms"] = "200"
+            values["partition.assignment.strategy"] = "range"
+            values["fetch.wait.max.ms"] = "100"
+            values["queued.max.messages.kbytes"] = "65536"
+        case .table:
+            // The end of a partition is noticed within one empty fetch.
+            values["fetch.wait.max.ms"] = "50"
+            // A full queue stops fetching for a second; replay must not meet that.
+            values["queued.min.messages"] = "1000000"
+            values["queued.max.messages.kbytes"] = "262144"
+        case .producer:
+            values["compression.type"] = "lz4"
+            values["linger.ms"] = "5"
+            // Java's partitioner, so that our records stand beside those of other producers.
+            values["partitioner"] = "murmur2_random"
+            values["message.timeout.ms"] = "300000"
+            values["queue.buffering.max.messages"] = "100000"
+            values["queue.buffering.max.kbytes"] = "65536"
+        case .admin:
+            break
+        }
+        return values
+    }
+
+    /// What nobody may override.
+    var invariants: [String: String] {
+        switch self {
+        case .events:
+            [
+                "enable.auto.commit": "true", "enable.auto.offset.store": "false",
+                // Start positions are chosen here; a position that left the log is an error to
+                // count, not one to skip over.
+                "auto.offset.reset": "error", "enable.partition.eof": "true",
+                "allow.auto.create.topics": "false",
+            ]
+        case .table:
+            [
+                "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+                "auto.offset.reset": "error", "enable.partition.eof": "true",
+                "allow.auto.create.topics": "false",
+            ]
+        case .producer:
+            ["enable.idempotence": "true", "acks": "all"]
+        case .admin:
+            [:]
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import Rdkafka
+
+/// Brings librdkafka's log lines into ours, without the configuration's secrets.
+enum LibraryLog {
+    static func sink(_ logger: Logger, secrets: SecretFilter) -> Client.LogSink {
+        { severity, facility, text in
+            logger.log(
+                level: level(severity: severity, facility: facility),
+                "\(secrets.redact(text))", metadata: ["facility": "\(facility)"],
+                source: "librdkafka")
+        }
+    }
+
+    /// - Parameter severity: syslog's, 0 (emergency) to 7 (debug).
+    static func level(severity: Int32, facility: String) -> Logger.Level {
+        // One map of properties serves consumers and producers; each of them warns about those
+        // meant for the other.
+        if facility == "CONFWARN" { return .debug }
+        switch severity {
+        case ...2: return .critical
+        case 3: return .error
+        case 4: return .warning
+        case 5: return .notice
+        case 6: return .info
+        default: return .debug
+        }
+    }
+}
+
+/// Replaces the values of secret properties wherever they turn up in text.
+struct SecretFilter: Sendable {
+    private let values: [String]
+
+    init(properties: [String: String]) {
+        values =
+            properties
+            .filter { name, value in !value.isEmpty && Self.isSecret(name) }
+            .map(\.value)
+            // The longest first, so that none is left over as a part of another.
+            .sorted { $0.utf8.count > $1.utf8.count }
+    }
+
+    /// Names of properties, not of values: `sasl.password`, `ssl.key.pem`, `ssl.key.password`,
+    /// `ssl.keystore.password`, `sasl.oauthbearer.client.secret`, `sasl.oauthbearer.config`.
+    static func isSecret(_ property: String) -> Bool {
+        ["password", "secret", "key.pem", "oauthbearer.config"].contains(where: property.contains)
+    }
+
+    func redact(_ text: String) -> String {
+        var text = text
+        for value in values where text.contains(value) {
+            text = text.split(separator: value, omittingEmptySubsequences: false)
+                .joined(separator: "[secret]")
+        }
+        return text
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Logging
+package import PushModel
+package import Rdkafka
+internal import LinuxIO
+
+/// Writes records and says which are safe: a ticket that comes back without an error is on all
+/// in-sync replicas, once. Belongs to one thread. Bounded by `queue.buffering.max.messages` and
+/// `.kbytes`.
+package final class RecordProducer {
+    package let topics: [String]
+    private let client: Client
+    private let handles: [Topic]
+    private let queue: EventQueue
+    private let waker = Waker()
+    private var warnings = WarningLimiter()
+    private var pendingWarnings: [KafkaWarning] = []
+
+    package enum Acceptance: Hashable, Sendable {
+        /// Its ticket will come back.
+        case accepted
+        /// Nothing was taken: poll, and try again when reports have come.
+        case queueFull
+        /// Nothing was taken, and trying again does not help (too large, fatal error).
+        case failed(RdkafkaError)
+    }
+
+    /// - Parameter topics: what `produce` names by position.
+    package init(
+        settings: KafkaClientSettings, topics: [String], logger: Logger
+    ) throws(KafkaError) {
+        self.topics = topics
+        let configuration = try settings.configuration(for: .producer)
+        do throws(RdkafkaError) {
+            client = try Client(
+                .producer, configuration: configuration,
+                log: LibraryLog.sink(logger, secrets: settings.secrets))
+            var handles: [Topic] = []
+            for name in topics { handles.append(try Topic(name, of: client)) }
+            self.handles = handles
+        } catch {
+            throw .client(error)
+        }
+        queue = EventQueue.main(of: client)
+        queue.wake(descriptor: waker.descriptor)
+    }
+
+    // MARK: Waking
+
+    /// Readable when there are reports to poll.
+    package var wakeDescriptor: CInt { waker.descriptor }
+
+    package func clearWakeUp() { waker.awake() }
+
+    // MARK: Producing
+
+    /// Copies everything. A nil value removes the key; an empty one does not.
+    ///
+    /// - Parameter partition: nil lets the key choose, as Java's producer does.
+    package func produce(
+        topic: Int, partition: Int32? = nil, key: UnsafeRawBufferPointer?,
+        value: UnsafeRawBufferPointer?, headers: [(name: String, value: String)] = [],
+        ticket: UInt64
+    ) -> Acceptance {
+        do throws(RdkafkaError) {
+            try client.produce(
+                to: handles[topic], partition: partition ?? Client.anyPartition, key: key,
+                value: value, headers: Self.headers(headers), ticket: ticket)
+            return .accepted
+        } catch {
+            return error.code == .queueFull ? .queueFull : .failed(error)
+        }
+    }
+
+    private static func headers(_ list: [(name: String, value: String)]) -> MessageHeaders? {
+        if list.isEmpty { return nil }
+        let headers = MessageHeaders()
+        for header in list { headers.append(header.name, header.value) }
+        return headers
+    }
+
+    /// Serves the reports that are there, without waiting, and returns their number. A ticket with
+    /// an error was not written, or nobody knows: what depends on it must not be released.
+    @discardableResult
+    package func poll(now: Now, _ body: (_ ticket: UInt64, _ error: ErrorCode?) -> Void) -> Int {
+        let reports = client.takeDeliveryReports()
+        if client.hasNews {
+            for error in client.takeNews().errors where error.code != .fatal {
+                if let warning = warnings.admit(error, now: now.monotonic) {
+                    pendingWarnings.append(warning)
+                }
+            }
+        }
+        for report in reports { body(report.ticket, report.code == .none ? nil : report.code) }
+        return reports.count
+    }
+
+    package func takeWarnings() -> [KafkaWarning] {
+        defer { pendingWarnings.removeAll() }
+        return pendingWarnings
+    }
+
+    /// Accepted, and not yet reported by `poll`.
+    package var outstanding: Int { client.outstandingMessages }
+
+    /// After this every record fails: leave the process, and what was not reported is read again.
+    package var fatalError: RdkafkaError? { client.fatalError }
+
+    /// Sends what lingers and waits; false when some records are still out. `poll` afterwards.
+    package func flush(timeout: Duration) -> Bool { client.flush(timeout: timeout) }
+}

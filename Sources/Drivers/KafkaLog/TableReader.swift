@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Logging
+package import PushModel
+package import Rdkafka
+internal import Glibc
+internal import LinuxIO
+
+/// Reads whole topics from their beginning and then follows them: for tables, of which every worker
+/// holds a full copy. Takes no part in the group and never commits. Belongs to one thread, under the
+/// contract of `EventConsumer`.
+///
+/// The last record of a key wins; a null value removes. Order holds within a partition.
+package final class TableReader {
+    package let topics: [String]
+    private let session: ConsumerSession
+    private let waker = Waker()
+    private var partitions: [[Row]]
+    private var warnings = WarningLimiter()
+    private var pendingWarnings: [KafkaWarning] = []
+    private var discoverAt: MonotonicTime
+    /// Partitions that have not reached their end yet.
+    private var behind = 0
+
+    /// Every partition that was known at the start has been read to its end once. Stays true.
+    package private(set) var isCaughtUp = false
+    /// Set when the table cannot be trusted any more, for instance because its log was made anew:
+    /// start again with an empty table.
+    package private(set) var failure: RdkafkaError?
+    /// Over all topics, since the start.
+    package private(set) var recordsRead: UInt64 = 0
+
+    private struct Row {
+        /// The highest offset delivered.
+        var received: Int64 = -1
+        var hasReachedEnd = false
+    }
+
+    private static let discoveryInterval = Duration.seconds(60)
+    /// Keeps the thread when no broker answers; a missed look is made up for a minute later.
+    private static let discoveryTimeout = Duration.milliseconds(250)
+
+    /// Finds every topic's partitions and begins to read them.
+    ///
+    /// - Parameter timeout: for the whole of the discovery.
+    package init(
+        settings: KafkaClientSettings, topics: [String], timeout: Duration = .seconds(15),
+        now: Now, logger: Logger
+    ) throws(KafkaError) {
+        precondition(!topics.isEmpty, "a reader without a topic")
+        self.topics = topics
+        partitions = Array(repeating: [], count: topics.count)
+        discoverAt = now.monotonic + Self.discoveryInterval
+        session = try ConsumerSession(
+            settings: settings, role: .table, topics: topics, logger: logger,
+            wakeDescriptor: waker.descriptor)
+        let deadline = ContinuousClock.now + timeout
+        for topic in topics.indices {
+            let count = try discover(topic, until: deadline)
+            try add(partitions: count, of: topic)
+        }
+    }
+
+    // MARK: Waking
+
+    package var wakeDescriptor: CInt { waker.descriptor }
+
+    package func clearWakeUp() { waker.awake() }
+
+    // MARK: Records
+
+    /// Lends up to `limit` records to `body` and returns how many messages were looked at: less than
+    /// `limit` means that none is left for now.
+    package func poll(
+        now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
+    ) -> Int {
+        discoverAddedPartitions(now)
+        var looked = 0
+        while looked < limit, failure == nil {
+            let next = session.client.pollMessage()
+            if session.client.hasNews { take(session.client.takeNews(), now: now) }
+            guard let message = next else { break }
+            looked += 1
+            guard message.error == .none, let topic = session.index(of: message) else {
+                failed(message, now: now)
+                continue
+            }
+            guard receive(topic: topic, partition: message.partition, offset: message.offset) else {
+                continue
+            }
+            body(KafkaRecord(message, topic: topic))
+        }
+        return looked
+    }
+
+    private func receive(topic: Int, partition: Int32, offset: Int64) -> Bool {
+        let index = Int(partition)
+        guard index < partitions[topic].count, offset > partitions[topic][index].received else {
+            return false
+        }
+        partitions[topic][index].received = offset
+        recordsRead += 1
+        return true
+    }
+
+    private func failed(_ message: borrowing Message, now: Now) {
+        let error = RdkafkaError(message.error, message: message.errorText)
+        switch error.code {
+        case .partitionEOF:
+            guard let topic = session.index(of: message) else { return }
+            reachedEnd(topic: topic, partition: Int(message.partition))
+        case .autoOffsetReset, .offsetOutOfRange:
+            failure = error
+        case .fatal:
+            failure = session.client.fatalError ?? error
+        default:
+            warn(error, now: now)
+        }
+    }
+
+    /// The library reports the end also for empty partitions and for those whose tail was compacted
+    /// away, where comparing offsets with the high watermark would wait for ever.
+    private func reachedEnd(topic: Int, partition: Int) {
+        guard partition < partitions[topic].count, !partitions[topic][partition].hasReachedEnd
+        else { return }
+        partitions[topic][partition].hasReachedEnd = true
+        behind -= 1
+        if behind == 0 { isCaughtUp = true }
+    }
+
+    // MARK: Facts
+
+    package func takeWarnings() -> [KafkaWarning] {
+        defer { pendingWarnings.removeAll() }
+        return pendingWarnings
+    }
+
+    private func take(_ news: ClientNews, now: Now) {
+        for error in news.errors {
+            if error.code == .fatal {
+                failure = session.client.fatalError ?? error
+            } else {
+                warn(error, now: now)
+            }
+        }
+    }
+
+    private func warn(_ error: RdkafkaError, now: Now) {
+        if let warning = warnings.admit(error, now: now.monotonic) {
+            pendingWarnings.append(warning)
+        }
+    }
+
+    /// How far a topic is read, as of the last fetch of each partition; asks nobody.
+    package func progress(topic: Int) -> TableProgress {
+        var progress = TableProgress(partitions: partitions[topic].count, caughtUp: 0, remaining: 0)
+        for (partition, row) in partitions[topic].enumerated() {
+            if row.hasReachedEnd { progress.caughtUp += 1 }
+            let marks = session.client.cachedWatermarks(
+                topic: topics[topic], partition: Int32(partition))
+            guard let marks else { continue }
+            progress.remaining += max(0, marks.high - max(row.received + 1, marks.low))
+        }
+        return progress
+    }
+
+    // MARK: Partitions
+
+    private func discover(
+        _ topic: Int, until deadline: ContinuousClock.Instant
+    ) throws(KafkaError) -> Int32 {
+        let name = topics[topic]
+        while true {
+            let left = max(deadline - .now, .milliseconds(1))
+            var failure: RdkafkaError
+            do throws(RdkafkaError) {
+                let metadata = try session.client.metadata(
+                    of: session.topics[topic], timeout: min(left, .seconds(5)))
+                if metadata.error == .none { return metadata.partitionCount }
+                failure = RdkafkaError(metadata.error)
+            } catch {
+                failure = error
+            }
+            let isMissing =
+                failure.code == .unknownTopic || failure.code == .unknownTopicOrPartition
+            guard failure.code.passesByItself, !isMissing, deadline > .now else {
+                throw .sorted(failure, operation: "Metadata", topic: name)
+            }
+            // A new topic's leaders take a moment; nothing else happens on this thread yet.
+            usleep(100_000)
+        }
+    }
+
+    /// Also for the first ones: one way in, used every time.
+    private func add(partitions count: Int32, of topic: Int) throws(KafkaError) {
+        let known = partitions[topic].count
+        guard Int(count) > known else { return }
+        let list = TopicPartitionList(capacity: Int(count) - known)
+        for partition in Int32(known)..<count {
+            list.append(topic: topics[topic], partition: partition, offset: Offset.beginning)
+        }
+        do {
+            try session.client.incrementalAssign(list)
+        } catch {
+            throw .client(error)
+        }
+        partitions[topic] += Array(repeating: Row(), count: list.count)
+        behind += list.count
+    }
+
+    private func discoverAddedPartitions(_ now: Now) {
+        guard now.monotonic >= discoverAt else { return }
+        discoverAt = now.monotonic + Self.discoveryInterval
+        for topic in topics.indices {
+            do {
+                let metadata = try session.client.metadata(
+                    of: session.topics[topic], timeout: Self.discoveryTimeout)
+                guard metadata.error == .none else { throw RdkafkaError(metadata.error) }
+                try add(partitions: metadata.partitionCount, of: topic)
+            } catch let error as RdkafkaError {
+                warn(error, now: now)
+            } catch {
+                failure = RdkafkaError(.failed, message: "\(error)")
+            }
+        }
+    }
+
+    /// Lets the client go; false when it did not end in time.
+    @discardableResult
+    package func close(timeout: Duration) -> Bool { session.close(timeout: timeout) }
+}
+
+package struct TableProgress: Hashable, Sendable {
+    package var partitions: Int
+    /// Partitions that have reached their end once.
+    package var caughtUp: Int
+    /// Offsets between what was read and the end.
+    package var remaining: Int64
+}
