@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import COpenSSL
+
+/// One reference to an X509, given back when the last holder lets go.
+// SAFETY: references are counted atomically, and a certificate that is signed is only read.
+final class Certificate: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    deinit { X509_free(pointer) }
+}
+
+/// One reference to an EVP_PKEY.
+// SAFETY: OpenSSL allows concurrent use of an EVP_PKEY that nobody changes, and after `init`
+// nobody does.
+final class EVPKey: @unchecked Sendable {
+    let pointer: OpaquePointer
+
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    deinit { EVP_PKEY_free(pointer) }
+
+    /// A new key on P-256, the curve of ES256.
+    static func generateP256() throws(TLSError) -> EVPKey {
+        ErrorQueue.clear()
+        guard let key = COpenSSL_generateP256() else {
+            throw ErrorQueue.drain(otherwise: "no P-256 key could be generated")
+        }
+        return EVPKey(owning: key)
+    }
+
+    var isEC: Bool { EVP_PKEY_is_a(pointer, "EC") == 1 }
+
+    var isP256: Bool {
+        // 32 holds the names of all curves; a longer one would be cut and differ anyway.
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { name in
+            guard EVP_PKEY_get_group_name(pointer, name.baseAddress, name.count, nil) == 1,
+                let start = name.baseAddress
+            else { return false }
+            return String(cString: start) == "prime256v1"
+        }
+    }
+}
+
+/// PEM text in and out of OpenSSL, through memory BIOs that never outlive a call.
+enum PEM {
+    static func certificates(in pem: String) throws(TLSError) -> [Certificate] {
+        ErrorQueue.clear()
+        var certificates: [Certificate] = []
+        reading(pem) { bio in
+            while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) {
+                certificates.append(Certificate(owning: certificate))
+            }
+        }
+        guard !certificates.isEmpty else {
+            throw ErrorQueue.drain(otherwise: "no certificate in the PEM text")
+        }
+        // The read that found the end of the text has queued "no start line".
+        ErrorQueue.clear()
+        return certificates
+    }
+
+    static func privateKey(in pem: String) throws(TLSError) -> EVPKey {
+        ErrorQueue.clear()
+        // A password that is not nil: OpenSSL must never ask for one on the terminal.
+        let key = "".withCString { password in
+            let password = UnsafeMutableRawPointer(mutating: password)
+            return reading(pem) { PEM_read_bio_PrivateKey($0, nil, nil, password) }
+        }
+        guard let key else { throw ErrorQueue.drain(otherwise: "no private key in the PEM text") }
+        return EVPKey(owning: key)
+    }
+
+    static func publicKey(in pem: String) throws(TLSError) -> EVPKey {
+        ErrorQueue.clear()
+        guard let key = reading(pem, { PEM_read_bio_PUBKEY($0, nil, nil, nil) }) else {
+            throw ErrorQueue.drain(otherwise: "no public key in the PEM text")
+        }
+        return EVPKey(owning: key)
+    }
+
+    static func text(ofCertificate certificate: Certificate) throws(TLSError) -> String {
+        try written { PEM_write_bio_X509($0, certificate.pointer) }
+    }
+
+    /// PKCS#8, unencrypted: the form of Apple's `.p8` files.
+    static func text(ofPrivateKey key: EVPKey) throws(TLSError) -> String {
+        try written { PEM_write_bio_PKCS8PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
+    }
+
+    static func text(ofPublicKey key: EVPKey) throws(TLSError) -> String {
+        try written { PEM_write_bio_PUBKEY($0, key.pointer) }
+    }
+
+    private static func reading<Result>(
+        _ pem: String, _ body: (OpaquePointer) -> Result
+    ) -> Result {
+        var pem = pem
+        return pem.withUTF8 { utf8 in
+            // Fails only when out of memory. The length is explicit: -1 would mean "until NUL".
+            guard let bio = BIO_new_mem_buf(utf8.baseAddress, CInt(clamping: utf8.count)) else {
+                preconditionFailure("BIO_new_mem_buf: out of memory")
+            }
+            defer { BIO_free(bio) }
+            return body(bio)
+        }
+    }
+
+    private static func written(
+        _ body: (OpaquePointer) -> CInt
+    ) throws(TLSError) -> String {
+        ErrorQueue.clear()
+        guard let bio = BIO_new(BIO_s_mem()) else {
+            throw ErrorQueue.drain(otherwise: "BIO_new: out of memory")
+        }
+        defer { BIO_free(bio) }
+        guard body(bio) == 1 else { throw ErrorQueue.drain(otherwise: "the PEM was not written") }
+        let count = BIO_ctrl_pending(bio)
+        return String(unsafeUninitializedCapacity: count) { buffer in
+            max(0, Int(BIO_read(bio, buffer.baseAddress, CInt(clamping: count))))
+        }
+    }
+}
