@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Glibc
+internal import LinuxIO
+package import Logging
+internal import OpenSSL
+package import PushModel
+internal import Synchronization
+
+/// A stand-in for APNs: HTTP/2 over TLS on the loopback interface, that validates as Apple's
+/// pages say and misbehaves on demand. It sets the process to ignore SIGPIPE.
+package final class APNSSimulator: Sendable {
+    private let options: SimulatorOptions
+    private let shared: SimulatorShared
+    private let running = Mutex<Running?>(nil)
+
+    /// What a client must trust; nil when the certificate was given.
+    package let authorityPEM: String?
+
+    private struct Running {
+        let mailboxes: [SimulatorMailbox]
+        let threads: [ServingThread]
+        let ports: [PushEnvironment: UInt16]
+    }
+
+    /// Makes the certificate, reads the keys and writes the CA file; opens no port yet.
+    package init(
+        _ options: SimulatorOptions, logger: Logger = Logger(label: "apns-simulator")
+    ) throws {
+        guard !options.listeners.isEmpty, options.threads > 0 else {
+            throw SimulatorError(description: "a simulator needs a listener and a thread")
+        }
+        let context: TLSContext
+        switch options.certificate {
+        case .pem(let certificatePEM, let keyPEM):
+            context = try .server(certificatePEM: certificatePEM, keyPEM: keyPEM)
+            authorityPEM = nil
+        case .generated(let caFile):
+            let authority = try CertificateAuthority()
+            let made = try authority.serverCertificate(
+                names: ["localhost"] + PushEnvironment.allCases.map(\.defaultHost))
+            context = try .server(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM)
+            authorityPEM = authority.certificatePEM
+            if let caFile { try TextFile.write(authority.certificatePEM, to: caFile) }
+        }
+        self.options = options
+        shared = SimulatorShared(
+            options: options, context: context,
+            registry: try ProviderTokenRegistry(options.keys), logger: logger)
+    }
+
+    deinit { stop() }
+
+    /// Opens the ports and serves.
+    /// - Returns: the port of the first listener; `port(of:)` has the others.
+    @discardableResult
+    package func start() throws -> UInt16 {
+        signal(SIGPIPE, SIG_IGN)
+        return try running.withLock { running in
+            guard running == nil else {
+                throw SimulatorError(description: "the simulator runs already")
+            }
+            // Each thread opens the log for itself; a bad path should fail here and not there.
+            if let path = options.logPath {
+                _ = try AnswerLog(path: path, logger: shared.logger)
+            }
+            var sockets: [ListeningSocket] = []
+            var ports: [PushEnvironment: UInt16] = [:]
+            for listener in options.listeners {
+                let socket = try Socket.listening(on: try bindAddress(port: listener.port))
+                ports[listener.environment] = try socket.localPort()
+                sockets.append(ListeningSocket(socket, environment: listener.environment))
+            }
+            let mailboxes = (0..<options.threads).map { _ in SimulatorMailbox() }
+            // The first thread accepts for all. It comes last: when another cannot be started,
+            // nobody has been served, and those that run are told to end.
+            do {
+                var threads: [ServingThread] = []
+                for index in mailboxes.indices.reversed() {
+                    threads.append(
+                        try startThread(index, mailboxes, listeners: index == 0 ? sockets : []))
+                }
+                running = Running(mailboxes: mailboxes, threads: threads, ports: ports)
+            } catch {
+                for mailbox in mailboxes { mailbox.post(.command(.stop)) }
+                throw error
+            }
+            return ports[options.listeners[0].environment] ?? 0
+        }
+    }
+
+    /// The port that serves an environment; nil when none does or the simulator does not run.
+    package func port(of environment: PushEnvironment) -> UInt16? {
+        running.withLock { $0?.ports[environment] }
+    }
+
+    /// Has every thread carry the command out. Requests that are sent after this has returned are
+    /// treated under it.
+    package func perform(_ command: SimulatorCommand) {
+        let mailboxes = running.withLock { $0?.mailboxes ?? [] }
+        for mailbox in mailboxes { mailbox.post(.command(command)) }
+    }
+
+    /// Ends every connection with GOAWAY, flushes the log and waits for the threads.
+    package func stop() {
+        let ended = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let ended else { return }
+        for mailbox in ended.mailboxes { mailbox.post(.command(.stop)) }
+        for thread in ended.threads { thread.join() }
+    }
+
+    package var counts: SimulatorCounts { shared.counters.counts }
+
+    /// The requests kept so far, in the order of their answers on each connection.
+    package var recordedRequests: [RecordedRequest] { shared.recorder.all }
+
+    private func bindAddress(port: UInt16) throws -> SocketAddress {
+        let resolver = Resolver(waker: Waker())
+        resolver.resolve(host: options.address, port: port, tag: 0)
+        // A numeric address is answered at once; a name is not what we bind to.
+        guard let answer = resolver.collect().first, let address = try answer.result.get().first
+        else { throw SimulatorError(description: "\(options.address) is no numeric address") }
+        return address
+    }
+
+    private func startThread(
+        _ index: Int, _ mailboxes: [SimulatorMailbox], listeners: [ListeningSocket]
+    ) throws -> ServingThread {
+        let shared = shared
+        return ServingThread(
+            try NamedThread.start(name: "apns-sim-\(index)") {
+                do {
+                    let loop = try SimulatorLoop(
+                        shared: shared, mailbox: mailboxes[index], listeners: listeners,
+                        peers: mailboxes)
+                    loop.run()
+                } catch {
+                    // Out of descriptors: connections dealt to this thread would hang unseen.
+                    fatalError("a serving thread cannot start: \(error)")
+                }
+            })
+    }
+}
+
+/// A thread that can be waited for once.
+private final class ServingThread: Sendable {
+    private let thread: Mutex<NamedThread?>
+
+    init(_ thread: consuming NamedThread) { self.thread = Mutex(thread) }
+
+    func join() {
+        if let thread = thread.withLock({ $0.take() }) { thread.join() }
+    }
+}

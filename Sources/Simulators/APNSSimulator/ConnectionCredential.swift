@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Simdjson
+
+/// What one connection has come to know of its provider: APNs binds a connection to the team of its
+/// first push and watches how often the token changes.
+struct ConnectionCredential {
+    struct Limits {
+        /// All in seconds.
+        let ageMax: Int64
+        let updateMin: Int64
+        let clockSkewMax: Int64
+    }
+
+    private let registry: ProviderTokenRegistry
+    private let environment: PushEnvironment
+    private let limits: Limits
+
+    /// The value of `authorization` that was last accepted, and when it first was.
+    private var text: [UInt8] = []
+    private var token: ProviderToken?
+    private var acceptedAt: Int64 = 0
+    /// An expired token wedges the connection: nothing is accepted on it any more.
+    private var isWedged = false
+    /// Too early an update closes the connection to pushes until then.
+    private var blockedUntil: Int64 = .min
+
+    init(registry: ProviderTokenRegistry, environment: PushEnvironment, limits: Limits) {
+        self.registry = registry
+        self.environment = environment
+        self.limits = limits
+    }
+
+    /// The key that signed the token in force.
+    var key: ProviderTokenRegistry.Key? { token.map { registry.keys[$0.key] } }
+
+    /// nil when the push may pass.
+    /// - Parameter now: seconds since 1970.
+    mutating func refusal(
+        of authorization: UnsafeRawBufferPointer?, now: Int64
+    ) -> SimulatedAnswer? {
+        guard let authorization else { return .missingProviderToken }
+        if isWedged { return .expiredProviderToken }
+        if now < blockedUntil { return .tooManyProviderTokenUpdates }
+        if let token, text.withUnsafeBytes({ $0.equals(authorization) }) {
+            return ageRefusal(of: token, now: now)
+        }
+        guard let next = registry.verify(authorization: authorization) else {
+            return .invalidProviderToken
+        }
+        if let refusal = refusal(of: next, now: now) { return refusal }
+        text = Array(authorization)
+        token = next
+        acceptedAt = now
+        return nil
+    }
+
+    private mutating func refusal(of next: ProviderToken, now: Int64) -> SimulatedAnswer? {
+        let key = registry.keys[next.key].settings
+        guard key.environments.contains(environment) else { return .badEnvironmentKeyID }
+        if let token {
+            let present = registry.keys[token.key].settings
+            guard present.teamID == key.teamID else { return .invalidProviderToken }
+            guard token.key == next.key || Self.mayShare(present, key) else {
+                return .unrelatedKeyID
+            }
+        }
+        if let refusal = ageRefusal(of: next, now: now) { return refusal }
+        if token != nil, now - acceptedAt < limits.updateMin {
+            blockedUntil = acceptedAt + limits.updateMin
+            return .tooManyProviderTokenUpdates
+        }
+        return nil
+    }
+
+    private mutating func ageRefusal(of token: ProviderToken, now: Int64) -> SimulatedAnswer? {
+        // Reported as `InvalidProviderToken`: no source says what a token from the future gets.
+        if token.issuedAt > now + limits.clockSkewMax { return .invalidProviderToken }
+        guard now - token.issuedAt > limits.ageMax else { return nil }
+        isWedged = true
+        return .expiredProviderToken
+    }
+
+    /// Team-scoped keys of one environment share a connection; a topic-specific key only with its
+    /// related one.
+    private static func mayShare(_ first: SimulatorKey, _ second: SimulatorKey) -> Bool {
+        if first.bundleIDs == nil && second.bundleIDs == nil {
+            return first.environments == second.environments
+        }
+        return first.relatedKeyID == second.keyID || second.relatedKeyID == first.keyID
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import OpenSSL
+internal import Simdjson
+internal import Synchronization
+
+/// A provider token whose signature holds.
+struct ProviderToken: Hashable, Sendable {
+    /// Position of its key among the simulator's keys.
+    let key: Int
+    /// `iat`, seconds since 1970.
+    let issuedAt: Int64
+}
+
+/// The keys that the simulator knows. A signature costs about 100 µs to verify, so the outcome is
+/// kept for each exact text; shared by all threads.
+final class ProviderTokenRegistry: Sendable {
+    struct Key: Sendable {
+        let settings: SimulatorKey
+        let publicKey: ES256PublicKey
+    }
+
+    let keys: [Key]
+    private let verdicts = Mutex<[[UInt8]: ProviderToken?]>([:])
+    /// One token a team each 20 minutes: thousands mean a flood of forgeries, and a fresh start.
+    private static let verdictsMax = 1024
+    /// A token is under 300 bytes; a longer one is refused unread.
+    private static let bytesMax = 2048
+
+    init(_ keys: [SimulatorKey]) throws(ES256Error) {
+        var known: [Key] = []
+        for key in keys {
+            known.append(Key(settings: key, publicKey: try ES256PublicKey(pem: key.publicPEM)))
+        }
+        self.keys = known
+    }
+
+    /// The token in the value of `authorization`; nil when it is malformed, of an unknown key or
+    /// another team than the key's, or its signature is wrong.
+    func verify(authorization: UnsafeRawBufferPointer) -> ProviderToken? {
+        // "bearer", in any case as RFC 9110 has it, and a space.
+        guard authorization.count > 7, authorization.count < Self.bytesMax else { return nil }
+        let scheme = authorization.prefix(7).map { $0 | 0x20 }
+        guard scheme.elementsEqual("bearer ".utf8) else { return nil }
+        let text = Array(authorization.dropFirst(7))
+        if let known = verdicts.withLock({ $0[text] }) { return known }
+        let verdict = verify(text)
+        verdicts.withLock { verdicts in
+            if verdicts.count >= Self.verdictsMax { verdicts.removeAll() }
+            verdicts[text] = .some(verdict)
+        }
+        return verdict
+    }
+
+    private func verify(_ text: [UInt8]) -> ProviderToken? {
+        let parts = text.split(separator: 0x2E, omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Base64URL.decode(parts[0]),
+            let claims = Base64URL.decode(parts[1]), let signature = Base64URL.decode(parts[2]),
+            let named = Self.header(header), named.algorithm == "ES256",
+            let index = keys.firstIndex(where: { $0.settings.keyID == named.keyID }),
+            let said = Self.claims(claims), said.teamID == keys[index].settings.teamID
+        else { return nil }
+        let signed = text[..<parts[1].endIndex]
+        guard keys[index].publicKey.verify(signed, signature: signature) else { return nil }
+        return ProviderToken(key: index, issuedAt: said.issuedAt)
+    }
+
+    private static func header(_ bytes: [UInt8]) -> (algorithm: String, keyID: String)? {
+        object(bytes) { object in
+            guard let algorithm = object["alg"]?.string, let keyID = object["kid"]?.string else {
+                return nil
+            }
+            return (
+                String(decoding: algorithm, as: UTF8.self), String(decoding: keyID, as: UTF8.self)
+            )
+        }
+    }
+
+    private static func claims(_ bytes: [UInt8]) -> (teamID: String, issuedAt: Int64)? {
+        object(bytes) { object in
+            guard let teamID = object["iss"]?.string, let issuedAt = object["iat"]?.integer else {
+                return nil
+            }
+            return (String(decoding: teamID, as: UTF8.self), issuedAt)
+        }
+    }
+
+    private static func object<Result>(
+        _ bytes: [UInt8], _ read: (JSONObject) -> Result?
+    ) -> Result? {
+        var parser = JSONParser(bytesMax: bytesMax, depthMax: 8)
+        return bytes.withUnsafeBytes { bytes in
+            guard let object = (try? parser.parse(bytes))?.object else { return nil }
+            return read(object)
+        }
+    }
+}
+
+/// RFC 4648, section 5. Padding and the other alphabet are tolerated, as APNs tolerates them of
+/// A2.
+enum Base64URL {
+    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var bits: UInt32 = 0
+        var held = 0
+        for digit in text where digit != 0x3D {
+            guard let value = value(digit) else { return nil }
+            bits = bits << 6 | UInt32(value)
+            held += 6
+            if held >= 8 {
+                held -= 8
+                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(held)))
+            }
+        }
+        // 6 left bits would be a digit of no byte.
+        return held < 6 ? bytes : nil
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case 0x41...0x5A: digit - 0x41
+        case 0x61...0x7A: digit - 0x61 + 26
+        case 0x30...0x39: digit - 0x30 + 52
+        case 0x2D, 0x2B: 62
+        case 0x5F, 0x2F: 63
+        default: nil
+        }
+    }
+}

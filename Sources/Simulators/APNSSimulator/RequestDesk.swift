@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Nghttp2
+
+/// Where one connection's requests wait from their headers to the end of their streams. Enforces
+/// the stream limit; judges headers as they come; says which requests are complete.
+final class RequestDesk: ServerRequests {
+    /// Indexed by the request numbers that the session gives back.
+    private(set) var requests: [PendingRequest] = []
+    private var vacant: [Int] = []
+    private var opened: UInt64 = 0
+    private(set) var openCount = 0
+    /// Complete and neither answered nor looked at yet, in the order of their ends.
+    private(set) var ended: [Int] = []
+
+    /// More open streams are refused.
+    var streamLimit: Int
+    private(set) var credential: ConnectionCredential
+    private let judge: RequestJudge
+    private let turn: ServingTurn
+    private let keepsHeaders: Bool
+
+    init(
+        streamLimit: Int, credential: ConnectionCredential, judge: RequestJudge,
+        turn: ServingTurn, keepsHeaders: Bool
+    ) {
+        self.streamLimit = streamLimit
+        self.credential = credential
+        self.judge = judge
+        self.turn = turn
+        self.keepsHeaders = keepsHeaders
+    }
+
+    func forgetEnded() { ended.removeAll(keepingCapacity: true) }
+
+    /// Whether the place still holds the request that was given this serial number.
+    func isOpen(_ request: Int, serial: UInt64) -> Bool {
+        requests[request].isOpen && requests[request].serial == serial
+    }
+
+    // MARK: ServerRequests
+
+    func requestBegan(stream: Int32) -> Int? {
+        guard openCount < streamLimit, turn.mayOpenStream() else {
+            turn.counts.streamsRefused += 1
+            return nil
+        }
+        openCount += 1
+        opened += 1
+        let request = vacant.popLast() ?? requests.count
+        if request == requests.count { requests.append(PendingRequest()) }
+        requests[request].begin(stream: stream, serial: opened)
+        return request
+    }
+
+    func headersReceived(_ request: Int, _ fields: borrowing HeaderBlock) {
+        judge.judgeHeaders(
+            fields, of: &requests[request], credential: &credential, now: turn.wallSeconds)
+        if requests[request].apnsID.isEmpty {
+            requests[request].apnsID.append(contentsOf: turn.newUUID())
+        }
+        guard keepsHeaders else { return }
+        for index in 0..<fields.count {
+            requests[request].headers.append(
+                RecordedRequest.Header(
+                    name: String(decoding: fields.name(index), as: UTF8.self),
+                    value: String(decoding: fields.value(index), as: UTF8.self)))
+        }
+    }
+
+    func bodyReceived(_ request: Int, _ bytes: UnsafeRawBufferPointer) {
+        requests[request].append(bytes)
+    }
+
+    func requestEnded(_ request: Int) { ended.append(request) }
+
+    func requestClosed(_ request: Int, errorCode: UInt32) {
+        requests[request].isOpen = false
+        openCount -= 1
+        vacant.append(request)
+        // A reset may overtake the look at a request that has just ended.
+        if !ended.isEmpty { ended.removeAll { $0 == request } }
+    }
+}

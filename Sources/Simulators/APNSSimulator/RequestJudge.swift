@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Nghttp2
+internal import PushModel
+internal import Simdjson
+
+/// Judges requests as APNs does, in two steps: the headers when they are complete, the rest when
+/// the request has ended. One a thread; it holds a JSON parser and nothing of any request.
+final class RequestJudge {
+    private let topics: TopicBook
+    private let tokens: DeviceTokenBook
+    /// Strangers can choose tokens; a seed of our own keeps them from choosing their places.
+    private let seed: UInt64
+    private var parser = JSONParser(bytesMax: PendingRequest.bodyBytesMax)
+    var script: Script
+
+    init(topics: TopicBook, tokens: DeviceTokenBook, seed: UInt64, rules: [ScriptedRule]) {
+        self.topics = topics
+        self.tokens = tokens
+        self.seed = seed
+        script = Script(rules)
+    }
+
+    // MARK: Headers
+
+    /// Fills in `request` and leaves in its `refusal` what the headers deserve.
+    /// - Parameter now: seconds since 1970.
+    func judgeHeaders(
+        _ block: borrowing HeaderBlock, of request: inout PendingRequest,
+        credential: inout ConnectionCredential, now: Int64
+    ) {
+        let head = RequestHead(block)
+        let topic = head.value(.topic, in: block)
+        let pushType = head.value(.pushType, in: block)
+        if let topic { request.topic.append(contentsOf: topic) }
+        if let apnsID = head.value(.apnsID, in: block), HeaderText.isUUID(apnsID) {
+            request.apnsID.append(contentsOf: apnsID)
+        }
+        let pathRefusal = readPath(head.value(.path, in: block), into: &request)
+        let isPost = head.value(.method, in: block)?.equals("POST") ?? false
+        request.refusal =
+            (isPost ? nil : .methodNotAllowed)
+            ?? pathRefusal
+            ?? (head.hasDuplicates ? .duplicateHeaders : nil)
+            ?? credential.refusal(of: head.value(.authorization, in: block), now: now)
+            ?? topicRefusal(type: pushType, topic: topic, key: credential.key, of: &request)
+            ?? Self.optionsRefusal(
+                head, block, isBackground: pushType != nil && request.type == Self.background)
+    }
+
+    private static let background = Int(PushType.background.rawValue)
+    private static let alert = Int(PushType.alert.rawValue)
+
+    /// Twice the 100 bytes that Apple announced, in digits.
+    private static let tokenDigitsMax = 400
+
+    private func readPath(
+        _ path: UnsafeRawBufferPointer?, into request: inout PendingRequest
+    ) -> SimulatedAnswer? {
+        // "/3/device/" has 10 bytes; the same without the last slash lacks a token too.
+        guard let path, path.count >= 9,
+            UnsafeRawBufferPointer(rebasing: path.prefix(9)).equals("/3/device")
+        else { return .badPath }
+        guard path.count > 9 else { return .missingDeviceToken }
+        guard path[9] == 0x2F else { return .badPath }
+        let digits = UnsafeRawBufferPointer(rebasing: path[10...])
+        guard !digits.isEmpty else { return .missingDeviceToken }
+        var isHex = digits.count % 2 == 0 && digits.count <= Self.tokenDigitsMax
+        for digit in digits.prefix(Self.tokenDigitsMax) {
+            let isDigit = HeaderText.isHexDigit(digit)
+            isHex = isHex && isDigit
+            // 0x20 turns A to F into a to f and leaves 0 to 9 alone.
+            request.token.append(isDigit ? digit | 0x20 : digit)
+        }
+        return isHex ? nil : .badDeviceToken
+    }
+
+    private func topicRefusal(
+        type name: UnsafeRawBufferPointer?, topic: UnsafeRawBufferPointer?,
+        key: ProviderTokenRegistry.Key?, of request: inout PendingRequest
+    ) -> SimulatedAnswer? {
+        var type: Int?
+        if let name {
+            type = topics.pushType(named: name)
+            if type == nil { return .invalidPushType }
+        }
+        guard let topic, !topic.isEmpty else { return .missingTopic }
+        switch topics.match(topic, type: type) {
+        case .unknown: return .topicDisallowed
+        case .wrongSuffix: return .badTopic
+        case .topic(let app, let matched):
+            request.app = app
+            // Without a push type the bare topic means an alert (Apple: advised, not required).
+            let isBare = type == nil && topics.rows[matched].suffix.isEmpty
+            request.type = isBare ? Self.alert : matched
+        }
+        let app = topics.apps[request.app]
+        guard let key, app.teamID == key.settings.teamID else { return .topicDisallowed }
+        guard let bundleIDs = key.settings.bundleIDs else { return nil }
+        let bundleID = String(decoding: app.bundleID, as: UTF8.self)
+        return bundleIDs.contains(bundleID) ? nil : .topicDisallowed
+    }
+
+    private static func optionsRefusal(
+        _ head: RequestHead, _ block: borrowing HeaderBlock, isBackground: Bool
+    ) -> SimulatedAnswer? {
+        if let priority = head.value(.priority, in: block) {
+            let isLow = priority.equals("5")
+            guard isLow || priority.equals("10") || priority.equals("1") else {
+                return .badPriority
+            }
+            if isBackground && !isLow { return .badPriority }
+        } else if isBackground {
+            // A missing priority means 10, and 10 is an error here.
+            return .badPriority
+        }
+        if let expiration = head.value(.expiration, in: block),
+            !HeaderText.isInteger(expiration)
+        {
+            return .badExpirationDate
+        }
+        if let apnsID = head.value(.apnsID, in: block), !HeaderText.isUUID(apnsID) {
+            return .badMessageID
+        }
+        // 64: Apple's limit, in bytes.
+        if let collapseID = head.value(.collapseID, in: block), collapseID.count > 64 {
+            return .badCollapseID
+        }
+        return nil
+    }
+
+    // MARK: The rest
+
+    /// What APNs would answer, the script left aside; 200 included.
+    /// - Parameter now: nanoseconds since 1970.
+    func answer(
+        _ request: PendingRequest, environment: PushEnvironment, now: Int64
+    ) -> (answer: SimulatedAnswer, isUnremembered: Bool) {
+        if let refusal = request.refusal { return (refusal, false) }
+        if let refusal = bodyRefusal(request) { return (refusal, false) }
+        let row = topics.rows[request.type]
+        let topic = request.app * topics.rows.count + row.canonical
+        let owner = UInt32(topic * 2 + Int(environment.rawValue))
+        let hash = request.token.withUnsafeBytes { StableHash.hash64($0, seed: seed) }
+        switch tokens.look(hash, owner: owner, now: now) {
+        case .belongs: return (.accepted, false)
+        case .unremembered: return (.accepted, true)
+        case .tooSoon: return (.tooManyRequests, false)
+        case .belongsTo(let known):
+            let isOfThisEnvironment = known & 1 == owner & 1
+            return (isOfThisEnvironment ? .deviceTokenNotForTopic : .badDeviceToken, false)
+        }
+    }
+
+    private static let contentChanged = Array(#"{"aps":{"content-changed":true}}"#.utf8)
+    private static let contentAvailable = Array(#"{"aps":{"content-available":1}}"#.utf8)
+
+    /// Apple documents no reason for a body that is not JSON or has no `aps`: ours is
+    /// `PayloadEmpty`.
+    private func bodyRefusal(_ request: PendingRequest) -> SimulatedAnswer? {
+        // Nearly every body is one of these two: they need no parser.
+        if request.body == Self.contentChanged || request.body == Self.contentAvailable {
+            return nil
+        }
+        if request.body.isEmpty { return .payloadEmpty }
+        let row = topics.rows[request.type]
+        if request.body.count > row.bodyBytesMax { return .payloadTooLarge }
+        let isWellFormed = request.body.withUnsafeBytes { bytes in
+            guard let object = (try? parser.parse(bytes))?.object else { return false }
+            return !row.needsAPS || object["aps"]?.object != nil
+        }
+        return isWellFormed ? nil : .payloadEmpty
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// What the connections of one thread have in common: the settings as commands change them, the
+/// counts of the present turn of the loop, and random numbers.
+final class ServingTurn {
+    /// Seconds since 1970, read once a turn of the loop: good enough for the age of a token.
+    var wallSeconds: Int64 = 0
+    var counts = SimulatorCounts()
+
+    /// Requests are read and not answered.
+    var isStalled = false
+    var streamLimit: Int
+    /// Nanoseconds between an answer's decision and its sending.
+    var delay: Int64
+    private var streamsToRefuse = 0
+    private var random = RandomStream()
+
+    init(options: SimulatorOptions) {
+        streamLimit = options.streamLimit
+        delay = options.delay.nanoseconds
+    }
+
+    func refuseStreams(_ count: Int) { streamsToRefuse = max(0, count) }
+
+    func mayOpenStream() -> Bool {
+        guard streamsToRefuse > 0 else { return true }
+        streamsToRefuse -= 1
+        return false
+    }
+
+    /// A random UUID (version 4) as 36 bytes of text.
+    func newUUID() -> [UInt8] {
+        let high = random.next() & ~0xF000 | 0x4000
+        let low = random.next() & ~(0b11 << 62) | 0b10 << 62
+        return [UInt8](unsafeUninitializedCapacity: APNSID.textBytes) { buffer, count in
+            guard let start = buffer.baseAddress else { return }
+            APNSID(high: high, low: low).write(to: start)
+            count = APNSID.textBytes
+        }
+    }
+}
+
+/// SplitMix64 from a random seed: unlike the system's own generator no system call a number.
+private struct RandomStream {
+    private var state = UInt64.random(in: .min ... .max)
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}

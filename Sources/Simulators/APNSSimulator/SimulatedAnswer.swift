@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What a request is answered with.
+package struct SimulatedAnswer: Hashable, Sendable {
+    package enum Form: Hashable, Sendable {
+        /// Apple's `{"reason":"…"}`; nothing at all with 200.
+        case apple
+        /// An error without a body.
+        case empty
+        /// A page, as a proxy in between would send.
+        case html
+    }
+
+    package var status: UInt16
+    package var reason: String
+    /// Milliseconds since 1970; APNs sends it with 410 only.
+    package var timestamp: Int64?
+    package var form: Form
+
+    package init(
+        _ status: UInt16, _ reason: String, timestamp: Int64? = nil, form: Form = .apple
+    ) {
+        self.status = status
+        self.reason = reason
+        self.timestamp = timestamp
+        self.form = form
+    }
+
+    package static let accepted = SimulatedAnswer(200, "")
+
+    static let badCollapseID = SimulatedAnswer(400, "BadCollapseId")
+    static let badDeviceToken = SimulatedAnswer(400, "BadDeviceToken")
+    static let badExpirationDate = SimulatedAnswer(400, "BadExpirationDate")
+    static let badMessageID = SimulatedAnswer(400, "BadMessageId")
+    static let badPriority = SimulatedAnswer(400, "BadPriority")
+    static let badTopic = SimulatedAnswer(400, "BadTopic")
+    static let deviceTokenNotForTopic = SimulatedAnswer(400, "DeviceTokenNotForTopic")
+    static let duplicateHeaders = SimulatedAnswer(400, "DuplicateHeaders")
+    static let invalidPushType = SimulatedAnswer(400, "InvalidPushType")
+    static let missingDeviceToken = SimulatedAnswer(400, "MissingDeviceToken")
+    static let missingTopic = SimulatedAnswer(400, "MissingTopic")
+    static let payloadEmpty = SimulatedAnswer(400, "PayloadEmpty")
+    static let topicDisallowed = SimulatedAnswer(400, "TopicDisallowed")
+    static let badEnvironmentKeyID = SimulatedAnswer(403, "BadEnvironmentKeyIdInToken")
+    static let expiredProviderToken = SimulatedAnswer(403, "ExpiredProviderToken")
+    static let invalidProviderToken = SimulatedAnswer(403, "InvalidProviderToken")
+    static let missingProviderToken = SimulatedAnswer(403, "MissingProviderToken")
+    static let unrelatedKeyID = SimulatedAnswer(403, "UnrelatedKeyIdInToken")
+    static let badPath = SimulatedAnswer(404, "BadPath")
+    static let methodNotAllowed = SimulatedAnswer(405, "MethodNotAllowed")
+    static let payloadTooLarge = SimulatedAnswer(413, "PayloadTooLarge")
+    static let tooManyProviderTokenUpdates = SimulatedAnswer(429, "TooManyProviderTokenUpdates")
+    static let tooManyRequests = SimulatedAnswer(429, "TooManyRequests")
+
+    /// The bytes that go out.
+    var body: [UInt8] {
+        switch form {
+        case .empty: []
+        case .html: Array("<html><body><h1>\(status)</h1></body></html>\n".utf8)
+        case .apple where status == 200: []
+        case .apple:
+            Array(
+                (timestamp.map { #"{"reason":"\#(reason)","timestamp":\#($0)}"# }
+                    ?? #"{"reason":"\#(reason)"}"#).utf8)
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import LinuxIO
+internal import Nghttp2
+internal import PushModel
+
+extension SimulatorLoop {
+    /// Decides about every request that is complete.
+    func answerEnded(of connection: SimulatorConnection) {
+        let desk = connection.desk
+        for request in desk.ended { decide(request, of: connection) }
+        desk.forgetEnded()
+    }
+
+    private func decide(_ request: Int, of connection: SimulatorConnection) {
+        let desk = connection.desk
+        widen(connection)
+        guard !turn.isStalled else {
+            turn.counts.unanswered += 1
+            return
+        }
+        let environment = connection.accepted.environment
+        let now = SystemClock.wallNanoseconds()
+        let judged = judge.answer(desk.requests[request], environment: environment, now: now)
+        var answer = judged.answer
+        if judged.isUnremembered { turn.counts.tokensUnremembered += 1 }
+        if answer.status == 200,
+            let scripted = judge.script.next(token: desk.requests[request].token)
+        {
+            guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
+                turn.counts.unanswered += 1
+                if case .reset(let code) = scripted {
+                    connection.session.reset(
+                        stream: desk.requests[request].stream, errorCode: code)
+                }
+                return
+            }
+            answer = dictated
+        }
+        decided(answer, on: request, of: connection, wallNanoseconds: now)
+    }
+
+    /// Writes the answer down and sends it, at once or after the delay.
+    private func decided(
+        _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection,
+        wallNanoseconds now: Int64
+    ) {
+        if answer.status == 200 {
+            turn.counts.accepted += 1
+        } else {
+            turn.counts.rejected += 1
+        }
+        log?.append(
+            wallNanoseconds: now, connection: connection.accepted.number,
+            environment: connection.accepted.environment.logName,
+            request: connection.desk.requests[request], answer: answer)
+        record(answer, on: request, of: connection)
+        guard turn.delay > 0 else { return send(answer, on: request, of: connection) }
+        delayed.append(
+            DelayedAnswer(
+                due: SystemClock.monotonicNanoseconds() + turn.delay, connection: connection.tag,
+                request: request, serial: connection.desk.requests[request].serial,
+                answer: answer))
+    }
+
+    private func send(
+        _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection
+    ) {
+        headers.removeAll()
+        headers.append(status: answer.status)
+        connection.desk.requests[request].apnsID.withUnsafeBytes {
+            headers.append("apns-id", $0, indexed: false)
+        }
+        if connection.accepted.environment == .development {
+            turn.newUUID().withUnsafeBytes {
+                headers.append("apns-unique-id", $0, indexed: false)
+            }
+        }
+        let body = answer.body
+        if !body.isEmpty {
+            headers.append(
+                "content-type", answer.form == .html ? "text/html" : "application/json")
+        }
+        connection.session.respond(
+            stream: connection.desk.requests[request].stream, headers, body: body)
+    }
+
+    func sendDelayed(until now: Int64) {
+        var touched: Set<UInt64> = []
+        while let next = delayed.next(until: now) {
+            guard let connection = connections[next.connection],
+                connection.desk.isOpen(next.request, serial: next.serial)
+            else { continue }
+            send(next.answer, on: next.request, of: connection)
+            touched.insert(next.connection)
+        }
+        for tag in touched {
+            guard let connection = connections[tag] else { continue }
+            connection.write()
+            settle(connection)
+        }
+    }
+
+    /// The first valid provider token opens the connection up.
+    private func widen(_ connection: SimulatorConnection) {
+        guard !connection.isWidened, connection.desk.credential.key != nil else { return }
+        connection.isWidened = true
+        connection.desk.streamLimit = turn.streamLimit
+        connection.session.announce(streamLimit: turn.streamLimit)
+    }
+
+    private func record(
+        _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection
+    ) {
+        guard shared.recorder.isOn else { return }
+        let whole = connection.desk.requests[request]
+        shared.recorder.record(
+            RecordedRequest(
+                connection: connection.accepted.number,
+                environment: connection.accepted.environment.name, headers: whole.headers,
+                body: whole.body, answer: answer))
+    }
+
+    // MARK: Commands
+
+    func carryOut(_ command: SimulatorCommand) {
+        switch command {
+        case .goAway(let reason, let streamsBelow):
+            let debugData = reason.map { Array(#"{"reason":"\#($0)"}"#.utf8) } ?? []
+            onEach { connection in
+                // A client's streams have odd numbers.
+                let last = Int(connection.session.lastStream) - 2 * streamsBelow
+                connection.goAway(lastStream: Int32(max(0, last)), debugData: debugData)
+            }
+        case .resetConnections: onEach { $0.reset() }
+        case .stall(let isStalled): turn.isStalled = isStalled
+        case .streamLimit(let limit):
+            turn.streamLimit = max(0, limit)
+            onEach { connection in
+                guard connection.isWidened else { return }
+                connection.desk.streamLimit = turn.streamLimit
+                connection.session.announce(streamLimit: turn.streamLimit)
+            }
+        case .refuseStreams(let count): turn.refuseStreams(count)
+        case .delay(let delay): turn.delay = max(0, delay.nanoseconds)
+        case .rules(let rules): judge.script = Script(rules)
+        case .stop: preconditionFailure("the loop itself obeys this one")
+        }
+    }
+
+    private func onEach(_ body: (SimulatorConnection) -> Void) {
+        for connection in connections.values {
+            body(connection)
+            connection.write()
+            settle(connection)
+        }
+    }
+}
+
+extension PushEnvironment {
+    /// `name`, as the log can append it without a copy.
+    var logName: StaticString {
+        switch self {
+        case .production: "production"
+        case .development: "development"
+        }
+    }
+}

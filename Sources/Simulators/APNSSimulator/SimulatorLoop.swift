@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import LinuxIO
+internal import Logging
+internal import Nghttp2
+internal import PushModel
+
+/// One serving thread: its connections, its part of the log, its mailbox. Never leaves the thread
+/// that made it.
+final class SimulatorLoop {
+    let shared: SimulatorShared
+    let turn: ServingTurn
+    let judge: RequestJudge
+    var connections: [UInt64: SimulatorConnection] = [:]
+    var delayed = DelayedAnswers()
+    private(set) var isStopping = false
+
+    private let mailbox: SimulatorMailbox
+    private let epoll: Epoll
+    var log: AnswerLog?
+    var headers = AnswerHeaders()
+    /// One TLS record.
+    private var input = [UInt8](repeating: 0, count: 16_384)
+    /// Connections that have more to read than one turn allows.
+    private var unfinished: Set<UInt64> = []
+    private var flushAt: Int64 = 0
+
+    /// The acceptor's: only the first thread has them.
+    private let listeners: [ListeningSocket]
+    private let peers: [SimulatorMailbox]
+    private var nextPeer = 0
+    /// After a failed accept, when to try again; monotonic nanoseconds.
+    private var acceptAgainAt: Int64?
+
+    private static let wakerTag = UInt64.max
+    /// Listeners count down from here; connections count up from 1.
+    private static let listenerTag = UInt64.max - 1
+    /// 16 records, 256 KiB: about twice what a thousand open requests fill.
+    private static let recordsPerTurn = 16
+    /// The log's promise to its readers: 100 ms.
+    private static let flushEvery: Int64 = 100_000_000
+    /// 10 s from accept to the end of the TLS handshake.
+    private static let handshakeMax: Int64 = 10_000_000_000
+    /// 100 ms: descriptors become free no faster than connections end.
+    private static let acceptPause: Int64 = 100_000_000
+
+    /// - Parameter peers: every thread's mailbox, this one's first; connections are dealt out to
+    ///   them.
+    init(
+        shared: SimulatorShared, mailbox: SimulatorMailbox, listeners: [ListeningSocket],
+        peers: [SimulatorMailbox]
+    ) throws {
+        self.shared = shared
+        self.mailbox = mailbox
+        self.listeners = listeners
+        self.peers = peers
+        if let path = shared.options.logPath {
+            log = try AnswerLog(path: path, logger: shared.logger)
+        }
+        turn = ServingTurn(options: shared.options)
+        judge = RequestJudge(
+            topics: shared.topics, tokens: shared.tokens, seed: shared.tokenSeed,
+            rules: shared.options.rules)
+        epoll = try Epoll(eventsMax: 256)
+        try epoll.add(mailbox.waker.descriptor, for: .read, tag: Self.wakerTag)
+        for (index, listener) in listeners.enumerated() {
+            try epoll.add(
+                listener.socket.descriptor, for: .read, tag: Self.listenerTag - UInt64(index))
+        }
+    }
+
+    func run() {
+        while !isStopping {
+            mailbox.waker.prepareToSleep()
+            let timeout = mailbox.isEmpty ? sleepMax() : .zero
+            let count = epoll.wait(timeout: timeout)
+            mailbox.waker.awake()
+            turn.wallSeconds = SystemClock.wallNanoseconds() / 1_000_000_000
+            for message in mailbox.take() { obey(message) }
+            let resumed = unfinished
+            unfinished.removeAll(keepingCapacity: true)
+            for tag in resumed { serve(tag, readable: true) }
+            for index in 0..<count { handle(epoll.event(index)) }
+            endTurn()
+        }
+        stopServing()
+    }
+
+    private func handle(_ event: Epoll.Event) {
+        if event.tag == Self.wakerTag { return }
+        if event.tag > Self.listenerTag - UInt64(listeners.count) {
+            return accept(from: listeners[Int(Self.listenerTag - event.tag)])
+        }
+        serve(event.tag, readable: event.isReadable)
+    }
+
+    private func sleepMax() -> Duration? {
+        if !unfinished.isEmpty { return .zero }
+        let now = SystemClock.monotonicNanoseconds()
+        var until: Int64 = .max
+        if let due = delayed.nextDue { until = min(until, due) }
+        if let acceptAgainAt { until = min(until, acceptAgainAt) }
+        if log?.isEmpty == false { until = min(until, flushAt) }
+        // Somebody may be stuck in a handshake.
+        if !connections.isEmpty { until = min(until, now + 1_000_000_000) }
+        return until == .max ? nil : .nanoseconds(max(0, until - now))
+    }
+
+    private func endTurn() {
+        let now = SystemClock.monotonicNanoseconds()
+        sendDelayed(until: now)
+        if let at = acceptAgainAt, now >= at {
+            acceptAgainAt = nil
+            listen(for: .read)
+        }
+        if now >= flushAt {
+            log?.flush()
+            flushAt = now + Self.flushEvery
+            for connection in connections.values
+            where connection.state == .handshaking
+                && now - connection.acceptedAt > Self.handshakeMax
+            {
+                connection.reset()
+                drop(connection)
+            }
+        }
+        shared.counters.add(turn.counts)
+        turn.counts = SimulatorCounts()
+    }
+
+    // MARK: Connections
+
+    private func accept(from listener: ListeningSocket) {
+        while true {
+            do throws(SystemError) {
+                guard let socket = try listener.socket.accept() else { return }
+                let number = shared.counters.connectionAccepted(
+                    connectionsMax: shared.options.connectionsMax)
+                // Going out of scope closes it.
+                guard let number else { continue }
+                let accepted = AcceptedSocket(
+                    socket, number: number, environment: listener.environment)
+                peers[nextPeer].post(.adopt(accepted))
+                nextPeer = (nextPeer + 1) % peers.count
+            } catch {
+                // Out of descriptors, as a rule: clients wait in the backlog.
+                shared.logger.warning("no connection accepted", metadata: ["error": "\(error)"])
+                listen(for: [])
+                acceptAgainAt = SystemClock.monotonicNanoseconds() + Self.acceptPause
+                return
+            }
+        }
+    }
+
+    private func listen(for interest: Epoll.Interest) {
+        for (index, listener) in listeners.enumerated() {
+            // Fails for a descriptor that is not in the set, and these are.
+            try? epoll.modify(
+                listener.socket.descriptor, for: interest,
+                tag: Self.listenerTag - UInt64(index))
+        }
+    }
+
+    private func adopt(_ accepted: AcceptedSocket) {
+        let credential = ConnectionCredential(
+            registry: shared.registry, environment: accepted.environment,
+            limits: shared.credentialLimits)
+        // One stream until a provider token is valid.
+        let desk = RequestDesk(
+            streamLimit: min(1, turn.streamLimit), credential: credential, judge: judge,
+            turn: turn, keepsHeaders: shared.recorder.isOn)
+        let connection = SimulatorConnection(
+            accepted, context: shared.context, desk: desk,
+            now: SystemClock.monotonicNanoseconds())
+        do throws(SystemError) {
+            try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)
+            connections[connection.tag] = connection
+        } catch {
+            shared.counters.connectionClosed()
+            shared.logger.warning("a connection is lost", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func serve(_ tag: UInt64, readable: Bool) {
+        guard let connection = connections[tag] else { return }
+        // The read that ended the handshake may have run ahead into the first request.
+        let isNew = connection.state == .handshaking
+        if connection.shakeHands() {
+            if readable || isNew { read(connection) }
+            connection.write()
+        }
+        settle(connection)
+    }
+
+    private func read(_ connection: SimulatorConnection) {
+        for _ in 0..<Self.recordsPerTurn {
+            let reading = connection.readRecord(into: &input)
+            answerEnded(of: connection)
+            guard case .more = reading else { return }
+        }
+        unfinished.insert(connection.tag)
+    }
+
+    /// Drops a connection that has ended, or asks epoll for what it waits for.
+    func settle(_ connection: SimulatorConnection) {
+        if connection.isDead { return drop(connection) }
+        let interest: Epoll.Interest = connection.wantsWritable ? [.read, .write] : .read
+        guard interest != connection.interest else { return }
+        do throws(SystemError) {
+            try epoll.modify(
+                connection.accepted.socket.descriptor, for: interest, tag: connection.tag)
+            connection.interest = interest
+        } catch {
+            connection.reset()
+            drop(connection)
+        }
+    }
+
+    func drop(_ connection: SimulatorConnection) {
+        guard connections.removeValue(forKey: connection.tag) != nil else { return }
+        unfinished.remove(connection.tag)
+        // Fails for a descriptor that is not in the set, and this one is.
+        try? epoll.remove(connection.accepted.socket.descriptor)
+        shared.counters.connectionClosed()
+    }
+
+    private func obey(_ message: SimulatorMailbox.Message) {
+        switch message {
+        case .adopt(let accepted): adopt(accepted)
+        case .command(.stop): isStopping = true
+        case .command(let command): carryOut(command)
+        }
+    }
+
+    private func stopServing() {
+        sendDelayed(until: .max)
+        for connection in connections.values {
+            connection.goAway(lastStream: connection.session.lastStream, debugData: [])
+            connection.write()
+            if !connection.isDead { connection.close() }
+            drop(connection)
+        }
+        log?.flush()
+        shared.counters.add(turn.counts)
+        turn.counts = SimulatorCounts()
+    }
+}

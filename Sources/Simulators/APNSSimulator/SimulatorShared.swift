@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import LinuxIO
+internal import Logging
+internal import OpenSSL
+internal import PushModel
+internal import Synchronization
+
+/// What all threads of one simulator share.
+final class SimulatorShared: Sendable {
+    let options: SimulatorOptions
+    let context: TLSContext
+    let registry: ProviderTokenRegistry
+    let topics: TopicBook
+    let tokens: DeviceTokenBook
+    let counters = SimulatorCounters()
+    let recorder: RequestRecorder
+    let logger: Logger
+    /// All threads must hash a token alike; nobody else should know how.
+    let tokenSeed = UInt64.random(in: .min ... .max)
+
+    init(
+        options: SimulatorOptions, context: TLSContext, registry: ProviderTokenRegistry,
+        logger: Logger
+    ) {
+        self.options = options
+        self.context = context
+        self.registry = registry
+        self.logger = logger
+        topics = TopicBook(apps: options.apps)
+        tokens = DeviceTokenBook(
+            tokensMax: options.deviceTokensMax, gapMin: options.deviceTokenGapMin.nanoseconds)
+        recorder = RequestRecorder(requestsMax: options.recordRequests)
+    }
+
+    var credentialLimits: ConnectionCredential.Limits {
+        ConnectionCredential.Limits(
+            ageMax: options.providerTokenAgeMax.components.seconds,
+            updateMin: options.providerTokenUpdateMin.components.seconds,
+            clockSkewMax: options.providerTokenClockSkewMax.components.seconds)
+    }
+}
+
+/// A connection on its way from the thread that accepts to the one that serves it.
+final class AcceptedSocket: Sendable {
+    let socket: Socket
+    /// Counts the simulator's connections from 1; `conn` in the log.
+    let number: Int
+    let environment: PushEnvironment
+
+    init(_ socket: consuming Socket, number: Int, environment: PushEnvironment) {
+        self.socket = socket
+        self.number = number
+        self.environment = environment
+    }
+}
+
+/// A socket that listens for one environment.
+final class ListeningSocket: Sendable {
+    let socket: Socket
+    let environment: PushEnvironment
+
+    init(_ socket: consuming Socket, environment: PushEnvironment) {
+        self.socket = socket
+        self.environment = environment
+    }
+}
+
+/// What is to be done by one thread, in order. It looks after each wait and before it reads any
+/// socket: a request that was sent after a command was posted is treated under it.
+final class SimulatorMailbox: Sendable {
+    enum Message: Sendable {
+        case adopt(AcceptedSocket)
+        case command(SimulatorCommand)
+    }
+
+    let waker = Waker()
+    private let messages = Mutex<[Message]>([])
+
+    func post(_ message: Message) {
+        messages.withLock { $0.append(message) }
+        waker.wake()
+    }
+
+    var isEmpty: Bool { messages.withLock { $0.isEmpty } }
+
+    func take() -> [Message] {
+        messages.withLock { messages in
+            if messages.isEmpty { return [] }
+            defer { messages.removeAll() }
+            return messages
+        }
+    }
+}
+
+/// Keeps whole requests for tests, up to a bound.
+final class RequestRecorder: Sendable {
+    private let requestsMax: Int
+    private let requests = Mutex<[RecordedRequest]>([])
+
+    init(requestsMax: Int) { self.requestsMax = requestsMax }
+
+    var isOn: Bool { requestsMax > 0 }
+
+    func record(_ request: RecordedRequest) {
+        requests.withLock { if $0.count < requestsMax { $0.append(request) } }
+    }
+
+    var all: [RecordedRequest] { requests.withLock { $0 } }
+}
