@@ -156,7 +156,9 @@ package struct ConnectionMachine: Sendable {
     }
 
     package func due(at now: MonotonicTime) -> Due {
-        if timeoutsInARow >= limits.timeoutsMax, phase != .closed { return .abort(.requestTimeouts) }
+        if timeoutsInARow >= limits.timeoutsMax, phase != .closed {
+            return .abort(.requestTimeouts)
+        }
         guard now >= nextDeadline else { return .nothing }
         switch phase {
         case .connecting, .settingsAwaited: return .abort(.connectTimeout)

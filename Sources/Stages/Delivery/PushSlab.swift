@@ -70,6 +70,12 @@ package struct PushSlab: @unchecked Sendable {
             count: Int(push.pointee.tokenBytes))
     }
 
+    /// What delivery left at `reason`.
+    package func reasonText(_ slot: PushSlot) -> String {
+        let bytes = UnsafeBufferPointer(start: reason(slot), count: Self.reasonBytes)
+        return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
     /// Where delivery leaves the text of a reason that the table does not know (UTF-8, zero filled).
     package func reason(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
         reasons + Int(slot) &* Self.reasonBytes
