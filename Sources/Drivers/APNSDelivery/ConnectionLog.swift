@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import PushModel
+
+/// What a pool tells the operator of its connections: one line of a kind in ten seconds at most,
+/// with the number of those left out.
+struct ConnectionLog {
+    enum Kind: Int, CaseIterable {
+        case connected, connectFailed, certificateRefused, http2Refused, lost, goAway
+        case providerToken, answered
+    }
+
+    private struct Recent {
+        var at: MonotonicTime?
+        var leftOut = 0
+    }
+
+    private let logger: Logger
+    private var recent = [Recent](repeating: Recent(), count: Kind.allCases.count)
+    private static let interval = Duration.seconds(10)
+
+    init(logger: Logger, pool: String) {
+        var logger = logger
+        logger[metadataKey: "pool"] = "\(pool)"
+        self.logger = logger
+    }
+
+    /// - Parameter remedy: what the operator can do; part of the line.
+    mutating func write(
+        _ kind: Kind, _ level: Logger.Level, _ message: String, remedy: String? = nil,
+        at now: MonotonicTime
+    ) {
+        var entry = recent[kind.rawValue]
+        if let at = entry.at, now - at < Self.interval {
+            recent[kind.rawValue].leftOut += 1
+            return
+        }
+        var metadata: Logger.Metadata = [:]
+        if let remedy { metadata["remedy"] = "\(remedy)" }
+        if entry.leftOut > 0 { metadata["left-out"] = "\(entry.leftOut)" }
+        logger.log(level: level, "\(message)", metadata: metadata)
+        entry = Recent(at: now)
+        recent[kind.rawValue] = entry
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import OpenSSL
+internal import PushModel
+
+/// One pool of a delivery thread: what waits to be sent, and when it may connect.
+struct ConnectionPool: ~Copyable {
+    let settings: PoolSettings
+    /// The pool's places in the thread's table of connections.
+    let places: Range<Int>
+    var waiting = SlotList()
+    var inFlight = 0
+    /// The token of this turn.
+    var token: ProviderToken?
+    /// Made at the first connect, since it reads the trusted roots from disk.
+    var tls: TLSContext?
+    /// Connects are held back until then.
+    var connectAt = MonotonicTime(nanoseconds: 0)
+    /// Connects in a row that led to no accepted request.
+    var failures = 0
+    /// Takes the addresses of a host in turn.
+    var addressTurn = 0
+    /// When there was last something to send.
+    var usedAt: MonotonicTime
+    var publishedCapacity = -1
+    var log: ConnectionLog
+    private let backoff: Backoff
+
+    /// A pool without traffic does not reconnect for its own sake: opening and closing is what
+    /// Apple calls an attack. A busy one does so ahead of need.
+    static let idleAfter = Duration.seconds(60)
+    /// What a pool without an open connection takes all the same, so that its first pushes are
+    /// at hand when one is open.
+    static let coldCapacity = 32
+
+    init(settings: PoolSettings, places: Range<Int>, log: ConnectionLog, at now: MonotonicTime) {
+        self.settings = settings
+        self.places = places
+        self.log = log
+        usedAt = now
+        backoff = Backoff(
+            least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)
+    }
+
+    /// Places for the wanted connections, as many again that drain after being replaced, and two
+    /// more, so that one GOAWAY after another does not leave a pool without.
+    static func placesNeeded(_ settings: PoolSettings) -> Int {
+        2 * settings.connections + 2
+    }
+
+    func wantsConnections(at now: MonotonicTime) -> Bool {
+        !waiting.isEmpty || inFlight > 0 || now - usedAt < Self.idleAfter
+    }
+
+    mutating func connectFailed(at now: MonotonicTime, random: inout SplitMix64) {
+        connectAt = now + backoff.delay(attempt: failures, random: &random)
+        failures += 1
+    }
+
+    mutating func welcomed() { failures = 0 }
+}

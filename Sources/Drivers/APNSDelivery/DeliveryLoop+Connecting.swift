@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import LinuxIO
+internal import Logging
+internal import Nghttp2
+internal import OpenSSL
+internal import PushModel
+
+/// The life of connections: name, TCP, TLS, established, gone.
+extension DeliveryLoop {
+    mutating func connectWhereNeeded() {
+        guard phase == .running else { return }
+        for pool in pools.indices where pools[pool].wantsConnections(at: now.monotonic) {
+            var missing = pools[pool].settings.connections
+            for index in pools[pool].places where connections[index].machine.isWanted {
+                missing -= 1
+            }
+            for index in pools[pool].places where missing > 0 {
+                guard now.monotonic >= pools[pool].connectAt else { break }
+                guard connections[index].stage == .vacant else { continue }
+                if let later = budget.take(at: now.monotonic) {
+                    pools[pool].connectAt = later
+                    break
+                }
+                connect(index)
+                missing -= 1
+            }
+        }
+    }
+
+    private mutating func connect(_ index: Int) {
+        let settings = pools[connections[index].pool].settings
+        connections[index].begin(
+            limits: settings.limits, at: now.monotonic,
+            jitter: Double(random.next(below: 1001)) / 1000)
+        lookupsOwed += 1
+        resolver.resolve(
+            host: settings.host, port: settings.port,
+            tag: UInt64(index) << 32 | UInt64(connections[index].attempt))
+    }
+
+    mutating func resolved(_ answer: Resolver.Answer) {
+        lookupsOwed -= 1
+        let index = Int(answer.tag >> 32)
+        guard connections[index].stage == .resolving,
+            connections[index].attempt == UInt32(truncatingIfNeeded: answer.tag)
+        else { return }
+        let pool = connections[index].pool
+        do {
+            let addresses = try answer.result.get()
+            let address = addresses[pools[pool].addressTurn % addresses.count]
+            pools[pool].addressTurn += 1
+            try open(index, address)
+        } catch let error as ResolverError {
+            connectFailed(
+                index, error.description, remedy: "check the endpoint's host and the DNS")
+        } catch {
+            connectFailed(index, "\(error)")
+        }
+    }
+
+    private mutating func open(_ index: Int, _ address: SocketAddress) throws {
+        let pool = connections[index].pool
+        if pools[pool].tls == nil {
+            pools[pool].tls = try TLSContext.client(caFile: pools[pool].settings.caFile)
+        }
+        let socket = try Socket.connecting(to: address)
+        try epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
+        let tls = TLSStream(
+            context: pools[pool].tls!, descriptor: socket.descriptor,
+            serverName: pools[pool].settings.serverName)
+        connections[index].link = PushConnection.Link(
+            socket: socket, tls: tls, session: ClientSession(), interest: .write)
+        connections[index].address = address
+        connections[index].headers = RequestHeaders(constants: constants)
+        connections[index].stage = .connecting
+    }
+
+    /// Epoll reports something on the connection.
+    mutating func ready(_ index: Int, _ event: Epoll.Event) {
+        switch connections[index].stage {
+        case .vacant, .resolving: break
+        case .connecting:
+            if let error = connections[index].pendingError() {
+                connectFailed(index, "\(connections[index].address!): \(error)")
+            } else {
+                connections[index].stage = .handshaking
+                shakeHands(index)
+            }
+        case .handshaking: shakeHands(index)
+        case .established:
+            // Writability needs no handling: every turn ends with a flush.
+            if event.isReadable { read(index) }
+        }
+    }
+
+    private mutating func shakeHands(_ index: Int) {
+        switch connections[index].link!.tls.handshake() {
+        case .done: established(index)
+        case .wantsRead: watch(index, for: .read)
+        case .wantsWrite: watch(index, for: .write)
+        case .failed(let error):
+            guard error.verification != nil else {
+                return connectFailed(
+                    index, "TLS: \(error)",
+                    remedy: "is this an APNs endpoint, and no proxy or HTTP/1.1 server?")
+            }
+            counts.certificatesRefused &+= 1
+            connectFailed(
+                index, "TLS: \(error)", kind: .certificateRefused,
+                remedy: "install current ca-certificates, or set the endpoint's CA file")
+        }
+    }
+
+    private mutating func established(_ index: Int) {
+        guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
+            counts.http2Refused &+= 1
+            return connectFailed(
+                index, "the server does not speak HTTP/2 (ALPN)", kind: .http2Refused,
+                remedy: "is there a TLS-inspecting proxy on the way to APNs?")
+        }
+        counts.connects &+= 1
+        connections[index].stage = .established
+        connections[index].machine.connected(at: now.monotonic)
+        let version = connections[index].link!.tls.version
+        pools[connections[index].pool].log.write(
+            .connected, .info, "connected to \(connections[index].address!), \(version)",
+            at: now.monotonic)
+        watch(index, for: .read)
+        // The server may have sent its SETTINGS with the end of the handshake.
+        read(index)
+    }
+
+    mutating func watch(_ index: Int, for interest: Epoll.Interest) {
+        guard connections[index].link!.interest != interest else { return }
+        connections[index].link!.interest = interest
+        do {
+            try epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
+        } catch {
+            // Only for want of kernel memory; the connection would never be heard of again.
+            lost(index, error.description)
+        }
+    }
+
+    // MARK: Ends
+
+    /// A connection that never got as far as HTTP/2. The next one waits, with jitter.
+    mutating func connectFailed(
+        _ index: Int, _ text: String, kind: ConnectionLog.Kind = .connectFailed,
+        remedy: String? = nil
+    ) {
+        let pool = connections[index].pool
+        counts.connectFailures &+= 1
+        pools[pool].connectFailed(at: now.monotonic, random: &random)
+        pools[pool].log.write(
+            kind, .error, "cannot connect: \(text)", remedy: remedy, at: now.monotonic)
+        vacate(index)
+    }
+
+    /// An established connection is gone. What was provably not processed is sent again; the end
+    /// of the rest is unknown.
+    mutating func lost(_ index: Int, _ why: String) {
+        let pool = connections[index].pool
+        guard connections[index].stage == .established else {
+            return connectFailed(index, why)
+        }
+        let inFlight = connections[index].inFlight.count
+        if inFlight > 0 {
+            counts.connectionsLost &+= 1
+            pools[pool].log.write(
+                .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
+                at: now.monotonic)
+        }
+        giveBackInFlight(index)
+        // A server that takes connections and nothing else must not be hammered.
+        if !connections[index].wasWelcomed {
+            pools[pool].connectFailed(at: now.monotonic, random: &random)
+            if inFlight == 0 {
+                pools[pool].log.write(
+                    .lost, .warning, "connection lost before its first answer: \(why)",
+                    at: now.monotonic)
+            }
+        }
+        vacate(index)
+    }
+
+    private mutating func giveBackInFlight(_ index: Int) {
+        let pool = connections[index].pool
+        pools[pool].inFlight &-= connections[index].inFlight.count
+        // From the newest, since each that is sent again goes to the head of the queue.
+        while let slot = connections[index].inFlight.popLast(table.places) {
+            if connections[index].wasNeverSent(table.streams + Int(slot)) {
+                sendAgain(slot, pool: pool)
+            } else {
+                outcomes.append(
+                    PushOutcome(
+                        slot: slot, kind: .unknown, sentAt: table.places[Int(slot)].since))
+            }
+        }
+    }
+
+    /// The orderly end of a connection without requests.
+    mutating func leave(_ index: Int) {
+        if connections[index].stage == .established {
+            connections[index].link!.session.goAway()
+            // Best effort: the server learns it from the closed connection otherwise.
+            _ = try? connections[index].flush(partly: true, bytes: &counts.bytesSent)
+            connections[index].link!.tls.close()
+            // Nothing was ever accepted on it: a successor at once would fare no better.
+            if !connections[index].wasWelcomed {
+                let pool = connections[index].pool
+                pools[pool].connectFailed(at: now.monotonic, random: &random)
+            }
+        }
+        vacate(index)
+    }
+
+    private mutating func vacate(_ index: Int) {
+        if connections[index].link != nil {
+            // Closing the only descriptor of a socket removes it from the set as well.
+            try? epoll.remove(connections[index].descriptor)
+            connections[index].link = nil
+            connections[index].headers = nil
+        }
+        connections[index].machine.closed()
+        connections[index].hasMoreToRead = false
+        connections[index].stage = .vacant
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+internal import FlatMemory
+package import LinuxIO
+package import PushModel
+internal import Synchronization
+
+/// The one interface between the planner and a delivery thread, whichever transport the thread
+/// runs: submit a batch, collect outcomes, live capacity, drain.
+///
+/// The outbox has room for every slot of the slab, so each push handed over has its place reserved
+/// and delivery never waits for the planner; the planner keeps what it hands over within
+/// `capacity(of:)`, so the inbox never fills either.
+package final class DeliveryPort: Sendable {
+    package let slab: PushSlab
+    /// Wakes the delivery thread.
+    package let deliveryWaker: Waker
+    /// Wakes the planner; shared by all ports.
+    package let plannerWaker: Waker
+
+    private let inbox: SPSCRing<PushSlot>
+    private let outbox: SPSCRing<PushOutcome>
+    private let capacities: [PoolCapacity]
+    private let phase = Atomic<UInt8>(Phase.running.rawValue)
+    private let exited = Atomic<Bool>(false)
+
+    package enum Phase: UInt8, Sendable {
+        case running
+        /// Finish what is in flight, give back what is not sent as `unprocessed`, say GOAWAY, exit.
+        case draining
+        /// Give everything back now and exit.
+        case stopping
+    }
+
+    package init(slab: PushSlab, pools: Int, plannerWaker: Waker) {
+        self.slab = slab
+        self.plannerWaker = plannerWaker
+        deliveryWaker = Waker()
+        inbox = SPSCRing(capacity: slab.slots)
+        outbox = SPSCRing(capacity: slab.slots)
+        capacities = (0..<pools).map { _ in PoolCapacity() }
+    }
+
+    // MARK: The planner's side
+
+    /// Hands pushes over. Every slot must be filled in and not already handed over.
+    package func submit(_ batch: UnsafeBufferPointer<PushSlot>) {
+        guard batch.count > 0 else { return }
+        let taken = inbox.push(batch)
+        precondition(taken == batch.count, "the inbox is as large as the slab")
+        deliveryWaker.wake()
+    }
+
+    package func collect(into batch: UnsafeMutableBufferPointer<PushOutcome>) -> Int {
+        outbox.pop(into: batch)
+    }
+
+    /// How many pushes of this pool may be with this thread at once, counting those in flight:
+    /// the open connections' live stream limits plus a few milliseconds of sending.
+    package func capacity(of pool: PoolID) -> Int {
+        capacities[Int(pool.rawValue)].value.load(ordering: .relaxed)
+    }
+
+    package func enter(_ phase: Phase) {
+        self.phase.store(phase.rawValue, ordering: .releasing)
+        deliveryWaker.wake()
+    }
+
+    /// The thread has returned every outcome and is gone.
+    package var hasExited: Bool { exited.load(ordering: .acquiring) }
+
+    package var hasOutcomes: Bool { outbox.count > 0 }
+
+    // MARK: The delivery thread's side
+
+    package func take(into batch: UnsafeMutableBufferPointer<PushSlot>) -> Int {
+        inbox.pop(into: batch)
+    }
+
+    package var hasSubmissions: Bool { inbox.count > 0 }
+
+    package func deliver(_ batch: UnsafeBufferPointer<PushOutcome>) {
+        guard batch.count > 0 else { return }
+        let taken = outbox.push(batch)
+        precondition(taken == batch.count, "the outbox is as large as the slab")
+        plannerWaker.wake()
+    }
+
+    package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
+
+    package func publish(capacity: Int, of pool: PoolID) {
+        capacities[Int(pool.rawValue)].value.store(capacity, ordering: .relaxed)
+    }
+
+    package func markExited() {
+        exited.store(true, ordering: .releasing)
+        plannerWaker.wake()
+    }
+
+    private final class PoolCapacity: Sendable {
+        let value = Atomic<Int>(0)
+    }
+}

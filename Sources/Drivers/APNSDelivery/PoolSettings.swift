@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+package import PushModel
+
+/// One pool of connections as a transport is told to run it. The same for both transports.
+package struct PoolSettings: Sendable {
+    package var id: PoolID
+    /// Where to connect. Resolved anew for each connection.
+    package var host: String
+    package var port: UInt16
+    /// Sent as SNI and `:authority`, and verified against the certificate; `host` by default.
+    package var serverName: String
+    /// PEM file of trusted roots; nil means the system's.
+    package var caFile: String?
+    /// Connections of this pool on this thread.
+    package var connections: Int
+    /// Signs for the (team, key) of this pool; shared by every thread and both environments.
+    package var providerTokens: ProviderTokens
+    package var limits: ConnectionLimits
+
+    package init(
+        id: PoolID, host: String, port: UInt16 = 443, serverName: String? = nil,
+        caFile: String? = nil, connections: Int = 1, providerTokens: ProviderTokens,
+        limits: ConnectionLimits = ConnectionLimits()
+    ) {
+        self.id = id
+        self.host = host
+        self.port = port
+        self.serverName = serverName ?? host
+        self.caFile = caFile
+        self.connections = connections
+        self.providerTokens = providerTokens
+        self.limits = limits
+    }
+}
+
+/// A lane as a transport needs it: what goes into `apns-topic`, and which pool carries it.
+package struct DeliveryPlan: Sendable {
+    package var routing: RoutingTable
+    package var pools: [PoolSettings]
+
+    package init(routing: RoutingTable, pools: [PoolSettings]) {
+        self.routing = routing
+        self.pools = pools
+    }
+}

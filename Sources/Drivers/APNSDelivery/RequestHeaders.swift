@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Nghttp2
+internal import PushModel
+
+/// The headers that pushes repeat, numbered once for all connections of a delivery thread.
+struct RequestConstants: ~Copyable {
+    let text: HeaderConstants
+    /// The first of a run each: by pool, by lane, by push type, by priority (0…10).
+    private let authorities: Int
+    private let topics: Int
+    private let pushTypes: Int
+    private let priorities: Int
+    let expirationZero: ConstantHeader
+    /// Names whose values are unique to a push.
+    let apnsID: ConstantHeader
+    let expiration: ConstantHeader
+    let collapseID: ConstantHeader
+    let authorization: ConstantHeader
+
+    init(plan: DeliveryPlan) {
+        var text = HeaderConstants()
+        authorities = text.count
+        for pool in plan.pools { _ = text.add(":authority", pool.serverName) }
+        topics = text.count
+        for lane in plan.routing.lanes { _ = text.add("apns-topic", lane.apnsTopic) }
+        pushTypes = text.count
+        for type in PushType.all { _ = text.add("apns-push-type", type.name) }
+        priorities = text.count
+        for priority in 0...10 { _ = text.add("apns-priority", String(priority)) }
+        expirationZero = text.add("apns-expiration", "0")
+        apnsID = text.add("apns-id")
+        expiration = text.add("apns-expiration")
+        collapseID = text.add("apns-collapse-id")
+        authorization = text.add("authorization")
+        self.text = text
+    }
+
+    func authority(ofPool pool: Int) -> ConstantHeader {
+        ConstantHeader(number: authorities &+ pool)
+    }
+
+    func topic(_ lane: LaneID) -> ConstantHeader {
+        ConstantHeader(number: topics &+ Int(lane.rawValue))
+    }
+
+    func pushType(_ type: PushType) -> ConstantHeader {
+        ConstantHeader(number: pushTypes &+ Int(type.rawValue))
+    }
+
+    func priority(_ priority: UInt8) -> ConstantHeader {
+        precondition(priority <= 10, "no apns-priority \(priority)")
+        return ConstantHeader(number: priorities &+ Int(priority))
+    }
+}
+
+/// What `authorization` says, lent by a `ProviderToken` that outlives the use.
+struct Authorization: BitwiseCopyable {
+    let bearer: UnsafeBufferPointer<UInt8>
+    let generation: Int
+
+    init(_ token: ProviderToken) {
+        bearer = token.bearer
+        generation = token.generation
+    }
+}
+
+/// Composes the header blocks of one connection's pushes: `:method`, `:scheme`, `:authority`,
+/// `:path`, `authorization`, the `apns-` headers, and no other.
+///
+/// HPACK: what repeats is indexed, also `authorization`; what is unique to a push never is, so
+/// that it does not push the rest out of APNs's table of 4096 bytes.
+struct RequestHeaders: ~Copyable {
+    /// Of HPACK's static table (RFC 7541, appendix A).
+    private enum StaticIndex {
+        static let post = 3
+        static let path = 4
+        static let https = 7
+    }
+
+    private static let pathPrefix: StaticString = "/3/device/"
+    /// APNs takes 8,000 bytes of headers (its SETTINGS of 2021). A token of 512 bytes, the longest
+    /// that a registration may hold, is 1 KiB of it; a provider token 250 bytes.
+    private static let blockBytesMax = 8192
+
+    private var encoder: HPACKEncoder
+    /// What is put into the table for a token; a new one with each generation.
+    private var tokenGeneration = -1
+    /// Room for the decimal digits of `apns-expiration` (19 at most) and for `apns-id`.
+    private let scratch: UnsafeMutablePointer<UInt8>
+    private static let scratchBytes = 40
+
+    init(constants: borrowing RequestConstants) {
+        encoder = HPACKEncoder(constants: constants.text.count, blockBytesMax: Self.blockBytesMax)
+        scratch = .allocate(capacity: Self.scratchBytes)
+    }
+
+    deinit { scratch.deallocate() }
+
+    mutating func tableLimitChanged(to announced: UInt32) {
+        encoder.tableLimitChanged(to: announced)
+    }
+
+    /// The header block of one push; valid until the next call.
+    mutating func compose(
+        _ push: UnsafePointer<WirePush>, token: UnsafeBufferPointer<UInt8>, pool: Int,
+        authorization: Authorization, constants: borrowing RequestConstants
+    ) -> UnsafeRawBufferPointer {
+        encoder.begin()
+        encoder.append(staticIndex: StaticIndex.post)
+        encoder.append(staticIndex: StaticIndex.https)
+        encoder.append(constants.authority(ofPool: pool), of: constants.text)
+        appendPath(token)
+        appendAuthorization(authorization, constants)
+        encoder.append(constants.pushType(push.pointee.type), of: constants.text)
+        encoder.append(constants.topic(push.pointee.lane), of: constants.text)
+        push.pointee.apnsID.write(to: scratch)
+        encoder.append(
+            unique: UnsafeBufferPointer(start: scratch, count: APNSID.textBytes),
+            named: constants.apnsID, of: constants.text)
+        appendOptional(push, constants)
+        return encoder.bytes
+    }
+
+    private mutating func appendPath(_ token: UnsafeBufferPointer<UInt8>) {
+        let prefixBytes = Self.pathPrefix.utf8CodeUnitCount
+        let path = encoder.appendUnique(
+            staticName: StaticIndex.path, count: prefixBytes &+ 2 &* token.count)
+        path.update(from: Self.pathPrefix.utf8Start, count: prefixBytes)
+        Hexadecimal.encode(token, to: path + prefixBytes)
+    }
+
+    private mutating func appendAuthorization(
+        _ token: Authorization, _ constants: borrowing RequestConstants
+    ) {
+        if token.generation != tokenGeneration {
+            encoder.forget(constants.authorization)
+            tokenGeneration = token.generation
+        }
+        encoder.append(
+            repeated: token.bearer, named: constants.authorization, of: constants.text)
+    }
+
+    private mutating func appendOptional(
+        _ push: UnsafePointer<WirePush>, _ constants: borrowing RequestConstants
+    ) {
+        if push.pointee.priority != 0 {
+            encoder.append(constants.priority(push.pointee.priority), of: constants.text)
+        }
+        if push.pointee.expiration == 0 {
+            encoder.append(constants.expirationZero, of: constants.text)
+        } else if push.pointee.expiration > 0 {
+            encoder.append(
+                unique: decimal(push.pointee.expiration), named: constants.expiration,
+                of: constants.text)
+        }
+        if let collapseID = push.pointee.collapseID {
+            let value = UnsafeBufferPointer(
+                start: collapseID, count: Int(push.pointee.collapseIDBytes))
+            encoder.append(unique: value, named: constants.collapseID, of: constants.text)
+        }
+    }
+
+    private func decimal(_ value: Int64) -> UnsafeBufferPointer<UInt8> {
+        var rest = UInt64(value)
+        var start = Self.scratchBytes
+        repeat {
+            start &-= 1
+            scratch[start] = 0x30 &+ UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
+        } while rest > 0
+        return UnsafeBufferPointer(start: scratch + start, count: Self.scratchBytes &- start)
+    }
+}

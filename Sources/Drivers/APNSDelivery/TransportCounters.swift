@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Synchronization
+
+/// What one delivery thread has done since it started. Only ever grows.
+package struct TransportCounts: Sendable, Equatable {
+    package var connects: UInt64 = 0
+    /// Connects that failed, whatever the cause; the next three say why some did.
+    package var connectFailures: UInt64 = 0
+    package var certificatesRefused: UInt64 = 0
+    package var http2Refused: UInt64 = 0
+    package var goAways: UInt64 = 0
+    /// Connections that ended while they had requests in flight.
+    package var connectionsLost: UInt64 = 0
+    package var requests: UInt64 = 0
+    /// Requests that APNs refused unprocessed.
+    package var refused: UInt64 = 0
+    package var timeouts: UInt64 = 0
+    package var bytesSent: UInt64 = 0
+    package var bytesReceived: UInt64 = 0
+
+    package init() {}
+}
+
+/// Where a delivery thread shows its counts to others, once per turn.
+package final class TransportCounters: Sendable {
+    private let counts = Mutex(TransportCounts())
+
+    package init() {}
+
+    package var snapshot: TransportCounts { counts.withLock { $0 } }
+
+    func publish(_ new: TransportCounts) {
+        counts.withLock { $0 = new }
+    }
+}
