@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import PushModel
+
+extension Configuration.APNS {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .map(
+                "credentials", \.credentials,
+                names: NameRule(
+                    placeholder: "<name>", notation: "1 to 64 of A-Z a-z 0-9 -",
+                    pattern: "[A-Za-z0-9\\-]{1,64}", variableSeparator: "-", countMax: 1000),
+                of: Credential(), Credential.keys,
+                "The signing keys, each under a name of your choice; at least one."),
+            .section(
+                "endpoints", \.endpoints, Endpoints.keys,
+                "Where to send, if not to Apple's own hosts."),
+            .optional(
+                "caFile", \.caFile, .file,
+                "PEM file of the roots to trust, instead of the system's."),
+            .value(
+                "transport", \.transport, .choice,
+                "Which HTTP/2 client sends: `auto` takes `curl` when `apns.proxy` is set and the "
+                    + "faster `nghttp2` otherwise."),
+            .optional(
+                "proxy", \.proxy, .proxy, "An HTTP proxy to tunnel through; needs `curl`."),
+            .value(
+                "connections", \.connections, .integer(1...100),
+                "Connections of each delivery thread for each (environment, team, key)."),
+            .value(
+                "streamsMax", \.limits.streamsMax, .integer(1...10_000),
+                "Requests at once on one connection, even if the server allows more."),
+        ] + times
+    }
+
+    private static var times: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "connectTimeout", \.limits.connectTimeout,
+                .duration(.milliseconds(100) ... .seconds(60)),
+                "From the first byte to the server's first SETTINGS frame."),
+            .value(
+                "requestTimeout", \.limits.requestTimeout,
+                .duration(.seconds(1) ... .seconds(120)),
+                "From handing over a request to the end of its answer."),
+            .value(
+                "pingAfterSilence", \.limits.pingAfterSilence,
+                .duration(.seconds(1) ... .seconds(3600)),
+                "A connection that was silent for so long is asked by PING before it is used."),
+            .value(
+                "pingTimeout", \.limits.pingTimeout,
+                .duration(.milliseconds(100) ... .seconds(60)),
+                "A connection that leaves a PING unanswered for so long is replaced."),
+            .value(
+                "ageMax", \.limits.ageMax,
+                .duration(.seconds(60) ... .seconds(7 * 86_400)),
+                "A connection is replaced after this time, more or less a tenth."),
+            .value(
+                "reconnectMin", \.limits.reconnectMin,
+                .duration(.milliseconds(10) ... .seconds(60)),
+                "The wait after a first failed connect; each further one doubles it, with jitter."),
+            .value(
+                "reconnectMax", \.limits.reconnectMax,
+                .duration(.milliseconds(10) ... .seconds(600)),
+                "The longest such wait."),
+        ]
+    }
+}
+
+extension Configuration.APNS.Credential {
+    static var keys: [ConfigurationKey<Self>] {
+        let tenCharacters = SettingType.text(
+            "the 10 capital letters and digits that Apple shows", matching: "[A-Z0-9]{10}")
+        let environment = SettingType.choice(
+            PushEnvironment.allCases.map { ($0.name, $0) } + [("sandbox", .development)])
+        return [
+            .required("team", \.team, tenCharacters, "The team's identifier."),
+            .required("keyID", \.keyID, tenCharacters, "The key's identifier."),
+            .optional(
+                "keyFile", \.keyFile, .file,
+                "The .p8 file of the key, as Apple gave it. A replaced file is picked up live."),
+            .optional(
+                "key", \.key, .variable("the text of a .p8 file"),
+                "The text of the .p8 file, where there is no file. Only as an environment "
+                    + "variable."),
+            .required(
+                "apps", \.apps, .list(of: .bundleID, countMax: 1000),
+                "Bundle identifiers of the apps that it signs for."),
+            .value(
+                "environments", \.environments,
+                .list(of: environment, countMax: 2),
+                "Where it may be used, in the words of the app's `aps-environment` entitlement."),
+        ]
+    }
+}
+
+extension Configuration.APNS.Endpoints {
+    static var keys: [ConfigurationKey<Self>] {
+        let keys = Configuration.APNS.Endpoint.keys
+        return [
+            .section("production", \.production, keys, "For tokens of released apps."),
+            .section("development", \.development, keys, "For tokens of builds from Xcode."),
+        ]
+    }
+}
+
+extension Configuration.APNS.Endpoint {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value("host", \.host, .host, "The host to connect to."),
+            .value("port", \.port, .integer(1...65_535), "Its port; Apple also answers on 2197."),
+            .optional(
+                "serverName", \.serverName, .host,
+                "The name to ask for and to expect in the certificate, if not `host`."),
+            .optional("caFile", \.caFile, .file, "Instead of `apns.caFile`."),
+        ]
+    }
+}
+
+extension SettingType where Value == String {
+    /// Its existence is checked with the configuration as a whole. A key pasted here instead of
+    /// its file's path is refused before anything shows it.
+    static var file: Self {
+        .text("the path of a file", matching: "(?!-----BEGIN)[^\\x00-\\x1F]{1,4096}")
+    }
+
+    static var host: Self {
+        .text(
+            "a host name or an IP address",
+            matching: "[A-Za-z0-9._\\-]{1,253}|[0-9A-Fa-f:.]{2,45}")
+    }
+}
+
+extension SettingType where Value == Secret {
+    static var proxy: Self {
+        let host = "(?:[A-Za-z0-9._\\-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}"
+        return .text(
+            "http://host:port, with user:password@ before the host if needed",
+            matching: "http://(?:[^@/\\s]+@)?\(host)",
+            // Without the user and the password.
+            shown: { "http://" + $0.dropFirst("http://".count).split(separator: "@").last! })
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import KafkaLog
+internal import PushModel
+
+/// What cannot be seen in one key alone. A check whose keys are already in trouble is left out, so
+/// that one mistake is reported once.
+extension Configuration {
+    func check(_ reader: inout SettingReader) {
+        checkTopics(&reader)
+        checkBindings(&reader)
+        checkProperties(&reader)
+        checkCredentials(&reader)
+        checkFiles(&reader)
+        checkOrders(&reader)
+        if apns.proxy != nil, apns.transport == .nghttp2 {
+            reader.report(
+                ["apns", "transport"], wrong: "is nghttp2, which knows no proxy",
+                remedy: "set it to auto or curl, or leave out apns.proxy")
+        }
+        if planning.wire[.background].priority == 10 {
+            reader.report(
+                ["planning", "wire", "background", "priority"],
+                wrong: "is 10, which APNs refuses for background pushes",
+                remedy: "set it to 5, 1 or none")
+        }
+    }
+
+    // MARK: Kafka
+
+    private func checkTopics(_ reader: inout SettingReader) {
+        let own = [
+            ("registrations", kafka.topics.registrations), ("verdicts", kafka.topics.verdicts),
+            ("deferred", kafka.topics.deferred), ("deadLetters", kafka.topics.deadLetters),
+        ]
+        for (index, (key, topic)) in own.enumerated() {
+            let path = ["kafka", "topics", key]
+            if let other = own[..<index].first(where: { $0.1 == topic }) {
+                reader.report(
+                    path, wrong: "is \(topic), as is kafka.topics.\(other.0)",
+                    remedy: "give each a topic of its own")
+            } else if kafka.events[topic] != nil {
+                reader.report(
+                    path, wrong: "is \(topic), which is an event topic too",
+                    remedy: "give each a topic of its own")
+            }
+        }
+        if kafka.events.isEmpty, reader.isSound(["kafka", "events"]) {
+            reader.report(
+                ["kafka", "events"], wrong: "has no topic",
+                remedy: "name one, or leave the key out to read lamplighter.events")
+        }
+        guard reader.isSound(["kafka", "events"]) else { return }
+        for record in kafka.skip where kafka.events[record.topic] == nil {
+            reader.report(
+                ["kafka", "skip"], wrong: "names \(record.topic), which is no event topic",
+                remedy: "take the topic from kafka.events")
+        }
+    }
+
+    private func checkBindings(_ reader: inout SettingReader) {
+        let apps = Set(apns.credentials.values.flatMap(\.apps))
+        let knowsApps = reader.isSound(["apns", "credentials"]) && !apps.isEmpty
+        for (topic, binding) in kafka.events.sorted(by: { $0.key < $1.key }) {
+            let path = ["kafka", "events", topic]
+            if knowsApps { checkApp(of: binding, at: path, among: apps, &reader) }
+            if binding.decode == .key, binding.subject?.needsJSON == true {
+                reader.report(
+                    path + ["subject"], wrong: "has a JSON pointer, but decode is key",
+                    remedy: "set decode to json, or use {key} and {header:name} only")
+            }
+            let ttl = binding.ttl ?? min(planning.ttl, planning.payloadTTL)
+            if binding.delay >= ttl {
+                reader.report(
+                    path + ["delay"],
+                    wrong: "is \(binding.delay.notation), and the push is dead after "
+                        + ttl.notation,
+                    remedy: "make the delay shorter or the ttl longer")
+            }
+        }
+    }
+
+    private func checkApp(
+        of binding: TopicBinding, at path: [String], among apps: Set<String>,
+        _ reader: inout SettingReader
+    ) {
+        if let app = binding.app, !apps.contains(app) {
+            let near = Spelling.nearest(to: app, among: apps.sorted()) ?? ""
+            reader.report(
+                path + ["app"], wrong: "is \(app), which no credential signs for",
+                remedy: "add it to a credential's apps; the nearest there is \(near)")
+        }
+        if binding.app == nil, binding.decode == .key, apps.count > 1 {
+            reader.report(
+                path + ["app"], wrong: "is missing, and decode: key leaves no other place for it",
+                remedy: "name one of the \(apps.count) configured apps")
+        }
+    }
+
+    private func checkProperties(_ reader: inout SettingReader) {
+        for (name, value) in kafka.properties.sorted(by: { $0.key < $1.key }) {
+            guard let complaint = Self.complaint(of: name, value.text) else { continue }
+            reader.report(
+                ["kafka", "properties", name], wrong: complaint.wrong, remedy: complaint.remedy)
+        }
+        let session =
+            kafka.properties["session.timeout.ms"].flatMap { Int($0.text) }
+            .map { Duration.milliseconds($0) } ?? Kafka.sessionTimeout
+        if delivery.holdMax >= session, reader.isSound(["delivery", "holdMax"]) {
+            reader.report(
+                ["delivery", "holdMax"],
+                wrong: "is \(delivery.holdMax.notation), not below Kafka's session timeout of "
+                    + session.notation,
+                remedy: "make it shorter, or session.timeout.ms in kafka.properties longer")
+        }
+    }
+
+    /// Asks the library, one property at a time, so that it names every one that it refuses.
+    private static func complaint(of property: String, _ value: String) -> Complaint? {
+        if let key = Kafka.ownProperties.first(where: { $0.key == property })?.value {
+            return Complaint(wrong: "has a key of its own", remedy: "set kafka.\(key)")
+        }
+        do throws(KafkaError) {
+            try KafkaClientSettings(bootstrap: "", group: "", properties: [property: value])
+                .validate()
+            return nil
+        } catch {
+            switch error {
+            case .unknownProperty:
+                return Complaint(
+                    wrong: "is no property of librdkafka", remedy: "check its spelling")
+            case .refusedProperty(_, let reason):
+                return Complaint(wrong: "cannot be set", remedy: reason)
+            case .invalidProperty(_, let message):
+                return Complaint(wrong: "is refused by librdkafka", remedy: message)
+            default:
+                return Complaint(wrong: "is refused by librdkafka", remedy: "\(error)")
+            }
+        }
+    }
+
+    // MARK: Bounds that belong together
+
+    private func checkOrders(_ reader: inout SettingReader) {
+        func order(
+            _ low: (path: [String], value: Duration), _ high: (path: [String], value: Duration)
+        ) {
+            guard low.value > high.value, reader.isSound(low.path), reader.isSound(high.path)
+            else { return }
+            reader.report(
+                low.path,
+                wrong: "is \(low.value.notation), above \(SettingReader.shown(high.path)), "
+                    + "which is \(high.value.notation)",
+                remedy: "lower the one or raise the other")
+        }
+        order(
+            (["apns", "reconnectMin"], apns.limits.reconnectMin),
+            (["apns", "reconnectMax"], apns.limits.reconnectMax))
+        order(
+            (["delivery", "backoffMin"], delivery.backoff.least),
+            (["delivery", "backoffMax"], delivery.backoff.most))
+        order(
+            (["delivery", "cooldownMin"], delivery.cooldown.least),
+            (["delivery", "cooldownMax"], delivery.cooldown.most))
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+
+extension Configuration {
+    package struct Delivery: Sendable {
+        package var mode = Mode.live
+        package var threads = 1
+        package var holdMax: Duration = .seconds(10)
+        package var attemptsMax = 10
+        package var queuedMax = 65_536
+        package var queuedBytesMax = 64 << 20
+        /// After a 5xx.
+        package var backoff = Backoff(least: .seconds(1), most: .seconds(900))
+        /// After `TooManyRequests`.
+        package var cooldown = Backoff(least: .seconds(10), most: .seconds(900))
+        package var tokenGuard = TokenGuard.Limits()
+        package var shutdownTimeout: Duration = .seconds(25)
+    }
+}
+
+extension Configuration.Delivery {
+    package enum Mode: String, CaseIterable, Sendable {
+        /// Pushes are sent.
+        case live
+        /// Everything but the sending is done, and counted.
+        case shadow
+    }
+
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "mode", \.mode, .choice,
+                "`live` sends; `shadow` does everything but send, to be tried beside an existing "
+                    + "sender."),
+            .value(
+                "threads", \.threads, .integer(1...64),
+                "Threads that own connections; more only where one is busy all the time."),
+            .value(
+                "holdMax", \.holdMax, .duration(.seconds(1) ... .seconds(60)),
+                "No push holds back an offset for longer: one that must wait is written to the "
+                    + "`deferred` topic. A crash repeats at most this much."),
+            .value(
+                "attemptsMax", \.attemptsMax, .integer(1...100),
+                "A push that APNs has refused so often, though it may be tried again, is a dead "
+                    + "letter."),
+            .section(
+                "guard", \.tokenGuard, TokenGuard.Limits.keys,
+                "When an answer is believed of a token."),
+        ] + bounds + waits
+    }
+
+    private static var bounds: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "queuedMax", \.queuedMax, .integer(1000...10_000_000),
+                "Pushes in memory at once, those in flight included; their memory is taken at "
+                    + "start."),
+            .value(
+                "queuedBytesMax", \.queuedBytesMax, .bytes(1 << 20...16 << 30),
+                "Bytes of their payloads."),
+        ]
+    }
+
+    private static var waits: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "backoffMin", \.backoff.least, .duration(.milliseconds(100) ... .seconds(300)),
+                "The wait after a first 5xx answer; each further one doubles it, with jitter."),
+            .value(
+                "backoffMax", \.backoff.most, .duration(.seconds(1) ... .seconds(3600)),
+                "The longest such wait. Apple asks for 15 minutes."),
+            .value(
+                "cooldownMin", \.cooldown.least, .duration(.seconds(1) ... .seconds(300)),
+                "The wait of a token after a first `TooManyRequests`; each further one doubles "
+                    + "it, with jitter. Apple gives no number."),
+            .value(
+                "cooldownMax", \.cooldown.most, .duration(.seconds(1) ... .seconds(3600)),
+                "The longest such wait."),
+            .value(
+                "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
+                "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s."),
+        ]
+    }
+}
+
+extension TokenGuard.Limits {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "window", \.window, .integer(10...10_000),
+                "The last so many answers of a lane are judged; before there are as many, no 400 "
+                    + "becomes a verdict."),
+            .value(
+                "badShareMax", \.badShareMax, .fraction(0...1),
+                "A 400 becomes a verdict only while at most this share of them are 400s."),
+            .value(
+                "verdictsPerMinuteMax", \.verdictsPerMinuteMax, .integer(1...1_000_000),
+                "More verdicts than this in a minute are not written for one lane; the next push "
+                    + "asks again."),
+        ]
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import KafkaLog
+internal import PushModel
+
+extension Configuration.Kafka {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .required(
+                "bootstrap", \.bootstrap, Self.bootstrap, "Where to find the brokers at first."),
+            .value(
+                "group", \.group, .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
+                "The consumer group: all workers of one fleet, and no other program."),
+            .value(
+                "clientID", \.clientID,
+                .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
+                "How this worker calls itself in the brokers' logs and quotas."),
+            .optional(
+                "groupInstanceID", \.groupInstanceID,
+                .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
+                "Static membership: a name that this worker, and only it, keeps over restarts, "
+                    + "such as the name of a StatefulSet's pod."),
+            .section("topics", \.topics, Topics.keys, "The topics of Lamplighter's own records."),
+            .map(
+                "events", \.events, names: Self.topicName(placeholder: "<topic>"), of: .standard,
+                TopicBinding.keys,
+                "The event topics, each with how its records are read. Without any, "
+                    + "`lamplighter.events` is read."),
+            .value(
+                "startFrom", \.startFrom, .startFrom,
+                "Where to begin in a topic of which the group has committed nothing: so long ago, "
+                    + "or an end of the log."),
+            .value(
+                "skip", \.skip, .list(of: .coordinates, countMax: 1000),
+                "Event records to pass over, such as one that the worker cannot get past."),
+            .map(
+                "properties", \.properties,
+                names: NameRule(
+                    placeholder: "<property>", notation: "a librdkafka property",
+                    pattern: "[a-z0-9_.]{1,128}", variableSeparator: ".", countMax: 200),
+                to: .text(
+                    "text that is not empty", matching: "[^\\x00]+",
+                    schemaTypes: ["string", "number", "boolean"], shown: { $0 }),
+                showing: Self.shown,
+                "Passed to librdkafka as they are, such as `security.protocol`."),
+        ]
+    }
+
+    static let name = "[A-Za-z0-9._\\-]{1,249}"
+
+    static func topicName(placeholder: String) -> NameRule {
+        NameRule(
+            placeholder: placeholder, notation: "a Kafka topic: 1 to 249 of A-Z a-z 0-9 . _ -",
+            pattern: name, variableSeparator: ".", countMax: 1000)
+    }
+
+    private static var bootstrap: SettingType<String> {
+        let broker = "(?:[A-Z_]+://)?(?:[A-Za-z0-9._\\-]+|\\[[0-9A-Fa-f:.]+\\])(?::[0-9]{1,5})?"
+        return .text("host:port, several joined by commas", matching: "\(broker)(?:,\(broker))*")
+    }
+}
+
+extension Configuration.Kafka.Topics {
+    static var keys: [ConfigurationKey<Self>] {
+        let topic = SettingType.text(
+            "a Kafka topic: 1 to 249 of A-Z a-z 0-9 . _ -", matching: Configuration.Kafka.name)
+        return [
+            .value("registrations", \.registrations, topic, "Who shows what; compacted."),
+            .value("verdicts", \.verdicts, topic, "What Apple said of tokens; compacted."),
+            .value("deferred", \.deferred, topic, "Pushes that wait; compacted."),
+            .value("deadLetters", \.deadLetters, topic, "What failed for good."),
+        ]
+    }
+}
+
+extension TopicBinding {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "decode", \.decode, .choice,
+                "`json`: Lamplighter's event, or any JSON with a `subject` template; `key`: the "
+                    + "subject is the record's key and the value is not read; `cloudevents`: "
+                    + "CloudEvents 1.0, in headers or as an envelope."),
+            .optional(
+                "subject", \.subject, .subjectTemplate,
+                "The subject, made of the record: `{key}`, `{header:name}` and JSON pointers, as "
+                    + "in `order-{/orderId}`. Without it, the one that the event names."),
+            .optional(
+                "app", \.app, .bundleID,
+                "The app of events that name none; may be left out when only one is configured."),
+            .value(
+                "kinds", \.kinds, .list(of: .kind, countMax: 64),
+                "Only controls and widgets of these kinds, unless the event says; empty for any."),
+            .value(
+                "classes", \.classes, .tokenClasses,
+                "Only tokens of these classes, unless the event says."),
+            .optional(
+                "ttl", \.ttl, .duration(.seconds(1) ... .seconds(30 * 86_400)),
+                "How long its pushes are worth sending, instead of `planning.ttl` and "
+                    + "`planning.payloadTTL`."),
+            .value(
+                "delay", \.delay, .duration(.zero ... .seconds(900)),
+                "How long to wait before its pushes, where the state that a device then asks for "
+                    + "lags behind the event."),
+        ]
+    }
+}
+
+extension SettingType where Value == String {
+    static var bundleID: Self {
+        .text(
+            "a bundle identifier: 1 to 128 of A-Z a-z 0-9 . -",
+            matching: "[A-Za-z0-9.\\-]{1,128}")
+    }
+
+    static var kind: Self { .text("a kind: 1 to 256 characters", matching: "[^\\x00]{1,256}") }
+
+}
+
+extension SettingType where Value == SubjectTemplate {
+    static var subjectTemplate: Self {
+        .scalar(
+            "text with {key}, {header:name} or {/json/pointer} in it",
+            schema: .object([("type", "string")]), write: \.text
+        ) { text throws(Complaint) in
+            do throws(SubjectTemplateError) {
+                return try SubjectTemplate(text)
+            } catch {
+                throw Complaint(wrong: "is \(quoted(text))", remedy: error.message)
+            }
+        }
+    }
+}
+
+extension SettingType where Value == TokenClassSet {
+    static var tokenClasses: Self {
+        let names = SettingType<TokenClass>.choice(TokenClass.allCases.map { ($0.name, $0) })
+        return SettingType<[TokenClass]>.list(of: names, countMax: TokenClass.allCases.count)
+            .mapped { classes in
+                classes.reduce(into: []) { $0.insert(TokenClassSet($1)) }
+            } back: { set in
+                TokenClass.allCases.filter(set.contains)
+            }
+    }
+}
+
+extension SettingType where Value == StartFrom {
+    static var startFrom: Self {
+        let reach: ClosedRange<Duration> = .zero ... .seconds(30 * 86_400)
+        return .scalar(
+            "earliest, latest or a duration up to \(reach.upperBound.notation)",
+            schema: .object([
+                ("type", "string"), ("pattern", "^(?:earliest|latest|[0-9]+(?:ms|s|m|h|d))$"),
+            ]),
+            write: { value in
+                switch value {
+                case .earliest: "earliest"
+                case .latest: "latest"
+                case .ago(let duration): duration.notation
+                }
+            },
+            parse: { text in
+                switch text {
+                case "earliest": .earliest
+                case "latest": .latest
+                default:
+                    Duration(notation: text).flatMap { reach.contains($0) ? .ago($0) : nil }
+                }
+            })
+    }
+}
+
+extension SettingType where Value == Configuration.Kafka.RecordCoordinates {
+    static var coordinates: Self {
+        .scalar(
+            "topic/partition/offset",
+            schema: .object([
+                ("type", "string"), ("pattern", "^\(Configuration.Kafka.name)/[0-9]+/[0-9]+$"),
+            ]),
+            write: { "\($0.topic)/\($0.partition)/\($0.offset)" },
+            parse: { text in
+                let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+                guard parts.count == 3, !parts[0].isEmpty, let partition = Int32(parts[1]),
+                    let offset = Int64(parts[2]), partition >= 0, offset >= 0
+                else { return nil }
+                return Value(topic: String(parts[0]), partition: partition, offset: offset)
+            })
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+extension Configuration {
+    /// The key table, in the order of a push's journey.
+    static var keys: [ConfigurationKey<Configuration>] {
+        [
+            .section("kafka", \.kafka, Kafka.keys, "The log that everything is read from."),
+            .section("intake", \.intake, Intake.keys, "How event records are read."),
+            .section("index", \.index, Index.keys, "The table of who shows what."),
+            .section("planning", \.planning, Planning.keys, "Which pushes are made of an event."),
+            .section("delivery", \.delivery, Delivery.keys, "How pushes are sent and tried again."),
+            .section("apns", \.apns, APNS.keys, "Apple's service: signing keys and connections."),
+            .section(
+                "deadLetters", \.deadLetters, DeadLetters.keys,
+                "What is written down of a push that failed for good."),
+            .section("log", \.log, Log.keys, "What is printed on standard error."),
+        ]
+    }
+
+    /// The table without its types.
+    static var shape: [KeyShape] {
+        let defaults = Configuration()
+        return keys.map { $0.shape(defaults) }
+    }
+}
+
+extension Configuration.Intake {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "allowKindWide", \.allowKindWide, .flag,
+                "Whether an event with an app and kinds but no subject reloads every control of "
+                    + "those kinds; otherwise it is a dead letter."),
+            .value(
+                "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
+                "An event record with a larger value is a dead letter, unread."),
+        ]
+    }
+}
+
+extension Configuration.Index {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "settle", \.settle, .duration(.zero ... .seconds(60)),
+                "An event also goes to tokens whose registration is read within this time after "
+                    + "it."),
+            .value(
+                "staleAfter", \.staleAfter, .duration(.seconds(1) ... .seconds(3600)),
+                "The worker is not ready while the index lags behind its topics by more."),
+        ]
+    }
+}
+
+extension Configuration.Planning {
+    static var keys: [ConfigurationKey<Self>] {
+        let lives: ClosedRange<Duration> = .seconds(1) ... .seconds(30 * 86_400)
+        return [
+            .value(
+                "ttl", \.ttl, .duration(lives),
+                "How long a push without a payload is worth sending, unless its event or binding "
+                    + "says. Counted from the later of the event's and the record's time."),
+            .value(
+                "payloadTTL", \.payloadTTL, .duration(lives),
+                "The same for a push with a payload."),
+            .value(
+                "laneShareMax", \.laneShareMax, .fraction(0.01...1),
+                "The largest share of `delivery.queuedMax` that one lane, an (environment, APNs "
+                    + "topic), may hold, so that none crowds out the others."),
+            .value(
+                "splitAbove", \.splitAbove, .integer(1000...100_000_000),
+                "An event that more tokens than this must hear of is split over the fleet."),
+            .section(
+                "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
+        ]
+    }
+}
+
+extension Configuration.WireRules {
+    static var keys: [ConfigurationKey<Self>] {
+        PushType.allTypes.map { type in
+            .section(
+                type.name, \.[type], Configuration.WireRule.keys,
+                "Headers of a push of type `\(type.name)`.")
+        }
+    }
+}
+
+extension Configuration.WireRule {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "priority", \.priority,
+                .choice([("10", 10), ("5", 5), ("1", 1), ("none", nil)]),
+                "`apns-priority`, unless the event says: 10 at once, 5 to spare power, 1 never to "
+                    + "wake the device; `none` leaves the header out, which Apple reads as 10."),
+            .value(
+                "expiration", \.expiration,
+                .choice([
+                    ("immediate", .immediate), ("deadline", .deadline), ("none", .none),
+                ]),
+                "`apns-expiration`, unless the event says: `immediate` is 0, never stored; "
+                    + "`deadline` is now and the rest of its life, at most an hour; `none` leaves "
+                    + "the header out, and Apple may store it for 30 days."),
+        ]
+    }
+}
+
+extension Configuration.DeadLetters {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value(
+                "tokensMax", \.tokensMax, .integer(1...500),
+                "Failing tokens in one dead letter; a larger fan-out writes several."),
+            .value(
+                "eventBytesMax", \.eventBytesMax, .bytes(0...512 << 10),
+                "An event of up to this size is copied into its dead letter; of a larger one the "
+                    + "coordinates are kept."),
+        ]
+    }
+}
+
+extension Configuration.Log {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .value("level", \.level, .choice, "The least severe level that is printed."),
+            .value(
+                "format", \.format, .choice,
+                "`json`: one object per line; `text`: for people at a terminal."),
+        ]
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FoundationEssentials
+
+extension Configuration {
+    /// Reads the file, lays the environment's variables over it and checks the whole.
+    ///
+    /// - Parameters:
+    ///   - file: nil when everything is in the environment.
+    ///   - environment: `LAMPLIGHTER_…` among others.
+    /// - Throws: every problem there is, none left for the next try.
+    package static func load(
+        file: String?, environment: [String: String]
+    ) throws(InvalidConfiguration) -> Configuration {
+        guard let file else { return try decode(yaml: "", environment: environment) }
+        let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        return try decode(yaml: try text(of: file), environment: environment, folder: folder)
+    }
+
+    /// - Parameter folder: what the paths in the configuration are relative to; nil for the working
+    ///   directory.
+    package static func decode(
+        yaml: String, environment: [String: String] = [:], folder: String? = nil
+    ) throws(InvalidConfiguration) -> Configuration {
+        let shape = Self.shape
+        var reader = SettingReader(knownPaths: shape.flatMap(\.values).map(\.path))
+        var settings: Setting
+        do throws(ConfigurationProblem) {
+            settings = try Setting(yaml: yaml)
+        } catch {
+            // The rest cannot be judged without the file.
+            throw InvalidConfiguration(problems: [error])
+        }
+        let strays = EnvironmentVariables(root: .section(shape))
+            .apply(environment, to: &settings)
+        var configuration = Configuration()
+        reader.section(keys, into: &configuration, from: settings)
+        for stray in strays { reader.report(stray) }
+        if let folder { configuration.resolvePaths(in: folder) }
+        configuration.check(&reader)
+        guard reader.problems.isEmpty else {
+            throw InvalidConfiguration(problems: reader.problems)
+        }
+        return configuration
+    }
+
+    private static func text(of file: String) throws(InvalidConfiguration) -> String {
+        let wrong: String
+        do {
+            let handle = try Data(contentsOf: URL(fileURLWithPath: file))
+            if handle.count > Setting.fileBytesMax {
+                wrong = "is larger than \(Unit.write(Setting.fileBytesMax, in: Unit.sizes))"
+            } else if let text = String(validating: handle, as: UTF8.self) {
+                return text
+            } else {
+                wrong = "is not UTF-8"
+            }
+        } catch let error as CocoaError {
+            switch error.code {
+            case .fileReadNoSuchFile: wrong = "does not exist"
+            case .fileReadNoPermission: wrong = "may not be read by this user"
+            default: wrong = "cannot be read"
+            }
+        } catch {
+            wrong = "cannot be read"
+        }
+        throw InvalidConfiguration(problems: [
+            ConfigurationProblem(
+                path: file, origin: nil,
+                complaint: Complaint(
+                    wrong: "the configuration file \(wrong)",
+                    remedy: "name another, or see docs/configuration.md"))
+        ])
+    }
+
+    private mutating func resolvePaths(in folder: String) {
+        func resolve(_ path: inout String?) {
+            guard let relative = path, !relative.hasPrefix("/") else { return }
+            path = folder + "/" + relative
+        }
+        resolve(&apns.caFile)
+        resolve(&apns.endpoints.production.caFile)
+        resolve(&apns.endpoints.development.caFile)
+        for name in apns.credentials.keys { resolve(&apns.credentials[name]!.keyFile) }
+    }
+}
+
+extension Configuration: CustomStringConvertible {
+    /// What is in force, one `path: value` per line in the order of the table. Secrets are hidden.
+    package var description: String {
+        Self.keys.flatMap { key in key.show(self).map { $0.within(key.name) } }
+            .map { "\(SettingReader.shown($0.path)): \($0.text)" }
+            .joined(separator: "\n")
+    }
+}

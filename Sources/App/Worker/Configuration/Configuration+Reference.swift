@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+extension Configuration {
+    /// The text of docs/configuration.md: this introduction and the key table.
+    package static var reference: String {
+        ([introduction] + shape.map { section($0) } + [closing]).joined(separator: "\n") + "\n"
+    }
+
+    private static let introduction = """
+        <!-- Written by `make doc-config` from the table in Sources/App/Worker/Configuration. -->
+
+        # Configuration
+
+        One YAML file of maps, named by `--config`. A start looks like this:
+
+        ```yaml
+        kafka:
+          bootstrap: kafka-1:9092,kafka-2:9092
+        apns:
+          credentials:
+            home:
+              team: ABCDE12345
+              keyID: FGHIJ67890
+              keyFile: AuthKey_FGHIJ67890.p8
+              apps: [com.example.Home]
+        ```
+
+        Everything is checked before anything starts. All problems are reported at once, one line
+        each: where, what is wrong, what to do; the exit code is 78. An unknown key is an error.
+
+        **Environment variables.** Each key has one, and it wins over the file: `LAMPLIGHTER_` and
+        the path in capitals, joined by `_`. `kafka.bootstrap` is `LAMPLIGHTER_KAFKA_BOOTSTRAP`,
+        `apns.credentials.home.keyFile` is `LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEYFILE`. In a name
+        of your choice whatever is not a letter or digit becomes `_` too: the topic `app.orders`
+        has `LAMPLIGHTER_KAFKA_EVENTS_APP_ORDERS_DECODE`. A name that the file does not have is
+        made of the variable's in small letters, `_` becoming `.` in topics and librdkafka
+        properties and `-` in credentials: `LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD` sets
+        `sasl.password`. Lists are separated by commas. An unknown variable is an error, except
+        those that Kubernetes makes for a Service called `lamplighter`.
+
+        **Values.** Durations are a whole number and a unit: `500ms`, `30s`, `10m`, `24h`, `7d`.
+        Sizes are bytes, or have a unit: `64KiB`, `1MiB`. Paths of files are relative to the folder
+        of the configuration file. An empty value, `~` or `null` is the same as leaving the key out.
+
+        **Secrets** are files or variables and are never printed.
+        """
+
+    private static let closing = """
+
+        ## Not here yet
+
+        `health`, `admin` and `registrar` (their addresses to listen on) are no keys yet, as nothing
+        reads them. They come with the parts that do.
+        """
+
+    private static func section(_ section: KeyShape) -> String {
+        var told: Set<String> = []
+        let rows = section.values.map { value in
+            let isNew = told.insert(value.summary).inserted
+            let cells = [
+                "`\(SettingReader.shown(value.path))`", defaultText(of: value.form),
+                value.form.notation, isNew ? value.summary : "as above",
+            ]
+            return "| " + cells.map(escaped).joined(separator: " | ") + " |"
+        }
+        let head = [
+            "", "## `\(section.name)`", "", section.summary, "",
+            "| key | default | value | meaning |", "|---|---|---|---|",
+        ]
+        return (head + rows).joined(separator: "\n")
+    }
+
+    private static func defaultText(of form: KeyShape.ValueForm) -> String {
+        if form.isRequired { return "**required**" }
+        return form.defaultText.map { "`\($0)`" } ?? "none"
+    }
+
+    /// A bar would end the cell.
+    private static func escaped(_ text: String) -> String {
+        String(text.flatMap { $0 == "|" ? "\\|" : "\($0)" })
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Everything that one worker is told, read once at start and never changed. A value of this type
+/// has passed every check in this folder.
+package struct Configuration: Sendable {
+    package var kafka = Kafka()
+    package var intake = Intake()
+    package var index = Index()
+    package var apns = APNS()
+    package var delivery = Delivery()
+    package var planning = Planning()
+    package var deadLetters = DeadLetters()
+    package var log = Log()
+
+    package struct Intake: Sendable {
+        package var allowKindWide = false
+        package var recordBytesMax = 1 << 20
+    }
+
+    package struct Index: Sendable {
+        package var settle: Duration = .seconds(2)
+        package var staleAfter: Duration = .seconds(30)
+    }
+
+    package struct Planning: Sendable {
+        package var ttl: Duration = .seconds(24 * 3600)
+        package var payloadTTL: Duration = .seconds(3600)
+        package var laneShareMax = 0.5
+        package var splitAbove = 100_000
+        package var wire = WireRules()
+    }
+
+    /// A rule for each push type there is.
+    package struct WireRules: Sendable, Equatable {
+        private var rules = PushType.all.map { WireRule(of: $0) }
+
+        package subscript(type: PushType) -> WireRule {
+            get { rules[Int(type.rawValue)] }
+            set { rules[Int(type.rawValue)] = newValue }
+        }
+    }
+
+    /// What two headers of a push type say, unless the event says otherwise.
+    package struct WireRule: Sendable, Equatable {
+        /// `apns-priority`; nil leaves the header out.
+        package var priority: UInt8?
+        package var expiration: ExpirationRule
+
+        init(of row: PushType.Row) {
+            priority = row.priority
+            expiration = row.expiration
+        }
+    }
+
+    package struct DeadLetters: Sendable {
+        package var tokensMax = 500
+        package var eventBytesMax = 64 << 10
+    }
+
+    package struct Log: Sendable {
+        package var level = Level.info
+        package var format = Format.json
+
+        /// swift-log's levels, by its names.
+        package enum Level: String, CaseIterable, Sendable {
+            case trace, debug, info, notice, warning, error, critical
+        }
+
+        package enum Format: String, CaseIterable, Sendable {
+            case json, text
+        }
+    }
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A row of the key table: where a value is kept, what may be written, what it means. The default
+/// is what a fresh `Owner` holds. Decoding, environment variables, validation, the JSON schema and
+/// the reference page all come from these rows.
+struct ConfigurationKey<Owner> {
+    let name: String
+    /// The row without its types. An owner is needed for the defaults.
+    let shape: (Owner) -> KeyShape
+    /// Reads what was written, if anything, into its place.
+    let read: (inout Owner, Setting?, inout SettingReader) -> Void
+    /// What is in force, one line per value; secrets hidden.
+    let show: (Owner) -> [EffectiveSetting]
+}
+
+/// A value in force, as `Configuration.description` prints it.
+struct EffectiveSetting {
+    var path: [String]
+    var text: String
+
+    func within(_ name: String) -> EffectiveSetting {
+        EffectiveSetting(path: [name] + path, text: text)
+    }
+}
+
+// MARK: Single values
+
+extension ConfigurationKey {
+    static func value<Value>(
+        _ name: String, _ path: WritableKeyPath<Owner, Value>, _ type: SettingType<Value>,
+        _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { owner in
+                KeyShape(
+                    name: name, summary: summary,
+                    form: .value(type.form(default: owner[keyPath: path])))
+            },
+            read: { owner, setting, reader in
+                guard let setting, let value = reader.value(of: setting, as: type) else { return }
+                owner[keyPath: path] = value
+            },
+            show: { [EffectiveSetting(path: [], text: type.write($0[keyPath: path]))] })
+    }
+
+    /// A value that is nil unless it is written.
+    static func optional<Value>(
+        _ name: String, _ path: WritableKeyPath<Owner, Value?>, _ type: SettingType<Value>,
+        _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { _ in
+                KeyShape(name: name, summary: summary, form: .value(type.form(default: nil)))
+            },
+            read: { owner, setting, reader in
+                guard let setting, let value = reader.value(of: setting, as: type) else { return }
+                owner[keyPath: path] = value
+            },
+            show: { owner in
+                owner[keyPath: path].map { [EffectiveSetting(path: [], text: type.write($0))] }
+                    ?? []
+            })
+    }
+
+    /// A value without a default.
+    static func required<Value>(
+        _ name: String, _ path: WritableKeyPath<Owner, Value>, _ type: SettingType<Value>,
+        _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { _ in
+                var form = type.form(default: nil)
+                form.isRequired = true
+                return KeyShape(name: name, summary: summary, form: .value(form))
+            },
+            read: { owner, setting, reader in
+                guard let setting else {
+                    return reader.report(
+                        nil, Complaint(wrong: "is missing", remedy: "must be \(type.notation)"))
+                }
+                guard let value = reader.value(of: setting, as: type) else { return }
+                owner[keyPath: path] = value
+            },
+            show: { [EffectiveSetting(path: [], text: type.write($0[keyPath: path]))] })
+    }
+}
+
+// MARK: Maps
+
+extension ConfigurationKey {
+    /// A map whose names are ours.
+    static func section<Section>(
+        _ name: String, _ path: WritableKeyPath<Owner, Section>,
+        _ keys: [ConfigurationKey<Section>], _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { owner in
+                let rows = keys.map { $0.shape(owner[keyPath: path]) }
+                return KeyShape(name: name, summary: summary, form: .section(rows))
+            },
+            read: { owner, setting, reader in
+                reader.section(keys, into: &owner[keyPath: path], from: setting)
+            },
+            show: { owner in keys.flatMap { $0.effective(in: owner[keyPath: path]) } })
+    }
+
+    /// A map whose names are the user's. Writing it replaces the default as a whole.
+    static func map<Element>(
+        _ name: String, _ path: WritableKeyPath<Owner, [String: Element]>, names: NameRule,
+        of element: Element, _ keys: [ConfigurationKey<Element>], _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { _ in
+                KeyShape(
+                    name: name, summary: summary,
+                    form: .map(names, .section(keys.map { $0.shape(element) })))
+            },
+            read: { owner, setting, reader in
+                let written = reader.map(names: names, from: setting) { value, reader in
+                    var element = element
+                    reader.section(keys, into: &element, from: value)
+                    return element
+                }
+                if let written { owner[keyPath: path] = written }
+            },
+            show: { owner in
+                owner[keyPath: path].sorted { $0.key < $1.key }.flatMap { name, element in
+                    keys.flatMap { $0.effective(in: element) }.map { $0.within(name) }
+                }
+            })
+    }
+
+    /// A map from the user's names to single values.
+    static func map<Value>(
+        _ name: String, _ path: WritableKeyPath<Owner, [String: Value]>, names: NameRule,
+        to type: SettingType<Value>, showing shown: @escaping (String, Value) -> String,
+        _ summary: String
+    ) -> Self {
+        ConfigurationKey(
+            name: name,
+            shape: { _ in
+                KeyShape(
+                    name: name, summary: summary,
+                    form: .map(names, .value(type.form(default: nil))))
+            },
+            read: { owner, setting, reader in
+                let written = reader.map(names: names, from: setting) { value, reader in
+                    reader.value(of: value, as: type)
+                }
+                if let written { owner[keyPath: path] = written }
+            },
+            show: { owner in
+                owner[keyPath: path].sorted { $0.key < $1.key }.map { name, value in
+                    EffectiveSetting(path: [name], text: shown(name, value))
+                }
+            })
+    }
+
+    fileprivate func effective(in owner: Owner) -> [EffectiveSetting] {
+        show(owner).map { $0.within(name) }
+    }
+}
+
+extension SettingType {
+    fileprivate func form(default value: Value?) -> KeyShape.ValueForm {
+        KeyShape.ValueForm(
+            notation: notation, schema: schema, defaultText: value.map(write),
+            defaultJSON: value.map { json?($0) ?? .string(write($0)) },
+            isVariableOnly: isVariableOnly)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Everything that is wrong with a configuration, found in one pass.
+package struct InvalidConfiguration: Error, Sendable, Equatable, CustomStringConvertible {
+    /// At least one, in the order of the key table.
+    package var problems: [ConfigurationProblem]
+
+    /// One line per problem.
+    package var description: String {
+        problems.map(\.description).joined(separator: "\n")
+    }
+}
+
+/// One thing that is wrong: where, what, and what to do about it.
+package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The key, such as `delivery.holdMax`; empty when the file as a whole is meant.
+    package var path: String
+    /// The line of the file or the variable that the value came from; nil when it is missing.
+    package var origin: Setting.Origin?
+    package var complaint: Complaint
+
+    /// `path (line 3): what is wrong; what to do`, on one line.
+    package var description: String {
+        let place = [path, origin.map { path.isEmpty ? "\($0)" : "(\($0))" } ?? ""]
+            .filter { !$0.isEmpty }.joined(separator: " ")
+        let line = (place.isEmpty ? "" : place + ": ") + complaint.wrong + "; " + complaint.remedy
+        return String(line.map { $0.isNewline ? " " : $0 })
+    }
+}
+
+/// What is wrong with one value and what to do about it. Never quotes a secret.
+package struct Complaint: Error, Sendable, Equatable {
+    package var wrong: String
+    package var remedy: String
+}

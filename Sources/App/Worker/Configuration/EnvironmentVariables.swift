@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// The variables `LAMPLIGHTER_…`, laid over the file: each key has one, and it wins.
+///
+/// The name is the key's path in capitals, joined by `_`: `kafka.bootstrap` is
+/// `LAMPLIGHTER_KAFKA_BOOTSTRAP`. Where a part of the path is the user's own name, whatever is not
+/// a letter or digit in it becomes `_` too; a name that the file has is found by that, another is
+/// made of the variable's, in small letters.
+struct EnvironmentVariables {
+    static let prefix = "LAMPLIGHTER_"
+
+    let root: KeyShape.Form
+
+    /// Lays the variables over `settings`. Returns a problem for each variable of ours that no key
+    /// has.
+    func apply(
+        _ environment: [String: String], to settings: inout Setting
+    ) -> [ConfigurationProblem] {
+        var problems: [ConfigurationProblem] = []
+        for (name, text) in environment.sorted(by: { $0.key < $1.key })
+        where name.hasPrefix(Self.prefix) {
+            let words = String(name.dropFirst(Self.prefix.count))
+            if let path = path(of: words, in: root, at: settings) {
+                settings.set(
+                    Setting(content: .scalar(text), origin: .variable(name)), at: path[...])
+            } else if !Self.isServiceLink(name) {
+                problems.append(unknown(name))
+            }
+        }
+        return problems
+    }
+
+    /// The variable of a path: `kafka.groupInstanceID` is `LAMPLIGHTER_KAFKA_GROUPINSTANCEID`.
+    static func name(of path: [String]) -> String {
+        prefix + path.map(Self.words).joined(separator: "_")
+    }
+
+    private static func words(_ name: String) -> String {
+        String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }).uppercased()
+    }
+
+    private func path(
+        of words: String, in form: KeyShape.Form, at setting: Setting?
+    ) -> [String]? {
+        switch form {
+        case .value:
+            return words.isEmpty ? [] : nil
+        case .section(let rows):
+            for row in rows {
+                guard let rest = Self.rest(of: words, after: Self.words(row.name)) else { continue }
+                let within = setting?.entry(row.name)
+                if let path = path(of: rest, in: row.form, at: within) { return [row.name] + path }
+            }
+            return nil
+        case .map(let names, let element):
+            return path(of: words, names: names, element: element, at: setting)
+        }
+    }
+
+    /// Every split of the words into a name and the rest is tried, the longest name first.
+    private func path(
+        of words: String, names: NameRule, element: KeyShape.Form, at setting: Setting?
+    ) -> [String]? {
+        let ends = [words.endIndex] + words.indices.reversed().filter { words[$0] == "_" }
+        for end in ends where end > words.startIndex {
+            let name = String(words[..<end])
+            guard let rest = Self.rest(of: words, after: name),
+                let path = path(of: rest, in: element, at: nil)
+            else { continue }
+            let known = (setting?.entries ?? []).map(\.name)
+            return [known.first { Self.words($0) == name } ?? names.name(fromVariable: name)]
+                + path
+        }
+        return nil
+    }
+
+    /// What is left of `words` after `head` and the `_` behind it.
+    private static func rest(of words: String, after head: String) -> String? {
+        if words == head { return "" }
+        return words.hasPrefix(head + "_") ? String(words.dropFirst(head.count + 1)) : nil
+    }
+
+    /// Kubernetes puts `<SERVICE>_SERVICE_HOST`, `<SERVICE>_PORT` and such into every container of
+    /// the namespace: a Service called `lamplighter` must not stop the worker.
+    private static func isServiceLink(_ name: String) -> Bool {
+        let link = /.*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.+)?)?)/
+        return name.wholeMatch(of: link) != nil
+    }
+
+    private func unknown(_ name: String) -> ConfigurationProblem {
+        let all = KeyShape(name: "", summary: "", form: root).values
+        let known = all.map { Self.name(of: Array($0.path.dropFirst())) }
+        return ConfigurationProblem(
+            path: "", origin: .variable(name),
+            complaint: Complaint(
+                wrong: "is the variable of no key",
+                remedy: "the nearest known one is "
+                    + (Spelling.nearest(to: name, among: known) ?? Self.prefix)))
+    }
+}
+
+extension Setting {
+    fileprivate func entry(_ name: String) -> Setting? {
+        entries?.first { $0.name == name }?.value
+    }
+}
+
+extension NameRule {
+    fileprivate func name(fromVariable words: String) -> String {
+        String(words.lowercased().map { $0 == "_" ? variableSeparator : $0 })
+    }
+}

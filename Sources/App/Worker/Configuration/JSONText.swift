@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Just enough JSON to print a schema with its keys in the order of the table.
+indirect enum JSONText: ExpressibleByStringInterpolation {
+    case string(String)
+    /// A number, `true` or `false`, printed as it is.
+    case literal(String)
+    case array([JSONText])
+    case object([(String, JSONText)])
+
+    init(stringLiteral value: String) { self = .string(value) }
+
+    /// A word that YAML would read as a number is one in the schema too.
+    static func word(_ word: String) -> JSONText {
+        Int(word) == nil ? .string(word) : .literal(word)
+    }
+
+    func printed(indent: String = "") -> String {
+        let inner = indent + "  "
+        switch self {
+        case .string(let text):
+            return Self.quoted(text)
+        case .literal(let text):
+            return text
+        case .array(let items):
+            return "[" + items.map { $0.printed(indent: inner) }.joined(separator: ", ") + "]"
+        case .object(let members) where members.isEmpty:
+            return "{}"
+        case .object(let members):
+            let lines = members.map { inner + Self.quoted($0) + ": " + $1.printed(indent: inner) }
+            return "{\n" + lines.joined(separator: ",\n") + "\n" + indent + "}"
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": escaped += "\\\""
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return "\"" + escaped + "\""
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Text that may be used and never shown: whatever prints or reflects on it, sees a placeholder.
+package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
+    CustomReflectable
+{
+    package let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    static let placeholder = "(set, not shown)"
+
+    package var description: String { Self.placeholder }
+    package var debugDescription: String { Self.placeholder }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension SettingType where Value == Secret {
+    /// Taken from the environment only.
+    static func variable(_ notation: String) -> Self {
+        let read = { (setting: Setting) throws(Complaint) -> Secret in
+            guard case .variable = setting.origin else {
+                throw Complaint(
+                    wrong: "is a secret and may not be written in the file",
+                    remedy: "set it as an environment variable, or use a file of its own")
+            }
+            guard case .scalar(let text) = setting.content, !text.isEmpty else {
+                throw Complaint(wrong: "is empty", remedy: "must be \(notation)")
+            }
+            return Secret(text)
+        }
+        // `false` matches nothing: a file that passes the schema has no such key.
+        return SettingType(
+            notation: notation, schema: .literal("false"), isVariableOnly: true, read: read,
+            write: \.description)
+    }
+
+    /// - Parameter shown: what a person may see of it.
+    static func text(
+        _ notation: String, matching pattern: String, schemaTypes: [JSONText] = ["string"],
+        shown: @escaping (String) -> String
+    ) -> Self {
+        let plain = SettingType<String>.text(notation, matching: pattern)
+        let read = { (setting: Setting) throws(Complaint) -> Secret in
+            // The complaint about plain text quotes it.
+            guard let text = try? plain.read(setting) else {
+                throw Complaint(wrong: "cannot be read", remedy: "must be \(notation)")
+            }
+            return Secret(text)
+        }
+        return SettingType(
+            notation: notation,
+            schema: .object([
+                ("type", .array(schemaTypes)), ("pattern", .string("^(?:\(pattern))$")),
+            ]),
+            read: read, write: { shown($0.text) })
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Testing
+
+@testable import Worker
+
+@Suite struct `Configuration defaults and bounds` {
+    @Test func `the defaults are these`() throws {
+        #expect(try configuration("").description == defaults)
+    }
+
+    /// Key, lowest and highest value, and the nearest that are refused.
+    static let bounds: [(key: String, low: String, high: String, below: String, above: String)] = [
+        ("intake.recordBytesMax", "1KiB", "64MiB", "1023", "67108865"),
+        ("index.settle", "0s", "60s", "-1s", "60001ms"),
+        ("index.staleAfter", "1s", "1h", "999ms", "3601s"),
+        ("planning.ttl", "1s", "30d", "999ms", "721h"),
+        ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
+        ("planning.laneShareMax", "0.01", "1", "0.009", "1.01"),
+        ("planning.splitAbove", "1000", "100000000", "999", "100000001"),
+        ("delivery.threads", "1", "64", "0", "65"),
+        ("delivery.holdMax", "1s", "60s", "999ms", "61s"),
+        ("delivery.attemptsMax", "1", "100", "0", "101"),
+        ("delivery.guard.window", "10", "10000", "9", "10001"),
+        ("delivery.guard.badShareMax", "0", "1", "-0.1", "1.01"),
+        ("delivery.guard.verdictsPerMinuteMax", "1", "1000000", "0", "1000001"),
+        ("delivery.queuedMax", "1000", "10000000", "999", "10000001"),
+        ("delivery.queuedBytesMax", "1MiB", "16GiB", "1023KiB", "17GiB"),
+        ("delivery.backoffMin", "100ms", "5m", "99ms", "301s"),
+        ("delivery.backoffMax", "1s", "1h", "999ms", "61m"),
+        ("delivery.cooldownMin", "1s", "5m", "999ms", "301s"),
+        ("delivery.cooldownMax", "1s", "1h", "999ms", "61m"),
+        ("delivery.shutdownTimeout", "1s", "10m", "999ms", "601s"),
+        ("apns.endpoints.production.port", "1", "65535", "0", "65536"),
+        ("apns.endpoints.development.port", "1", "65535", "0", "65536"),
+        ("apns.connections", "1", "100", "0", "101"),
+        ("apns.streamsMax", "1", "10000", "0", "10001"),
+        ("apns.connectTimeout", "100ms", "60s", "99ms", "61s"),
+        ("apns.requestTimeout", "1s", "2m", "999ms", "121s"),
+        ("apns.pingAfterSilence", "1s", "1h", "999ms", "3601s"),
+        ("apns.pingTimeout", "100ms", "60s", "99ms", "61s"),
+        ("apns.ageMax", "1m", "7d", "59s", "8d"),
+        ("apns.reconnectMin", "10ms", "60s", "9ms", "61s"),
+        ("apns.reconnectMax", "10ms", "10m", "9ms", "601s"),
+        ("kafka.startFrom", "0s", "30d", "-1s", "31d"),
+        ("kafka.events.lamplighter.events.ttl", "1s", "30d", "999ms", "31d"),
+        ("kafka.events.lamplighter.events.delay", "0s", "15m", "-1s", "901s"),
+        ("deadLetters.tokensMax", "1", "500", "0", "501"),
+        ("deadLetters.eventBytesMax", "0", "512KiB", "-1", "524289"),
+    ]
+
+    @Test(arguments: bounds)
+    func `a value is taken within its bounds and refused outside`(
+        key: String, low: String, high: String, below: String, above: String
+    ) {
+        let variable =
+            "LAMPLIGHTER_" + key.uppercased().replacing(".", with: "_")
+        // Loosened, so that only the key's own bounds speak.
+        let room = [
+            "LAMPLIGHTER_KAFKA_PROPERTIES_SESSION_TIMEOUT_MS": "120000",
+            "LAMPLIGHTER_APNS_RECONNECTMAX": "10m", "LAMPLIGHTER_APNS_RECONNECTMIN": "10ms",
+            "LAMPLIGHTER_DELIVERY_BACKOFFMAX": "1h", "LAMPLIGHTER_DELIVERY_BACKOFFMIN": "100ms",
+            "LAMPLIGHTER_DELIVERY_COOLDOWNMAX": "1h", "LAMPLIGHTER_DELIVERY_COOLDOWNMIN": "1s",
+        ]
+        for value in [low, high] {
+            #expect(problems(in: "", room.merging([variable: value]) { $1 }) == [])
+        }
+        for value in [below, above] {
+            let found = problems(in: "", room.merging([variable: value]) { $1 })
+            #expect(found.count == 1)
+            #expect(found.first?.contains("(\(variable)): is \"\(value)\"; must be") == true)
+        }
+    }
+
+    @Test func `no key with bounds is left out of the list`() {
+        let listed = Set(Self.bounds.map { $0.key })
+        for value in Configuration.shape.flatMap(\.values)
+        where value.form.notation.contains(" from ") {
+            let key = value.path.joined(separator: ".")
+                .replacing("<topic>", with: "lamplighter.events")
+            #expect(listed.contains(key), "\(key) has bounds that no test tries")
+        }
+    }
+}
+
+private let defaults = """
+    kafka.bootstrap: kafka:9092
+    kafka.group: lamplighter
+    kafka.clientID: lamplighter
+    kafka.topics.registrations: lamplighter.registrations
+    kafka.topics.verdicts: lamplighter.verdicts
+    kafka.topics.deferred: lamplighter.deferred
+    kafka.topics.deadLetters: lamplighter.dead-letters
+    kafka.events[lamplighter.events].decode: json
+    kafka.events[lamplighter.events].kinds: []
+    kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
+    complication, voip, fileProvider, location, pushToTalk]
+    kafka.events[lamplighter.events].delay: 0s
+    kafka.startFrom: 1h
+    kafka.skip: []
+    intake.allowKindWide: false
+    intake.recordBytesMax: 1MiB
+    index.settle: 2s
+    index.staleAfter: 30s
+    planning.ttl: 24h
+    planning.payloadTTL: 1h
+    planning.laneShareMax: 0.5
+    planning.splitAbove: 100000
+    planning.wire.controls.priority: 10
+    planning.wire.controls.expiration: immediate
+    planning.wire.widgets.priority: 10
+    planning.wire.widgets.expiration: immediate
+    planning.wire.background.priority: 5
+    planning.wire.background.expiration: deadline
+    planning.wire.alert.priority: 10
+    planning.wire.alert.expiration: deadline
+    planning.wire.liveactivity.priority: 10
+    planning.wire.liveactivity.expiration: immediate
+    planning.wire.complication.priority: 10
+    planning.wire.complication.expiration: immediate
+    planning.wire.voip.priority: 10
+    planning.wire.voip.expiration: immediate
+    planning.wire.fileprovider.priority: 5
+    planning.wire.fileprovider.expiration: immediate
+    planning.wire.location.priority: 10
+    planning.wire.location.expiration: immediate
+    planning.wire.pushtotalk.priority: 10
+    planning.wire.pushtotalk.expiration: immediate
+    delivery.mode: live
+    delivery.threads: 1
+    delivery.holdMax: 10s
+    delivery.attemptsMax: 10
+    delivery.guard.window: 200
+    delivery.guard.badShareMax: 0.05
+    delivery.guard.verdictsPerMinuteMax: 1000
+    delivery.queuedMax: 65536
+    delivery.queuedBytesMax: 64MiB
+    delivery.backoffMin: 1s
+    delivery.backoffMax: 15m
+    delivery.cooldownMin: 10s
+    delivery.cooldownMax: 15m
+    delivery.shutdownTimeout: 25s
+    apns.credentials.home.team: ABCDE12345
+    apns.credentials.home.keyID: FGHIJ67890
+    apns.credentials.home.key: (set, not shown)
+    apns.credentials.home.apps: [com.example.Home]
+    apns.credentials.home.environments: [production, development]
+    apns.endpoints.production.host: api.push.apple.com
+    apns.endpoints.production.port: 443
+    apns.endpoints.development.host: api.sandbox.push.apple.com
+    apns.endpoints.development.port: 443
+    apns.transport: auto
+    apns.connections: 1
+    apns.streamsMax: 1000
+    apns.connectTimeout: 10s
+    apns.requestTimeout: 15s
+    apns.pingAfterSilence: 1m
+    apns.pingTimeout: 5s
+    apns.ageMax: 24h
+    apns.reconnectMin: 1s
+    apns.reconnectMax: 1m
+    deadLetters.tokensMax: 500
+    deadLetters.eventBytesMax: 64KiB
+    log.level: info
+    log.format: json
+    """
