@@ -76,7 +76,10 @@ let app: [Target] = [
         ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "FlatMemory"]),
     .floor(
         "App", "Worker",
-        ["PushModel", "Pipeline", "Intake", "Delivery", "KafkaLog", "APNSDelivery", "LinuxIO"],
+        [
+            "PushModel", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
+            "LinuxIO", "Rdkafka",
+        ],
         logs: true,
         products: [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -85,11 +88,12 @@ let app: [Target] = [
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Worker", "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator",
-            "EmbeddedKafka", "LinuxIO",
+            "Worker", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
+            "APNSSimulator", "EmbeddedKafka", "LinuxIO", "OpenSSL",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ],
         path: "Sources/App/lamplighter",
         swiftSettings: .house),
@@ -102,7 +106,7 @@ let tests: [Target] = [
     .tests("StagesTests", ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
     .tests("PipelineTests", ["PushModel", "Pipeline", "Audience", "Planning", "Delivery", "Ledger"]),
     .tests("DriversTests", ["PushModel", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "OpenSSL", "LinuxIO"]),
-    .tests("AppTests", ["PushModel", "Worker", "Delivery"]),
+    .tests("AppTests", ["PushModel", "Worker", "Intake", "Delivery", "KafkaLog"]),
     .tests("IntegrationTests", ["PushModel", "KafkaLog", "LinuxIO"]),
 ]
 

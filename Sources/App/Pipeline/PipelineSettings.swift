@@ -9,8 +9,6 @@ package import PushModel
 package struct PipelineSettings: Sendable {
     /// Pushes that wait or are in flight, at most.
     package var slots = 65_536
-    /// Of these, so many may belong to one lane.
-    package var laneSlotsMax = 32_768
     /// Events that are on their way through their tokens, at most.
     package var fanOutsMax = 4096
     /// An event of at most this many tokens is fanned out at once, without a cursor.

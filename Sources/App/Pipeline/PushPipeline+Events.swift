@@ -131,7 +131,7 @@ extension PushPipeline {
         }
         var push = PushRequest(
             token: token.rawValue, lane: lane, type: type,
-            priority: request.priority ?? settings.wireDefaults.priority(type),
+            priority: priority(of: request, type: type),
             expiration: request.expiration ?? settings.wireDefaults.expiration(type),
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
@@ -163,6 +163,13 @@ extension PushPipeline {
         if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind.rawValue) { return nil }
         if let type = request.payloadType { return lane.tokenClass == .device ? type : nil }
         return entry.hearsChanges ? lane.tokenClass.changeType : nil
+    }
+
+    /// APNs refuses a background push of priority 10, so an urgent event that reaches a device token
+    /// beside its controls is sent there with 5.
+    private func priority(of request: FanOutRequest, type: PushType) -> UInt8 {
+        let priority = request.priority ?? settings.wireDefaults.priority(type)
+        return type == .background ? min(priority, 5) : priority
     }
 
     private mutating func claim(

@@ -97,7 +97,7 @@ extension PushPipeline {
         counters.rejected += 1
         let reason =
             outcome.reason == .unknown
-            ? String(cString: UnsafePointer(slab.reason(slot))) : outcome.reason.name
+            ? slab.reasonText(slot) : outcome.reason.name
         let origin = pushes[slot].content.origin
         let letter = letter(for: slot, reason: reason, status: outcome.status, now: now)
         var holds: [Hold] = []

@@ -147,6 +147,11 @@ package struct PushPipeline: ~Copyable {
         ledger.isDrained(track, now: now.monotonic)
     }
 
+    /// Whether no token that registers now is owed anything by this partition's events.
+    package mutating func isSettled(_ track: TrackID, now: Now) -> Bool {
+        ledger.isSettled(track, now: now.monotonic)
+    }
+
     // MARK: Time
 
     /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that have
@@ -189,8 +194,8 @@ package struct PushPipeline: ~Copyable {
     package var load: Load {
         Load(
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
-            resting: pushes.restingCount, fanOuts: fanOuts.count, holders: ledger.holderCount,
-            unacknowledged: tickets.count, payloadBytes: pushes.bodies.bytes)
+            resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count, holders: ledger.holderCount,
+            unacknowledged: tickets.count + letters.targets, payloadBytes: pushes.bodies.bytes)
     }
 
     /// What the pipeline is holding at this moment.

@@ -95,6 +95,13 @@ package struct HolderLedger: ~Copyable {
         frontier(id, now: now) == tracks[Int(id.rawValue)].nextOffset
     }
 
+    /// Whether everything read from this track was read at least `settle` ago.
+    package mutating func isSettled(_ id: TrackID, now: MonotonicTime) -> Bool {
+        let row = Int(id.rawValue)
+        return tracks[row].settling.settledOffset(now: now, settle: settle)
+            == tracks[row].nextOffset
+    }
+
     package func nextOffset(_ id: TrackID) -> Int64 { tracks[Int(id.rawValue)].nextOffset }
 
     // MARK: Claims

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import Logging
+internal import Pipeline
+internal import PushModel
+internal import Rdkafka
+
+/// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
+/// per push, and never a token or a record's content.
+struct ConsumerWatch {
+    var needsRestart = false
+    private var reported = Counters()
+    private var unreadableLogged = 0
+
+    /// The first few unreadable registrations are named; after that the counter tells.
+    private static let unreadableLoggedMax = 20
+
+    mutating func unreadable(
+        _ problem: UnreadableRecord, of record: borrowing KafkaRecord, plan: WorkerPlan,
+        logger: Logger
+    ) {
+        guard unreadableLogged < Self.unreadableLoggedMax else { return }
+        unreadableLogged += 1
+        let topic = plan.tableTopics[record.topic]
+        logger.warning(
+            "a record is skipped: \(problem.message)",
+            metadata: [
+                "code": "\(problem.code)",
+                "record": "\(topic)/\(record.partition)/\(record.offset)",
+            ])
+    }
+
+    func lost(_ loss: OffsetLoss, plan: WorkerPlan, logger: Logger) {
+        logger.error(
+            "Kafka no longer has the events that were to be read next",
+            metadata: [
+                "partition": "\(plan.eventTopics[loss.topic])/\(loss.partition)",
+                "cause": "\(loss.cause)", "committed": "\(loss.committed)",
+                "startOffset": "\(loss.startOffset)", "offsetsLostMax": "\(loss.offsetsMax)",
+            ])
+    }
+
+    func refused(_ error: RdkafkaError, logger: Logger) {
+        logger.error("Kafka does not take a record of ours", metadata: ["cause": "\(error)"])
+    }
+
+    /// One line, and only if something has flowed since the last.
+    mutating func report(_ counters: Counters, load: PushPipeline.Load, logger: Logger) {
+        guard counters != reported else { return }
+        logger.info(
+            "flow",
+            metadata: [
+                "events": "\(counters.events - reported.events)",
+                "accepted": "\(counters.accepted - reported.accepted)",
+                "coalesced": "\(counters.pushesCoalesced - reported.pushesCoalesced)",
+                "expired": "\(counters.expired - reported.expired)",
+                "suppressed": "\(counters.suppressed - reported.suppressed)",
+                "unregistered": "\(counters.unregistered - reported.unregistered)",
+                "rejected": "\(counters.rejected - reported.rejected)",
+                "retried": "\(counters.retried - reported.retried)",
+                "resent": "\(counters.resent - reported.resent)",
+                "queued": "\(load.queued)", "inFlight": "\(load.inFlight)",
+                "resting": "\(load.resting)",
+            ])
+        reported = counters
+    }
+}

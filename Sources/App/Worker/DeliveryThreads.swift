@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import APNSDelivery
+internal import LinuxIO
+package import Logging
+
+/// Starts the delivery threads of one process, all with the transport that the configuration comes
+/// to.
+package enum DeliveryThreads {
+    /// One thread for each port. They end by themselves when their ports say so.
+    package static func start(
+        _ ports: [DeliveryPort], configuration: Configuration.APNS, plan: DeliveryPlan,
+        logger: Logger
+    ) throws {
+        let budget = ConnectBudget()
+        for (number, port) in ports.enumerated() {
+            let run: @Sendable () -> Void
+            switch configuration.chosenTransport {
+            case .curl:
+                let transport = CurlTransport(
+                    port: port, plan: plan, budget: budget, logger: logger)
+                run = { transport.run() }
+            case .auto, .nghttp2:
+                let transport = NGHTTP2Transport(
+                    port: port, plan: plan, budget: budget, logger: logger)
+                run = { transport.run() }
+            }
+            try NamedThread.detach(name: "delivery-\(number)", run)
+        }
+    }
+
+    /// Sleeps until the port has outcomes, or as long as said.
+    static func nap(on port: DeliveryPort, atMost timeout: Duration) {
+        guard let epoll = try? Epoll(eventsMax: 1),
+            (try? epoll.add(port.plannerWaker.descriptor, for: .read, tag: 0)) != nil
+        else { return }
+        port.plannerWaker.prepareToSleep()
+        defer { port.plannerWaker.awake() }
+        if !port.hasOutcomes { _ = epoll.wait(timeout: timeout) }
+    }
+}

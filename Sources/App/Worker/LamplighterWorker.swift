@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+package import KafkaLog
+internal import LinuxIO
+package import Logging
+internal import Pipeline
+internal import PushModel
+internal import ServiceLifecycle
+
+/// One worker of the fleet. `run()` returns when it has been asked to stop and has stopped, and
+/// throws when a new process would do better.
+package struct LamplighterWorker: Service {
+    private let configuration: Configuration
+    private let plan: WorkerPlan
+    private let keys: SigningKeys
+    private let logger: Logger
+    package let control = WorkerControl()
+
+    package init(configuration: Configuration, logger: Logger) throws {
+        self.configuration = configuration
+        plan = WorkerPlan(configuration)
+        keys = try SigningKeys(configuration.apns)
+        self.logger = logger
+    }
+
+    package func run() async throws {
+        let end = try await withGracefulShutdownHandler {
+            try await withThrowingTaskGroup(of: WorkerEnd?.self) { group in
+                group.addTask {
+                    await keys.followFiles(every: .seconds(10), logger: logger)
+                    return nil
+                }
+                group.addTask { try await runThreads() }
+                defer { group.cancelAll() }
+                while let end = try await group.next() {
+                    if let end { return end }
+                }
+                return WorkerEnd.stopped
+            }
+        } onGracefulShutdown: {
+            control.requestStop()
+        }
+        if case .clientFailed(let reason) = end { throw WorkerFailure.clientFailed(reason) }
+    }
+
+    /// Starts the threads and waits for the planner's end. Blocks nobody: the planner has a thread of
+    /// its own, which resumes this task as the last thing it does.
+    private func runThreads() async throws -> WorkerEnd {
+        try await withCheckedThrowingContinuation { continuation in
+            do {
+                try NamedThread.detach(name: "planner") {
+                    continuation.resume(with: Result { try plannerThread() })
+                }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    private func plannerThread() throws -> WorkerEnd {
+        let slab = PushSlab(slots: plan.pipeline.slots)
+        let plannerWaker = Waker()
+        let ports = (0..<configuration.delivery.threads).map { _ in
+            DeliveryPort(slab: slab, pools: plan.routing.pools.count, plannerWaker: plannerWaker)
+        }
+        let now = PlannerLoop.clock()
+        let tables: TableReader
+        let producer: RecordProducer
+        do {
+            tables = try TableReader(
+                settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
+            producer = try RecordProducer(
+                settings: plan.kafka, topics: plan.producedTopics, logger: logger)
+        } catch {
+            throw WorkerFailure.kafka(error)
+        }
+        var loop = PlannerLoop(
+            pipeline: try PushPipeline(
+                routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline,
+                slab: slab),
+            plan: plan, ports: ports, tables: tables, producer: producer, control: control,
+            epoll: try PlannerLoop.makeEpoll(
+                port: ports[0], control: control, tables: tables, producer: producer),
+            logger: logger)
+        logger.notice(
+            "transport chosen",
+            metadata: [
+                "transport": "\(configuration.apns.chosenTransport)",
+                "reason": "\(transportReason)",
+            ])
+        // The planner sees each thread leave its port before the worker ends.
+        try DeliveryThreads.start(
+            ports, configuration: configuration.apns,
+            plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
+        return loop.run()
+    }
+
+    private var transportReason: String {
+        guard configuration.apns.transport == .auto else { return "configured" }
+        return configuration.apns.proxy == nil ? "no proxy is configured" : "apns.proxy is set"
+    }
+}
+
+/// Why a worker could not go on.
+package enum WorkerFailure: Error, CustomStringConvertible {
+    /// At start.
+    case kafka(KafkaError)
+    case clientFailed(String)
+
+    package var description: String {
+        switch self {
+        case .kafka(let error): error.description
+        case .clientFailed(let reason): "\(reason); start the worker again"
+        }
+    }
+}

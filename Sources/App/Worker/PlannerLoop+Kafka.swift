@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import KafkaLog
+internal import LinuxIO
+internal import Logging
+internal import Pipeline
+internal import PushModel
+internal import Rdkafka
+
+extension PlannerLoop {
+    // MARK: Registrations and verdicts
+
+    mutating func readTables(limit: Int, now: Now) -> Bool {
+        guard pipeline.hasRoomForRecords else { return false }
+        let read = tables.poll(now: now, limit: limit) { record in
+            let problem =
+                record.topic == WorkerPlan.registrationsTable
+                ? pipeline.registrationRecord(
+                    key: record.key, value: record.value,
+                    timestamp: WallTime(milliseconds: record.timestampMilliseconds), now: now)
+                : pipeline.verdictRecord(key: record.key, value: record.value)
+            if let problem { watch.unreadable(problem, of: record, plan: plan, logger: logger) }
+        }
+        if consumer == nil, stop == nil, tables.isCaughtUp { startConsuming(now: now) }
+        return read == limit
+    }
+
+    /// Everything registered so far is in the index: now the first event may be read.
+    private mutating func startConsuming(now: Now) {
+        let statistics = pipeline.audience.statistics
+        logger.notice(
+            "the index is complete",
+            metadata: [
+                "tokens": "\(statistics.tokens)", "subjects": "\(statistics.subjects)",
+                "subscriptions": "\(statistics.subscriptions)",
+                "installations": "\(statistics.registrations)",
+            ])
+        do {
+            let consumer = try EventConsumer(
+                settings: plan.kafka, topics: plan.eventTopics, startFrom: plan.startFrom,
+                logger: logger)
+            try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
+            self.consumer = consumer
+            control.enter(.running)
+        } catch {
+            end = .clientFailed("the event topics cannot be read: \(error)")
+        }
+    }
+
+    // MARK: Events
+
+    mutating func readEvents(limit: Int, now: Now) -> Bool {
+        guard let consumer else { return false }
+        let load = pipeline.load
+        let half = plan.pipeline.slots / 2
+        switch valve.next(
+            hasRoom: pipeline.hasRoomForEvents && stop == nil,
+            isRelaxed: load.queued + load.inFlight + load.resting <= half, now: now.monotonic)
+        {
+        case .hold: return false
+        case .pause: consumer.pauseAll(now: now)
+        case .resume: consumer.resumeAll(now: now)
+        case .poll: break
+        }
+        let read = consumer.poll(now: now, limit: limit) { record in
+            // A record may follow the fact of its partition's assignment within one batch.
+            if consumer.hasFacts { takeFacts(of: consumer, now: now) }
+            readEvent(record, now: now)
+        }
+        takeFacts(of: consumer, now: now)
+        return read == limit
+    }
+
+    private mutating func readEvent(_ record: borrowing KafkaRecord, now: Now) {
+        guard let place = partitions[topic: record.topic, record.partition] else {
+            preconditionFailure("a record of a partition that is not ours")
+        }
+        if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset) {
+            pipeline.skippedRecord(track: place.track, offset: record.offset, now: now)
+            return
+        }
+        let event = EventRecord(
+            binding: record.topic, key: record.key, value: record.value,
+            timestamp: WallTime(milliseconds: record.timestampMilliseconds))
+        pipeline.eventRecord(event, track: place.track, offset: record.offset, now: now) { name in
+            record.header(named: name)
+        }
+    }
+
+    // MARK: What happens to the consumer
+
+    private mutating func takeFacts(of consumer: EventConsumer, now: Now) {
+        for fact in consumer.takeFacts() {
+            switch fact {
+            case .assigned(let assignments): assigned(assignments)
+            case .revoking(let revoked):
+                revoke = RevokeDrain(partitions: revoked, deadline: now.monotonic + Self.drainMax)
+            case .lost(let lost): unassign(lost)
+            case .endOfPartition: break
+            case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
+            case .warning(let warning):
+                logger.warning(
+                    "Kafka: \(warning.text)",
+                    metadata: ["code": "\(warning.code)", "suppressed": "\(warning.suppressed)"])
+            case .restartNeeded(let error):
+                logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
+                watch.needsRestart = true
+            case .fatal(let error):
+                end = .clientFailed("Kafka's consumer has failed for good: \(error)")
+            }
+        }
+    }
+
+    private mutating func assigned(_ assignments: [Assignment]) {
+        valve.reset()
+        for assignment in assignments {
+            let id = assignment.partition
+            let track = pipeline.assigned(
+                topic: UInt16(id.topic), partition: id.partition,
+                startOffset: assignment.startOffset)
+            partitions.open(id, track: track)
+        }
+        logger.info("assigned", metadata: ["partitions": "\(assignments.count)"])
+    }
+
+    private mutating func unassign(_ ids: [PartitionEpoch]) {
+        for id in ids {
+            guard let track = partitions.close(id) else { continue }
+            pipeline.unassigned(track)
+        }
+        if let drained = revoke, drained.partitions.allSatisfy(ids.contains) { revoke = nil }
+        logger.info("given up", metadata: ["partitions": "\(ids.count)"])
+    }
+
+    /// The group wants partitions back: their pushes may end, then they are let go.
+    mutating func advanceRevoke(now: Now) {
+        guard let drain = revoke, let consumer else { return }
+        pipeline.flushDeadLetters(now: now, all: true)
+        let isDrained = drain.partitions.allSatisfy { id in
+            partitions.track(of: id).map { pipeline.isDrained($0, now: now) } ?? true
+        }
+        guard isDrained || drain.deadline <= now.monotonic else { return }
+        consumer.completeRevoke(store: positions(of: drain.partitions, now: now), now: now)
+        revoke = nil
+        unassign(drain.partitions)
+        takeFacts(of: consumer, now: now)
+    }
+
+    /// The whole group waits for the slowest member; and everything settles within this time.
+    private static var drainMax: Duration { .seconds(2) }
+
+    // MARK: Offsets
+
+    mutating func storeOffsets(now: Now) {
+        consumer?.store(positions(of: partitions.open, now: now))
+    }
+
+    mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {
+        ids.compactMap { id in
+            partitions.track(of: id).map { track in
+                StoredPosition(partition: id, offset: pipeline.frontier(track, now: now))
+            }
+        }
+    }
+
+    // MARK: Watching
+
+    /// A consumer that gets nothing although it should is opened anew.
+    mutating func watchOver(now: Now) {
+        control.publish(
+            WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
+        watch.report(pipeline.counters, load: pipeline.load, logger: logger)
+        for warning in tables.takeWarnings() + producer.takeWarnings() {
+            logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
+        }
+        if let error = producer.fatalError {
+            end = .clientFailed("Kafka's producer has failed for good: \(error)")
+        }
+        if let error = tables.failure {
+            end = .clientFailed("registrations or verdicts cannot be followed: \(error)")
+        }
+        guard let consumer, stop == nil, revoke == nil else { return }
+        let stalled = consumer.stalledPartitions(now: now)
+        if !stalled.isEmpty {
+            logger.error(
+                "partitions deliver nothing; the consumer is opened anew",
+                metadata: ["partitions": "\(stalled.count)"])
+            watch.needsRestart = true
+        }
+        if watch.needsRestart { restartConsumer(consumer, now: now) }
+    }
+
+    private mutating func restartConsumer(_ consumer: EventConsumer, now: Now) {
+        watch.needsRestart = false
+        do {
+            try consumer.restart(
+                storing: positions(of: partitions.open, now: now), timeout: .seconds(5), now: now)
+        } catch {
+            end = .clientFailed("Kafka's consumer cannot be opened anew: \(error)")
+        }
+        takeFacts(of: consumer, now: now)
+    }
+
+    // MARK: Records of ours
+
+    mutating func produceRecords(now: Now) {
+        if !pipeline.records.isEmpty {
+            unproduced.append(contentsOf: pipeline.records)
+            pipeline.records.removeAll(keepingCapacity: true)
+        }
+        var produced = 0
+        while produced < unproduced.count, produce(unproduced[produced]) { produced += 1 }
+        unproduced.removeFirst(produced)
+    }
+
+    /// - Returns: false when there is no room now.
+    private mutating func produce(_ record: OutgoingRecord) -> Bool {
+        let topic =
+            record.topic == .verdicts ? WorkerPlan.verdictsProduced : WorkerPlan.deadLettersProduced
+        let acceptance = record.key.withUnsafeBytes { key in
+            guard let value = record.value else {
+                return producer.produce(topic: topic, key: key, value: nil, ticket: record.ticket)
+            }
+            return value.withUnsafeBytes { value in
+                producer.produce(topic: topic, key: key, value: value, ticket: record.ticket)
+            }
+        }
+        switch acceptance {
+        case .accepted: break
+        case .queueFull: return false
+        case .failed(let error):
+            watch.refused(error, logger: logger)
+            if error.code == .messageTooLarge {
+                pipeline.tooLarge(record.ticket)
+            } else {
+                pipeline.refused(record.ticket)
+                return false
+            }
+        }
+        return true
+    }
+
+    mutating func collectAcknowledgements(now: Now) -> Bool {
+        producer.poll(now: now) { ticket, error in
+            switch error {
+            case nil: pipeline.acknowledged(ticket)
+            case .messageTooLarge: pipeline.tooLarge(ticket)
+            default: pipeline.refused(ticket)
+            }
+        } > 0
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// What the planner does by the clock rather than by the event.
+struct TurnSchedule {
+    private var storeAt: MonotonicTime
+    private var watchAt: MonotonicTime
+
+    /// Well under the library's commit interval of 200 ms.
+    private static let storeInterval = Duration.milliseconds(100)
+    private static let watchInterval = Duration.seconds(5)
+
+    init(now: Now) {
+        storeAt = now.monotonic + Self.storeInterval
+        watchAt = now.monotonic + Self.watchInterval
+    }
+
+    var next: MonotonicTime { min(storeAt, watchAt) }
+
+    mutating func isStoreDue(_ now: Now) -> Bool {
+        guard storeAt <= now.monotonic else { return false }
+        storeAt = now.monotonic + Self.storeInterval
+        return true
+    }
+
+    mutating func isWatchDue(_ now: Now) -> Bool {
+        guard watchAt <= now.monotonic else { return false }
+        watchAt = now.monotonic + Self.watchInterval
+        return true
+    }
+}

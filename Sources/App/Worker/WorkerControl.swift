@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import LinuxIO
+internal import Synchronization
+package import Pipeline
+
+/// What other threads may ask of the planner thread, and what it shows them.
+package final class WorkerControl: Sendable {
+    package enum Phase: UInt8, Sendable {
+        /// Reading registrations and verdicts to their end.
+        case replaying
+        case running
+        case draining
+        case stopped
+    }
+
+    let waker = Waker()
+    private let stopRequested = Atomic<Bool>(false)
+    private let phase = Atomic<UInt8>(Phase.replaying.rawValue)
+    private let snapshot = Mutex(Snapshot())
+
+    /// As of the planner's last turn but a moment.
+    package struct Snapshot: Sendable {
+        package var counters = Counters()
+        package var load: PushPipeline.Load?
+    }
+
+    package init() {}
+
+    /// Begins an orderly stop; returns at once.
+    package func requestStop() {
+        stopRequested.store(true, ordering: .releasing)
+        waker.signal()
+    }
+
+    var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
+
+    package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
+
+    func enter(_ phase: Phase) { self.phase.store(phase.rawValue, ordering: .releasing) }
+
+    package var latest: Snapshot { snapshot.withLock { $0 } }
+
+    func publish(_ latest: Snapshot) { snapshot.withLock { $0 = latest } }
+}
+
+/// Why a worker has ended.
+package enum WorkerEnd: Sendable, Equatable {
+    case stopped
+    /// A client of ours does nothing any more; a new process will do better.
+    case clientFailed(String)
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import APNSDelivery
+internal import Delivery
+package import Intake
+package import KafkaLog
+package import Pipeline
+package import PushModel
+
+/// A configuration, translated into what each station is told.
+package struct WorkerPlan: Sendable {
+    package var routing = RoutingTable()
+    package var kafka: KafkaClientSettings
+    package var startFrom: StartFrom
+    /// Sorted, so that every worker numbers them alike.
+    package var eventTopics: [String]
+    package var bindings: [TopicBinding]
+    package var tableTopics: [String]
+    package var producedTopics: [String]
+    package var pipeline = PipelineSettings()
+    package var shutdownTimeout: Duration
+    private var skipped: Set<Configuration.Kafka.RecordCoordinates>
+
+    // Positions in `tableTopics` and `producedTopics`.
+    static let registrationsTable = 0
+    static let verdictsTable = 1
+    static let verdictsProduced = 0
+    static let deadLettersProduced = 1
+
+    package init(_ configuration: Configuration) {
+        let topics = configuration.kafka.topics
+        kafka = configuration.kafka.clientSettings
+        startFrom = configuration.kafka.startFrom
+        let events = configuration.kafka.events.sorted { $0.key < $1.key }
+        eventTopics = events.map(\.key)
+        bindings = events.map(\.value)
+        tableTopics = [topics.registrations, topics.verdicts]
+        producedTopics = [topics.verdicts, topics.deadLetters]
+        shutdownTimeout = configuration.delivery.shutdownTimeout
+        skipped = Set(configuration.kafka.skip)
+        for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
+            routing.add(
+                credential: name, apps: credential.apps, environments: credential.environments)
+        }
+        pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
+    }
+
+    func isSkipped(topic: Int, partition: Int32, offset: Int64) -> Bool {
+        guard !skipped.isEmpty else { return false }
+        return skipped.contains(
+            Configuration.Kafka.RecordCoordinates(
+                topic: eventTopics[topic], partition: partition, offset: offset))
+    }
+
+    /// The connections that one delivery thread keeps.
+    package func delivery(
+        _ configuration: Configuration.APNS, keys: SigningKeys
+    ) -> DeliveryPlan {
+        let pools = routing.pools.enumerated().map { number, pool in
+            let endpoint = configuration.endpoints[pool.environment]
+            return PoolSettings(
+                id: PoolID(rawValue: UInt16(number)), host: endpoint.host,
+                port: UInt16(endpoint.port), serverName: endpoint.serverName,
+                caFile: configuration.caFile(for: pool.environment),
+                connections: configuration.connections,
+                providerTokens: keys[pool.credential], limits: configuration.limits)
+        }
+        return DeliveryPlan(routing: routing, pools: pools)
+    }
+}
+
+extension PipelineSettings {
+    init(_ configuration: Configuration, eventTopics: [String]) {
+        self.init()
+        let delivery = configuration.delivery
+        slots = delivery.queuedMax
+        payloadBytesMax = delivery.queuedBytesMax
+        settle = configuration.index.settle
+        attemptsMax = delivery.attemptsMax
+        retryBackoff = delivery.backoff
+        breakerBackoff = delivery.backoff
+        coolDownBackoff = delivery.cooldown
+        tokenGuard = delivery.tokenGuard
+        for type in PushType.allTypes {
+            let rule = configuration.planning.wire[type]
+            wireDefaults.priorities[Int(type.rawValue)] = rule.priority ?? 0
+            wireDefaults.expirations[Int(type.rawValue)] = rule.expiration
+        }
+        deadLetterTokensMax = configuration.deadLetters.tokensMax
+        deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
+        events.changeTTL = configuration.planning.ttl
+        events.payloadTTL = configuration.planning.payloadTTL
+        events.allowKindWide = configuration.intake.allowKindWide
+        events.recordBytesMax = configuration.intake.recordBytesMax
+        self.eventTopics = eventTopics
+        seed = UInt64.random(in: .min ... .max)
+    }
+}
