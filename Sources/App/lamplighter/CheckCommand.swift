@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Delivery
+import KafkaLog
+import Logging
+import PushModel
+import Worker
+
+struct CheckCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Says what is wrong before a worker does: configuration, keys, Kafka, APNs.",
+        discussion: """
+            To ask APNs, one push is sent in each environment of each credential to a token of \
+            zeros, which nobody has: "BadDeviceToken" means that the credential is accepted. \
+            --skip-apns leaves that out.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+
+    @Flag(help: "Do not connect to APNs.")
+    var skipAPNS = false
+
+    @Flag(name: .customLong("schema"), help: "Print the JSON schema of the configuration and stop.")
+    var printsSchema = false
+
+    func run() async throws {
+        if printsSchema {
+            print(Configuration.jsonSchema)
+            return
+        }
+        try await Failure.reporting {
+            let configuration = try options.load()
+            print("ok      configuration")
+            let keys = try SigningKeys(configuration.apns)
+            let plan = WorkerPlan(configuration)
+            try plan.kafka.validate()
+            print("ok      signing keys")
+            var failures: [Failure] = []
+            report(&failures) { try checkKafka(configuration) }
+            if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
+            if let first = failures.first { throw ExitCode(first.status.rawValue) }
+        }
+    }
+
+    private func report(_ failures: inout [Failure], _ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            let failure = Failure(error)
+            print("wrong   \(failure.message)")
+            failures.append(failure)
+        }
+    }
+
+    private func checkKafka(_ configuration: Configuration) throws {
+        let admin = try TopicAdmin(configuration)
+        var problems: [String] = []
+        for topic in RequiredTopic.all(configuration.kafka) {
+            if let problem = try topic.problem(admin) { problems.append(problem) }
+        }
+        guard problems.isEmpty else {
+            throw Failure(.configuration, problems.joined(separator: "\nwrong   "))
+        }
+        print("ok      Kafka and its topics")
+    }
+
+    private func checkAPNS(
+        _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys,
+        _ failures: inout [Failure]
+    ) {
+        for (number, pool) in plan.routing.pools.enumerated() {
+            let lane = plan.routing.lanes.firstIndex {
+                $0.pool.rawValue == number && $0.tokenClass == .control
+            }!
+            let push = SinglePush(
+                lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+                token: Array(repeating: 0, count: 32))
+            report(&failures) {
+                let answer = try push.send(
+                    configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
+                    logger: ConfigurationOption.logger(configuration.log))
+                try judge(answer, of: pool, configuration.apns.endpoints[pool.environment])
+            }
+        }
+    }
+
+    private func judge(
+        _ answer: SinglePush.Answer?, of pool: Pool, _ endpoint: Configuration.APNS.Endpoint
+    ) throws {
+        let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
+        guard let answer, answer.outcome.kind == .answered else {
+            throw Failure(
+                .unavailable, "\(place) does not answer: check the network, apns.endpoints, "
+                    + "apns.caFile and a proxy on the way")
+        }
+        guard answer.outcome.status != 403 else {
+            throw Failure(
+                .configuration, "\(place) refuses credential '\(pool.credential)': "
+                    + "\(answer.reason); check team, keyID, the key and its environment")
+        }
+        print("ok      \(place), credential '\(pool.credential)'")
+    }
+}

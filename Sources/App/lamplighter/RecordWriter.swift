@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import KafkaLog
+import LinuxIO
+import Logging
+import PushModel
+import Worker
+
+/// Writes single records and waits for Kafka's word on each; for the commands.
+struct RecordWriter {
+    private let producer: RecordProducer
+    private let waitMax = Duration.seconds(15)
+
+    init(_ configuration: Configuration, topics: [String]) throws {
+        producer = try RecordProducer(
+            settings: configuration.kafka.clientSettings, topics: topics,
+            logger: ConfigurationOption.logger(configuration.log))
+    }
+
+    /// To the first topic.
+    func write(key: [UInt8], value: [UInt8]?) throws {
+        let acceptance = key.withUnsafeBytes { key in
+            guard let value else {
+                return producer.produce(topic: 0, key: key, value: nil, ticket: 1)
+            }
+            return value.withUnsafeBytes { value in
+                producer.produce(topic: 0, key: key, value: value, ticket: 1)
+            }
+        }
+        if case .failed(let error) = acceptance {
+            throw Failure(.unavailable, "Kafka does not take the record: \(error)")
+        }
+        guard producer.flush(timeout: waitMax) else {
+            throw Failure(
+                .unavailable, "Kafka did not confirm the record within \(waitMax): check "
+                    + "kafka.bootstrap and that topic '\(producer.topics[0])' exists")
+        }
+        var refused: String?
+        producer.poll(now: Self.now()) { _, error in refused = error.map { "\($0)" } }
+        if let refused { throw Failure(.unavailable, "Kafka refused the record: \(refused)") }
+    }
+
+    static func now() -> Now {
+        Now(
+            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
+            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
+    }
+}
