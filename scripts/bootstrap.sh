@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+#
+# Makes sure that what the build and the tests need is there: installs missing packages on Debian
+# and Ubuntu, and says in one sentence what is missing anywhere else. Changes nothing when all is
+# there.
+set -euo pipefail
+
+swift_needed=6.2
+
+# Libraries, each with its pkg-config name; then tools of the build; then programs that are not
+# ours, which the tests prove interoperability against.
+libraries=(
+    librdkafka-dev:rdkafka
+    libcurl4-openssl-dev:libcurl
+    libssl-dev:openssl
+    libnghttp2-dev:libnghttp2
+    libsimdjson-dev:simdjson
+)
+tools=(git g++ make pkg-config)
+test_programs=(curl kcat nghttp2-client nghttp2-server python3)
+
+fail() {
+    echo "bootstrap: $*" >&2
+    exit 1
+}
+
+require_swift() {
+    command -v swift >/dev/null ||
+        fail "Swift $swift_needed or newer is missing; install it from https://www.swift.org/install"
+    local found
+    found=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+    [ "$(printf '%s\n' "$swift_needed" "$found" | sort -V | head -n 1)" = "$swift_needed" ] ||
+        fail "Swift $swift_needed or newer is needed and this is ${found:-unknown}; see https://www.swift.org/install"
+}
+
+is_installed() {
+    [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+install_with_apt() {
+    local missing=() package
+    for package in "${libraries[@]%%:*}" "${tools[@]}" "${test_programs[@]}"; do
+        is_installed "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null ||
+            fail "these packages are missing and there is no sudo to install them: ${missing[*]}"
+        as_root=(sudo)
+    fi
+    as_root+=(env DEBIAN_FRONTEND=noninteractive)
+    local install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+    echo "+ apt-get update"
+    # One stale repository must not stop an install that does not need it.
+    "${as_root[@]}" apt-get update --quiet=2 ||
+        echo "bootstrap: apt-get update failed; trying with the lists at hand" >&2
+    echo "+ ${install[*]}"
+    "${as_root[@]}" "${install[@]}"
+}
+
+require_libraries() {
+    local missing=() library
+    command -v pkg-config >/dev/null || missing+=(pkg-config)
+    for library in "${libraries[@]}"; do
+        pkg-config --exists "${library#*:}" 2>/dev/null || missing+=("${library#*:}")
+    done
+    [ ${#missing[@]} -eq 0 ] ||
+        fail "without apt-get, please install the development files of: ${missing[*]}"
+}
+
+[ "$(uname -s)" = Linux ] ||
+    fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
+if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi
+require_swift
