@@ -43,7 +43,9 @@ package enum AnswerTable {
     }
 
     package static func row(status: UInt16, reason: APNSReason) -> Row {
-        if status == 200 { return Row(status: 200, reason: .none, push: .accept, connection: .keep) }
+        if status == 200 {
+            return Row(status: 200, reason: .none, push: .accept, connection: .keep)
+        }
         if let row = rows.first(where: { $0.reason == reason && $0.status == status }) {
             return row
         }

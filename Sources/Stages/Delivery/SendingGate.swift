@@ -6,7 +6,7 @@ package import PushModel
 /// Whether a pool (or a lane) may be sent to: a circuit breaker with probes and a slow start.
 ///
 /// States:
-/// - `open`: everything may go; after a shut time the number in flight grows from one with each
+/// - `open`: everything may go; after a shut time the number in flight grows from eight with each
 ///   acceptance. Can transition to: `shut`.
 /// - `shut`: nothing may go until a time. Can transition to: `probing`.
 /// - `probing`: one push is out to see. Can transition to: `open`, `shut` for longer.

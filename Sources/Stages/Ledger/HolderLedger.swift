@@ -109,7 +109,8 @@ package struct HolderLedger: ~Copyable {
     /// Makes a holder of the record that was received last, with one claim.
     package mutating func hold(_ id: TrackID) -> Hold {
         let offset = tracks[Int(id.rawValue)].nextOffset - 1
-        return Hold(track: id, holder: append(to: .events, of: id.rawValue, offset: offset))
+        let holder = append(to: .events, of: id.rawValue, offset: offset)
+        return Hold(track: id, holder: holder, offset: offset)
     }
 
     /// Claims the oldest offset that is not settled yet; nil when all are.
@@ -120,9 +121,10 @@ package struct HolderLedger: ~Copyable {
         let tail = tracks[row].tail.pins
         if tail != Self.none, holders[Int(tail)].offset == offset {
             holders[Int(tail)].claims += 1
-            return Hold(track: id, holder: HolderID(rawValue: tail))
+            return Hold(track: id, holder: HolderID(rawValue: tail), offset: offset)
         }
-        return Hold(track: id, holder: append(to: .pins, of: id.rawValue, offset: offset))
+        let holder = append(to: .pins, of: id.rawValue, offset: offset)
+        return Hold(track: id, holder: holder, offset: offset)
     }
 
     /// One more claim on a holder that has at least one.

@@ -46,6 +46,7 @@ package struct BodyStore: ~Copyable {
 
     package mutating func retain(_ id: BodyID) {
         guard id != .none else { return }
+        precondition(rows[Int(id.rawValue)].users > 0, "a body used after its end")
         rows[Int(id.rawValue)].users += 1
     }
 

@@ -72,6 +72,8 @@ package struct FanOuts: ~Copyable {
         var cursor: LapCursor
         var current = HoldSet()
         var next = HoldSet()
+        /// The oldest event that only the next lap answers for.
+        var nextOrigin: RecordPosition?
     }
 
     package init(cursorsMax: Int) { self.cursorsMax = cursorsMax }
@@ -105,6 +107,8 @@ package struct FanOuts: ~Copyable {
         bySubject[request.subject]?.first { index in
             let other = walks[index]!.request
             return other.payloadType == nil && other.filter == request.filter
+                && other.priority == request.priority && other.expiration == request.expiration
+                && other.notBefore == request.notBefore
         }
     }
 
@@ -113,10 +117,8 @@ package struct FanOuts: ~Copyable {
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
         walks[index]!.request.expiresAt = latest
         walks[index]!.request.readSequence = request.readSequence
-        if let priority = request.priority {
-            walks[index]!.request.priority = max(priority, walks[index]!.request.priority ?? 0)
-        }
-        if !holds.insert(hold, into: &walks[index]!.next) { released.append(hold) }
+        walks[index]!.nextOrigin = walks[index]!.nextOrigin ?? request.origin
+        if let surplus = holds.insert(hold, into: &walks[index]!.next) { released.append(surplus) }
     }
 
     package enum Step {
@@ -140,6 +142,8 @@ package struct FanOuts: ~Copyable {
                 release(walks[index]!.current)
                 walks[index]!.current = walks[index]!.next
                 walks[index]!.next = HoldSet()
+                walks[index]!.request.origin = walks[index]!.nextOrigin!
+                walks[index]!.nextOrigin = nil
             case .finished:
                 finish(index)
             }

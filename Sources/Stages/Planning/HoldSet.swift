@@ -7,7 +7,7 @@ package import PushModel
 /// of events. Nearly always one; further ones stand in a chain of the pool.
 package struct HoldSet: BitwiseCopyable {
     fileprivate var first = Hold(
-        track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max))
+        track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max), offset: .max)
     fileprivate var more = HoldPool.none
 
     package init() {}
@@ -29,27 +29,31 @@ package struct HoldPool: ~Copyable {
 
     package init() {}
 
-    /// Adds a claim unless the set already answers for an older offset of the same track. False
-    /// means the set did not need it.
-    package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Bool {
+    /// Adds a claim. Of two on one track the set keeps the older: an event that walks through a
+    /// large audience comes to a token after events that were read later.
+    /// - Returns: the claim that the set does not need, now or any more.
+    package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
         if set.isEmpty {
             set.first = hold
-            return true
+            return nil
         }
-        if contains(hold.track, in: set) { return false }
-        set.more = link(hold, next: set.more)
-        return true
-    }
-
-    package func contains(_ track: TrackID, in set: HoldSet) -> Bool {
-        if set.isEmpty { return false }
-        if set.first.track == track { return true }
+        if set.first.track == hold.track { return Self.keepOlder(hold, in: &set.first) }
         var row = set.more
         while row != Self.none {
-            if links[Int(row)].hold.track == track { return true }
+            if links[Int(row)].hold.track == hold.track {
+                return Self.keepOlder(hold, in: &links[Int(row)].hold)
+            }
             row = links[Int(row)].next
         }
-        return false
+        set.more = link(hold, next: set.more)
+        return nil
+    }
+
+    private static func keepOlder(_ hold: Hold, in kept: inout Hold) -> Hold {
+        guard hold.offset < kept.offset else { return hold }
+        let surplus = kept
+        kept = hold
+        return surplus
     }
 
     /// Empties `set`, giving each claim to `body`.

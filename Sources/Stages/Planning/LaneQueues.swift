@@ -53,9 +53,8 @@ struct LaneQueues: ~Copyable {
         let row = Int(pool.rawValue)
         let waiting = turns[row].lanes.count
         for _ in 0..<waiting {
-            if turns[row].position >= waiting { turns[row].position = 0 }
             let lane = turns[row].lanes[turns[row].position]
-            turns[row].position += 1
+            pass(row, to: turns[row].position + 1)
             if !isShut(lane) { return lane }
         }
         return nil
@@ -91,7 +90,12 @@ struct LaneQueues: ~Copyable {
         let row = Int(pool.rawValue)
         let index = turns[row].lanes.firstIndex(of: lane)!
         turns[row].lanes.remove(at: index)
-        if index < turns[row].position { turns[row].position -= 1 }
+        pass(row, to: turns[row].position - (index < turns[row].position ? 1 : 0))
+    }
+
+    /// Wraps at once: a lane that joins at the end comes after those that wait already.
+    private mutating func pass(_ row: Int, to position: Int) {
+        turns[row].position = position < turns[row].lanes.count ? position : 0
     }
 
     func checkInvariants(_ pushes: [WaitingPush]) {

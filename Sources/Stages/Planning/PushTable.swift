@@ -73,11 +73,7 @@ package struct PushTable: ~Copyable {
             pushes.append(push)
         }
         bodies.retain(request.body)
-        if request.notBefore <= now {
-            enqueue(slot, now: now)
-        } else {
-            rest(slot, until: request.notBefore)
-        }
+        restOrEnqueue(slot, until: request.notBefore, now: now)
         return slot
     }
 
@@ -86,33 +82,64 @@ package struct PushTable: ~Copyable {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
         switch pushes[row].state {
-        case .inFlight where request.readSequence > pushes[row].handedSequence:
+        case .inFlight where !isAnswered(request, byPushIn: row):
             return trail(row, request, hold: hold)
         case .inFlight:
-            // Read before the hand-over: the push in flight was sent after it, whatever it holds.
+            // The body is on its way; a retry must not drop the push before the event expires.
+            pushes[row].content.prolong(until: request.expiresAt, priority: request.priority)
             if let hold { claim(hold, for: slot) }
+        case .queued where mustWaitLonger(request, thanPushIn: row),
+            .resting where mustWaitLonger(request, thanPushIn: row):
+            return trail(row, request, hold: hold)
         default:
             Self.merge(request, into: &pushes[row].content, &bodies)
             if let hold { claim(hold, for: slot) }
+            // A newer payload says what the trailing one was to say.
+            if pushes[row].isDirty, request.coalescingKey != 0,
+                pushes[row].trailing.readSequence <= pushes[row].content.readSequence
+            {
+                absorbTrailing(row)
+            }
         }
         return .coalesced
     }
 
+    /// Its producer asked for a delay: the push that waits must neither go late nor answer for it too
+    /// early. A payload that is older than the one that waits is no news.
+    private func mustWaitLonger(_ request: PushRequest, thanPushIn row: Int) -> Bool {
+        let content = pushes[row].content
+        return request.notBefore > content.notBefore
+            && (request.coalescingKey == 0 || request.readSequence > content.readSequence)
+    }
+
+    /// A push without a payload that was handed over after the event was read says all there is to
+    /// say. One with a payload says it only if its payload is not older than the event's.
+    private func isAnswered(_ request: PushRequest, byPushIn row: Int) -> Bool {
+        let answered =
+            request.coalescingKey == 0
+            ? pushes[row].handedSequence : pushes[row].content.readSequence
+        return request.readSequence <= answered
+    }
+
     /// A further claim for the push in `slot`, as another partition's event joins it.
     package mutating func claim(_ hold: Hold, for slot: UInt32) {
-        if !holds.insert(hold, into: &pushes[Int(slot)].content.holds) { released.append(hold) }
+        if let surplus = holds.insert(hold, into: &pushes[Int(slot)].content.holds) {
+            released.append(surplus)
+        }
     }
 
     private mutating func trail(_ row: Int, _ request: PushRequest, hold: Hold?) -> Joined {
         if pushes[row].isDirty {
             Self.merge(request, into: &pushes[row].trailing, &bodies)
+            pushes[row].trailing.notBefore = max(
+                pushes[row].trailing.notBefore, request.notBefore)
         } else {
             pushes[row].isDirty = true
             pushes[row].trailing = PushContent(request)
             bodies.retain(request.body)
         }
-        if let hold, !holds.insert(hold, into: &pushes[row].trailing.holds) {
-            released.append(hold)
+        if let hold, let surplus = holds.insert(hold, into: &pushes[row].trailing.holds) {
+            released.append(surplus)
         }
         return .trailing
     }
@@ -122,16 +149,17 @@ package struct PushTable: ~Copyable {
     private static func merge(
         _ request: PushRequest, into content: inout PushContent, _ bodies: inout BodyStore
     ) {
-        if content.body != request.body {
-            bodies.retain(request.body)
-            bodies.release(content.body)
-            content.body = request.body
-            content.type = request.type
+        if request.readSequence >= content.readSequence {
+            content.readSequence = request.readSequence
+            if content.body != request.body {
+                bodies.retain(request.body)
+                bodies.release(content.body)
+                content.body = request.body
+                content.type = request.type
+                content.expiration = request.expiration
+            }
         }
-        content.expiresAt = max(content.expiresAt, request.expiresAt)
-        if content.priority != 0, request.priority > content.priority {
-            content.priority = request.priority
-        }
+        content.prolong(until: request.expiresAt, priority: request.priority)
     }
 
     // MARK: Pushes go out
@@ -170,7 +198,7 @@ package struct PushTable: ~Copyable {
         bodies.release(pushes[row].content.body)
         if pushes[row].isDirty, !pushes[row].isOrphaned {
             startTrailing(row)
-            enqueue(slot, now: now)
+            restOrEnqueue(slot, until: pushes[row].content.notBefore, now: now)
             return true
         }
         if pushes[row].isDirty { dropTrailing(row, body) }
@@ -196,11 +224,7 @@ package struct PushTable: ~Copyable {
         landed(row)
         if costsAttempt { pushes[row].attempts &+= 1 }
         if pushes[row].isDirty { absorbTrailing(row) }
-        if time <= now {
-            enqueue(slot, now: now)
-        } else {
-            rest(slot, until: time)
-        }
+        restOrEnqueue(slot, until: max(time, pushes[row].content.notBefore), now: now)
     }
 
     /// Pushes whose rest is over join their queues.
@@ -216,10 +240,7 @@ package struct PushTable: ~Copyable {
         let row = Int(slot)
         if pushes[row].state == .inFlight {
             pushes[row].isOrphaned = true
-            if pushes[row].isDirty {
-                pushes[row].isDirty = false
-                dropTrailing(row, body)
-            }
+            if pushes[row].isDirty { dropTrailing(row, body) }
             return false
         }
         endedForGood(slot, body)
@@ -241,7 +262,10 @@ package struct PushTable: ~Copyable {
         }
     }
 
-    private mutating func rest(_ slot: UInt32, until time: MonotonicTime) {
+    private mutating func restOrEnqueue(
+        _ slot: UInt32, until time: MonotonicTime, now: MonotonicTime
+    ) {
+        if time <= now { return enqueue(slot, now: now) }
         pushes[Int(slot)].state = .resting
         resting.insert(slot, at: time)
     }
@@ -260,6 +284,7 @@ package struct PushTable: ~Copyable {
     }
 
     private mutating func dropTrailing(_ row: Int, _ body: (Hold) -> Void) {
+        pushes[row].isDirty = false
         holds.drain(&pushes[row].trailing.holds, body)
         bodies.release(pushes[row].trailing.body)
     }
@@ -270,15 +295,16 @@ package struct PushTable: ~Copyable {
         var claims: [Hold] = []
         holds.drain(&trailing.holds) { claims.append($0) }
         for hold in claims { claim(hold, for: UInt32(row)) }
-        if pushes[row].content.body != trailing.body {
-            bodies.release(pushes[row].content.body)
-            pushes[row].content.body = trailing.body
-            pushes[row].content.type = trailing.type
-        } else {
-            bodies.release(trailing.body)
+        pushes[row].content.prolong(until: trailing.expiresAt, priority: trailing.priority)
+        guard trailing.readSequence >= pushes[row].content.readSequence else {
+            return bodies.release(trailing.body)
         }
-        pushes[row].content.expiresAt = max(pushes[row].content.expiresAt, trailing.expiresAt)
-        pushes[row].content.priority = max(pushes[row].content.priority, trailing.priority)
+        bodies.release(pushes[row].content.body)
+        pushes[row].content.body = trailing.body
+        pushes[row].content.type = trailing.type
+        pushes[row].content.expiration = trailing.expiration
+        pushes[row].content.readSequence = trailing.readSequence
+        pushes[row].content.notBefore = max(pushes[row].content.notBefore, trailing.notBefore)
     }
 
     private mutating func recycle(_ slot: UInt32) {
@@ -304,7 +330,10 @@ extension PushTable {
         precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
         precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
         for push in pushes where push.isDirty {
-            precondition(push.state == .inFlight, "only a push in flight can be dirty")
+            precondition(
+                push.state == .inFlight || push.trailing.notBefore > push.content.notBefore,
+                "a waiting push is dirty without need")
+            precondition(push.state != .free, "a free slot is dirty")
         }
         queues.checkInvariants(pushes)
         resting.checkInvariants()

@@ -37,12 +37,13 @@ package struct RecentSubjects: ~Copyable {
         let seen = cells[Int(truncatingIfNeeded: hash) & mask]
         guard seen != 0 else { return false }
         // A tick is rounded down, so one more is allowed: rather once too often.
-        let ticks = UInt32(truncatingIfNeeded: settle.nanoseconds >> Self.tickShift) &+ 1
+        // And one more, for the tick that is left out because it would be zero.
+        let ticks = UInt32(truncatingIfNeeded: settle.nanoseconds >> Self.tickShift) &+ 2
         return Self.tick(now) &- seen <= ticks
     }
 
     /// Never zero, which means "never".
     private static func tick(_ time: MonotonicTime) -> UInt32 {
-        UInt32(truncatingIfNeeded: time.nanoseconds >> tickShift) &+ 1
+        max(1, UInt32(truncatingIfNeeded: time.nanoseconds >> tickShift) &+ 1)
     }
 }

@@ -51,8 +51,11 @@ package struct PushContent: BitwiseCopyable {
     package var priority: UInt8
     package var expiration: ExpirationRule
     package var expiresAt: MonotonicTime
+    package var notBefore: MonotonicTime
     package var body: BodyID
     package var origin: RecordPosition
+    /// The planner's count of the event that the body is from: the newest it answers for.
+    package var readSequence: UInt64
     package var subject: UInt32
     package var subjectTag: UInt32
     package var holds = HoldSet()
@@ -62,10 +65,18 @@ package struct PushContent: BitwiseCopyable {
         priority = request.priority
         expiration = request.expiration
         expiresAt = request.expiresAt
+        notBefore = request.notBefore
         body = request.body
         origin = request.origin
+        readSequence = request.readSequence
         subject = request.subject
         subjectTag = request.subjectTag
+    }
+
+    /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as 10.
+    mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
+        expiresAt = max(expiresAt, time)
+        priority = priority == 0 || other == 0 ? 0 : max(priority, other)
     }
 }
 
@@ -73,10 +84,13 @@ package struct PushContent: BitwiseCopyable {
 ///
 /// States:
 /// - `queued`: stands in its lane's queue. Can transition to: `inFlight`, `resting`, ended.
-/// - `inFlight`: with delivery. If an event arrives that was read after the hand-over, the push is
-///   *dirty*: it has `trailing` content. Can transition to: `queued` (dirty or to be sent again),
+/// - `inFlight`: with delivery. Can transition to: `queued` (dirty or to be sent again),
 ///   `resting` (to be sent again later), ended.
 /// - `resting`: waits for its time. Can transition to: `queued`, ended.
+///
+/// A push is *dirty* when it cannot answer for an event that has come: the event was read after the
+/// hand-over, or must wait longer than the push does. Then it has `trailing` content, which is sent
+/// in the same slot when the push has ended.
 package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Ledger
+internal import PushModel
+internal import Testing
+
+@Suite struct `A random life of the ledger` {
+    @Test(arguments: [Duration.zero, .milliseconds(300), .seconds(2)])
+    func `agrees with a naive model after every step`(settle: Duration) {
+        for seed in 1...40 as ClosedRange<UInt64> {
+            var run = LedgerRun(settle: settle, seed: seed)
+            for step in 0..<400 {
+                run.step()
+                if let difference = run.difference() {
+                    Issue.record("settle \(settle), seed \(seed), step \(step): \(difference)")
+                    return
+                }
+            }
+            if let rest = run.windDown() {
+                Issue.record("settle \(settle), seed \(seed), at the end: \(rest)")
+                return
+            }
+        }
+    }
+}
+
+/// A track as lists that are searched from end to end.
+private struct TrackModel {
+    let startOffset: Int64
+    var reads: [(offset: Int64, time: MonotonicTime)] = []
+    var isOpen = true
+    var frontier: Int64
+
+    init(startOffset: Int64) {
+        self.startOffset = startOffset
+        frontier = startOffset
+    }
+
+    var nextOffset: Int64 { reads.last.map { $0.offset + 1 } ?? startOffset }
+
+    /// No offset from here on was read at least `settle` ago.
+    func firstUnsettled(now: MonotonicTime, settle: Duration) -> Int64 {
+        reads.first { $0.time + settle > now }?.offset ?? nextOffset
+    }
+
+    /// All below was read more than `age` ago.
+    func readBefore(now: MonotonicTime, age: Duration) -> Int64 {
+        reads.last { $0.time + age <= now }.map { $0.offset + 1 } ?? startOffset
+    }
+}
+
+private struct LedgerRun: ~Copyable {
+    private var ledger: HolderLedger
+    private let settle: Duration
+    private var dice: SplitMix64
+    private var now = MonotonicTime.after(.seconds(100))
+    private var tracks: [TrackID: TrackModel] = [:]
+    /// Every claim that has not been given back, once for each time it was taken.
+    private var claims: [(hold: Hold, offset: Int64)] = []
+    private var fault: String?
+
+    /// The window remembers in steps of 50 ms, and a step of this run takes up to 20 ms.
+    private static let lag = Duration.milliseconds(100)
+
+    init(settle: Duration, seed: UInt64) {
+        ledger = HolderLedger(settle: settle)
+        self.settle = settle
+        dice = SplitMix64(seed: seed)
+        open()
+    }
+
+    mutating func step() {
+        now = now + .milliseconds(Int64(dice.next(below: 21)))
+        switch dice.next(below: 20) {
+        case 0: open()
+        case 1: close()
+        case 2, 3: pin()
+        case 4, 5: retain()
+        case 6..<13: read()
+        default: release()
+        }
+        ledger.checkInvariants()
+    }
+
+    /// The first thing in which the ledger and the model differ.
+    mutating func difference() -> String? {
+        if let fault { return fault }
+        for (id, track) in tracks where track.isOpen {
+            let oldest = claims.filter { $0.hold.track == id }.map(\.offset).min() ?? .max
+            let atMost = min(oldest, track.firstUnsettled(now: now, settle: settle))
+            let age = settle == .zero ? .zero : settle + Self.lag
+            let atLeast = min(oldest, track.readBefore(now: now, age: age))
+            let frontier = ledger.frontier(id, now: now)
+            guard (atLeast...atMost).contains(frontier) else {
+                return "frontier \(frontier) of \(id), not within \(atLeast)...\(atMost)"
+            }
+            guard frontier >= track.frontier else { return "the frontier of \(id) went back" }
+            tracks[id]?.frontier = frontier
+            guard ledger.nextOffset(id) == track.nextOffset else { return "next of \(id)" }
+            guard ledger.isDrained(id, now: now) == (frontier == track.nextOffset) else {
+                return "isDrained of \(id)"
+            }
+        }
+        let holders = Set(claims.map(\.hold)).count
+        return ledger.holderCount == holders ? nil : "\(ledger.holderCount) holders, not \(holders)"
+    }
+
+    /// Gives everything back and lets it settle; what is wrong then.
+    mutating func windDown() -> String? {
+        while !claims.isEmpty { release() }
+        ledger.checkInvariants()
+        if ledger.holderCount != 0 { return "\(ledger.holderCount) holders are left" }
+        let end = now + settle + Self.lag
+        while now < end {
+            now = now + .milliseconds(20)
+            if let difference = difference() { return difference }
+        }
+        for (id, track) in tracks where track.isOpen {
+            if ledger.frontier(id, now: now) != track.nextOffset { return "\(id) never drains" }
+        }
+        return nil
+    }
+
+    private mutating func open() {
+        guard tracks.values.filter(\.isOpen).count < 4 else { return }
+        let startOffset = Int64(dice.next(below: 50))
+        let id = ledger.openTrack(startOffset: startOffset)
+        if tracks[id]?.isOpen == true { fault = "\(id) is open already" }
+        if claims.contains(where: { $0.hold.track == id }) { fault = "\(id) is still claimed" }
+        tracks[id] = TrackModel(startOffset: startOffset)
+    }
+
+    private mutating func close() {
+        guard dice.next(below: 4) == 0, let id = someTrack() else { return }
+        ledger.closeTrack(id)
+        tracks[id]?.isOpen = false
+    }
+
+    private mutating func read() {
+        guard let id = someTrack(), let track = tracks[id] else { return }
+        let offset = track.nextOffset + Int64(dice.next(below: 3))
+        ledger.received(id, offset: offset, now: now)
+        tracks[id]?.reads.append((offset, now))
+        guard dice.next(below: 3) > 0 else { return }
+        let hold = ledger.hold(id)
+        if claims.contains(where: { $0.hold == hold }) { fault = "\(hold) is claimed already" }
+        if ledger.offset(of: hold) != offset { fault = "\(hold) is not at \(offset)" }
+        claims.append((hold, offset))
+    }
+
+    private mutating func pin() {
+        guard let id = someTrack(), let track = tracks[id] else { return }
+        let unsettled = track.firstUnsettled(now: now, settle: settle)
+        guard let pin = ledger.pinUnsettled(id, now: now) else {
+            if unsettled < track.nextOffset { fault = "\(unsettled) of \(id) was not pinned" }
+            return
+        }
+        let offset = ledger.offset(of: pin)
+        if offset > unsettled { fault = "\(id) pinned at \(offset), after \(unsettled)" }
+        if offset < track.frontier { fault = "\(id) pinned at \(offset), which had passed" }
+        claims.append((pin, offset))
+    }
+
+    private mutating func retain() {
+        guard !claims.isEmpty else { return }
+        let claim = claims[Int(dice.next(below: UInt64(claims.count)))]
+        ledger.retain(claim.hold)
+        claims.append(claim)
+    }
+
+    private mutating func release() {
+        guard !claims.isEmpty else { return }
+        let claim = claims.remove(at: Int(dice.next(below: UInt64(claims.count))))
+        ledger.release(claim.hold)
+    }
+
+    /// In a fixed order, so that a seed replays.
+    private mutating func someTrack() -> TrackID? {
+        let open = tracks.filter(\.value.isOpen).keys.sorted { $0.rawValue < $1.rawValue }
+        return open.isEmpty ? nil : open[Int(dice.next(below: UInt64(open.count)))]
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// A push table with the ledger whose claims it keeps, and the events that it is told of.
+struct PlanningBench: ~Copyable {
+    var ledger = HolderLedger(settle: .zero)
+    var table: PushTable
+    var now = MonotonicTime.after(.seconds(1))
+    /// The planner's count of the events read.
+    var sequence: UInt64 = 0
+    /// One track per partition, from 0.
+    let tracks: [TrackID]
+
+    static let pool = PoolID(rawValue: 0)
+    static let otherPool = PoolID(rawValue: 1)
+
+    static let routing: RoutingTable = {
+        var routing = RoutingTable()
+        routing.add(credential: "first", apps: ["one", "two"], environments: [.production])
+        routing.add(credential: "second", apps: ["three"], environments: [.production])
+        return routing
+    }()
+
+    init(slots: Int = 16, partitions: Int = 3) {
+        table = PushTable(slots: slots, routing: Self.routing)
+        var opened: [TrackID] = []
+        for _ in 0..<partitions { opened.append(ledger.openTrack(startOffset: 0)) }
+        tracks = opened
+    }
+
+    /// The lane of a class of one app's tokens.
+    static func lane(_ app: String = "one", _ tokenClass: TokenClass = .control) -> LaneID {
+        routing.lane(
+            environment: .production, app: routing.app(named: app)!, tokenClass: tokenClass)!
+    }
+
+    /// Reads the next record of a partition: the claim on it is the caller's.
+    mutating func read(partition: Int = 0) -> ReadEvent {
+        sequence += 1
+        let track = tracks[partition]
+        let offset = ledger.nextOffset(track)
+        return ReadEvent(
+            position: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
+            sequence: sequence, hold: ledger.read(track, offset, now: now))
+    }
+
+    /// What `event` asks of a token, not yet asked.
+    func request(
+        _ event: ReadEvent, token: UInt32 = 1, lane: LaneID = lane(), priority: UInt8 = 10,
+        expiresIn: Duration = .seconds(3600), key: UInt64 = 0, body: BodyID = .none
+    ) -> PushRequest {
+        var request = PushRequest(
+            token: token, lane: lane, type: key == 0 ? .controls : .alert, priority: priority,
+            expiration: .immediate, expiresAt: now + expiresIn, origin: event.position,
+            readSequence: event.sequence, subject: 0, subjectTag: 0)
+        request.coalescingKey = key
+        request.body = body
+        return request
+    }
+
+    /// The event's first push to a token that has none; takes the claim.
+    mutating func queue(_ request: PushRequest, _ event: ReadEvent) -> UInt32 {
+        let slot = table.queue(request, now: now)
+        _ = join(slot, request, event)
+        return slot
+    }
+
+    /// Takes the claim.
+    mutating func join(
+        _ slot: UInt32, _ request: PushRequest, _ event: ReadEvent
+    ) -> PushTable.Joined {
+        let joined = table.join(slot, request, hold: event.hold)
+        giveBack()
+        return joined
+    }
+
+    mutating func take(from pool: PoolID = pool) -> UInt32? {
+        table.take(from: pool, sequence: sequence, now: now) { _ in false }
+    }
+
+    /// The push in flight was accepted; true if it goes on with what was trailing.
+    mutating func accept(_ slot: UInt32) -> Bool {
+        let goesOn = table.ended(slot, now: now) { ledger.release($0) }
+        table.checkInvariants()
+        return goesOn
+    }
+
+    mutating func retry(_ slot: UInt32, after delay: Duration = .zero, costsAttempt: Bool = true) {
+        table.retry(slot, at: now + delay, now: now, costsAttempt: costsAttempt)
+        giveBack()
+    }
+
+    mutating func endForGood(_ slot: UInt32) {
+        table.endedForGood(slot) { ledger.release($0) }
+        table.checkInvariants()
+    }
+
+    /// True if it ended.
+    mutating func orphan(_ slot: UInt32) -> Bool {
+        let ended = table.orphan(slot) { ledger.release($0) }
+        table.checkInvariants()
+        return ended
+    }
+
+    mutating func wake(after duration: Duration) {
+        now = now + duration
+        table.wake(now: now)
+        table.checkInvariants()
+    }
+
+    mutating func frontier(partition: Int = 0) -> Int64 {
+        ledger.frontier(tracks[partition], now: now)
+    }
+
+    mutating func giveBack() {
+        for hold in table.released { ledger.release(hold) }
+        table.released.removeAll()
+        table.checkInvariants()
+        ledger.checkInvariants()
+    }
+}
+
+/// An event that was read, with the claim on its offset.
+struct ReadEvent {
+    let position: RecordPosition
+    let sequence: UInt64
+    let hold: Hold
+}
+
+extension BodyStore {
+    func text(_ id: BodyID) -> String { String(decoding: body(id), as: UTF8.self) }
+
+    mutating func insert(_ text: String) -> BodyID { insert(Array(text.utf8), collapseID: []) }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// Walks with the ledger whose claims they keep.
+struct FanOutBench: ~Copyable {
+    var ledger = HolderLedger(settle: .zero)
+    var fanOuts: FanOuts
+    private let tracks: [TrackID]
+    private var sequence: UInt64 = 0
+
+    init(cursorsMax: Int = 100) {
+        fanOuts = FanOuts(cursorsMax: cursorsMax)
+        tracks = [ledger.openTrack(startOffset: 0), ledger.openTrack(startOffset: 0)]
+    }
+
+    /// Reads an event of this partition and lets it walk through its subject's `count` tokens.
+    @discardableResult mutating func start(
+        subject: UInt32, partition: Int, count: Int,
+        _ change: (inout FanOutRequest) -> Void = { _ in }
+    ) -> FanOutRequest {
+        sequence += 1
+        let offset = ledger.nextOffset(tracks[partition])
+        var request = FanOutRequest(
+            subject: subject, filter: AudienceFilter(environment: nil),
+            expiresAt: .after(.seconds(3600)),
+            origin: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
+            readSequence: sequence, subjectTag: subject)
+        change(&request)
+        let hold = ledger.read(tracks[partition], offset)
+        fanOuts.start(request, count: count, hold: hold)
+        giveBack()
+        return request
+    }
+
+    mutating func giveBack() {
+        for hold in fanOuts.released { ledger.release(hold) }
+        fanOuts.released.removeAll()
+        fanOuts.bodiesToRelease.removeAll()
+        fanOuts.checkInvariants()
+        ledger.checkInvariants()
+    }
+
+    mutating func frontier(_ partition: Int) -> Int64 {
+        ledger.frontier(tracks[partition], now: .after(.zero))
+    }
+
+    /// The oldest offset of this partition that a push made by `walk` would hold.
+    func oldestHeld(by walk: Int, partition: Int) -> Int64 {
+        var oldest = Int64.max
+        fanOuts.forEachHold(of: walk) { hold in
+            if hold.track == tracks[partition] { oldest = min(oldest, ledger.offset(of: hold)) }
+        }
+        return oldest
+    }
+}
+
+/// Random events over lists that change by swap-remove and append.
+struct FanOutRun: ~Copyable {
+    private struct Owed {
+        let request: FanOutRequest
+        /// Entries that were listed when the event was read and that it has not met.
+        var entries: Set<Int>
+    }
+
+    private var bench = FanOutBench()
+    private var dice: SplitMix64
+    private var lists: [[Int]] = []
+    private var nextEntry = 0
+    private var owed: [Owed] = []
+    private var fault: String?
+
+    init(seed: UInt64) {
+        dice = SplitMix64(seed: seed)
+        for _ in 0..<3 {
+            let count = Int(dice.next(below: 12))
+            lists.append(Array(nextEntry..<nextEntry + count))
+            nextEntry += count
+        }
+    }
+
+    mutating func step() {
+        switch dice.next(below: 10) {
+        case 0: start()
+        case 1, 2: append()
+        case 3, 4: remove()
+        default: advance()
+        }
+    }
+
+    /// The first event that could be forgotten before it has met all of its tokens.
+    mutating func difference() -> String? {
+        if let fault { return fault }
+        for event in owed where !event.entries.isEmpty {
+            let origin = event.request.origin
+            guard bench.frontier(Int(origin.partition)) <= origin.offset else {
+                return "\(origin) passed; not met: \(event.entries)"
+            }
+        }
+        owed.removeAll { $0.entries.isEmpty }
+        return nil
+    }
+
+    /// Lets every walk end; what is left then.
+    mutating func windDown() -> String? {
+        for _ in 0..<5_000 where !bench.fanOuts.isEmpty {
+            advance()
+            if let difference = difference() { return difference }
+        }
+        if !bench.fanOuts.isEmpty { return "walks do not end" }
+        if let missed = owed.first { return "\(missed.request.origin) missed \(missed.entries)" }
+        return bench.ledger.holderCount == 0 ? nil : "\(bench.ledger.holderCount) holders are left"
+    }
+
+    private mutating func start() {
+        let subject = Int(dice.next(below: 3))
+        let kinds: [UInt16] = dice.next(below: 4) == 0 ? [1] : []
+        let payload = dice.next(below: 5) == 0
+        let request = bench.start(
+            subject: UInt32(subject), partition: Int(dice.next(below: 2)),
+            count: lists[subject].count
+        ) {
+            $0.filter.kinds = kinds
+            if payload { $0.payloadType = .alert }
+        }
+        owed.append(Owed(request: request, entries: Set(lists[subject])))
+    }
+
+    private mutating func append() {
+        lists[Int(dice.next(below: 3))].append(nextEntry)
+        nextEntry += 1
+    }
+
+    private mutating func remove() {
+        let subject = Int(dice.next(below: 3))
+        guard !lists[subject].isEmpty else { return }
+        let index = Int(dice.next(below: UInt64(lists[subject].count)))
+        let gone = lists[subject][index]
+        let last = lists[subject].removeLast()
+        for event in owed.indices { owed[event].entries.remove(gone) }
+        guard index < lists[subject].count else { return }
+        lists[subject][index] = last
+        for walk in bench.fanOuts.walks(of: UInt32(subject)) { meet(last, walk: walk) }
+    }
+
+    private mutating func advance() {
+        let lists = self.lists
+        let step = bench.fanOuts.step { lists[Int($0)].count }
+        if case .visit(let position, let walk) = step {
+            let list = lists[Int(bench.fanOuts.request(of: walk).subject)]
+            guard list.indices.contains(position) else {
+                fault = "visits \(position) of \(list.count)"
+                return
+            }
+            meet(list[position], walk: walk)
+        }
+        bench.giveBack()
+    }
+
+    /// What this walk makes for `entry` answers for each of its events, and must hold as much.
+    private mutating func meet(_ entry: Int, walk: Int) {
+        let request = bench.fanOuts.request(of: walk)
+        for index in owed.indices where owed[index].entries.contains(entry) {
+            let event = owed[index].request
+            guard event.subject == request.subject, event.filter == request.filter,
+                event.payloadType == request.payloadType
+            else { continue }
+            if event.payloadType != nil, event.origin != request.origin { continue }
+            let oldest = bench.oldestHeld(by: walk, partition: Int(event.origin.partition))
+            if oldest > event.origin.offset {
+                fault = "a push for \(event.origin) would not hold it"
+            }
+            if request.readSequence < event.readSequence {
+                fault = "\(event.origin) seems answered"
+            }
+            owed[index].entries.remove(entry)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import Testing
+
+@Suite struct `Events on their way through their subjects' tokens` {
+    @Test func `that ask the same share one walk, and the later is held until its own lap ends`() {
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 3)
+        _ = bench.fanOuts.step { _ in 3 }
+        bench.start(subject: 1, partition: 1, count: 3)
+        #expect(bench.fanOuts.count == 1)
+        var held: [[Int64]] = []
+        for _ in 0..<5 {
+            _ = bench.fanOuts.step { _ in 3 }
+            bench.giveBack()
+            held.append([bench.frontier(0), bench.frontier(1)])
+        }
+        // Two entries more for the first event; then one further for the second; then nothing.
+        #expect(held == [[0, 0], [0, 0], [1, 0], [1, 1], [1, 1]])
+        #expect(bench.fanOuts.isEmpty == true)
+    }
+
+    @Test func `leave the claims of both laps to the pushes they make, older first`() {
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 3)
+        let first = bench.fanOuts.step { _ in 3 }
+        bench.start(subject: 1, partition: 0, count: 3)
+        guard case .visit(_, let walk) = first else {
+            Issue.record("nothing was visited")
+            return
+        }
+        var offsets: [Int64] = []
+        bench.fanOuts.forEachHold(of: walk) { offsets.append(bench.ledger.offset(of: $0)) }
+        #expect(offsets == [0, 1])
+        #expect(bench.fanOuts.request(of: walk).readSequence == 2)
+    }
+
+    @Test func `name in the second lap the event that asked for it, not the one answered before`() {
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 4)
+        _ = bench.fanOuts.step { _ in 4 }
+        bench.start(subject: 1, partition: 0, count: 4)
+        var origins: [Int64] = []
+        while case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 4 }) {
+            origins.append(bench.fanOuts.request(of: walk).origin.offset)
+        }
+        // Else the second push to a token would carry the `apns-id` of the first.
+        #expect(origins == [0, 0, 0, 1])
+    }
+
+    @Test(arguments: [[nil, 5], [5, nil], [nil, 1]] as [[UInt8?]])
+    func `of differing priorities lower neither`(priorities: [UInt8?]) {
+        var bench = FanOutBench()
+        for (index, priority) in priorities.enumerated() {
+            bench.start(subject: 1, partition: index, count: 5) { $0.priority = priority }
+        }
+        // No priority means that of the push type, which may be 10.
+        var hasDefault = false
+        while case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 5 }) {
+            hasDefault = hasDefault || bench.fanOuts.request(of: walk).priority == nil
+        }
+        #expect(hasDefault)
+    }
+
+    @Test func `with a payload walk alone`() {
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 2) { $0.payloadType = .alert }
+        bench.start(subject: 1, partition: 0, count: 2) { $0.payloadType = .alert }
+        bench.start(subject: 1, partition: 0, count: 2)
+        #expect(bench.fanOuts.count == 3)
+        #expect(bench.fanOuts.walks(of: 1).count == 3)
+    }
+
+    @Test func `for different tokens of a subject walk apart`() {
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 2)
+        bench.start(subject: 1, partition: 0, count: 2) { $0.filter.kinds = [3] }
+        #expect(bench.fanOuts.count == 2)
+    }
+
+    @Test func `take turns token by token`() {
+        var bench = FanOutBench()
+        for subject in 1...3 as ClosedRange<UInt32> {
+            bench.start(subject: subject, partition: 0, count: 100)
+        }
+        var turns: [UInt32: Int] = [:]
+        for _ in 0..<30 {
+            guard case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 100 }) else { break }
+            turns[bench.fanOuts.request(of: walk).subject, default: 0] += 1
+        }
+        #expect(turns == [1: 10, 2: 10, 3: 10])
+    }
+
+    @Test func `are full at their bound and free again at the end`() {
+        var bench = FanOutBench(cursorsMax: 2)
+        bench.start(subject: 1, partition: 0, count: 1)
+        #expect(bench.fanOuts.isFull == false)
+        bench.start(subject: 2, partition: 0, count: 1)
+        #expect(bench.fanOuts.isFull == true)
+        while case .visit = bench.fanOuts.step(count: { _ in 1 }) {}
+        #expect(bench.fanOuts.isFull == false)
+        #expect(bench.fanOuts.leftSubjects.sorted() == [1, 2])
+        let isWalked = bench.fanOuts.isWalked(1)
+        #expect(!isWalked)
+    }
+
+    @Test func `over random lists reach every token that stayed, and are held until then`() {
+        for seed in 1...150 as ClosedRange<UInt64> {
+            var run = FanOutRun(seed: seed)
+            for step in 0..<250 {
+                run.step()
+                if let difference = run.difference() {
+                    Issue.record("seed \(seed), step \(step): \(difference)")
+                    return
+                }
+            }
+            if let rest = run.windDown() {
+                Issue.record("seed \(seed), at the end: \(rest)")
+                return
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+internal import Testing
+
+@Suite struct `Lanes of one pool` {
+    private static let lanes = [
+        PlanningBench.lane("one", .control), PlanningBench.lane("one", .widget),
+        PlanningBench.lane("two", .control),
+    ]
+
+    @Test func `take turns, however much one of them has queued`() {
+        var bench = PlanningBench(slots: 200)
+        let slots = bench.queue([100, 10, 5], in: Self.lanes)
+        var order: [LaneID] = []
+        while let slot = bench.take() { order.append(bench.table.lane(of: slot)) }
+        #expect(order.count == slots.count)
+        for turn in 0..<5 { #expect(Set(order[(3 * turn)..<(3 * turn + 3)]).count == 3) }
+        let two = order[15..<25]
+        #expect(two.filter { $0 == Self.lanes[1] }.count == 5)
+        #expect(order[25...].allSatisfy { $0 == Self.lanes[0] })
+    }
+
+    @Test func `are each first in, first out`() {
+        var bench = PlanningBench(slots: 100)
+        let slots = bench.queue([20, 20, 20], in: Self.lanes)
+        var taken: [[UInt32]] = [[], [], []]
+        while let slot = bench.take() {
+            taken[Self.lanes.firstIndex(of: bench.table.lane(of: slot))!].append(slot)
+        }
+        #expect(taken.flatMap(\.self) == slots)
+    }
+
+    @Test func `that are shut are passed over and lose nothing`() {
+        var bench = PlanningBench(slots: 100)
+        _ = bench.queue([10, 10, 10], in: Self.lanes)
+        let shut = Self.lanes[1]
+        var taken = 0
+        while let slot = bench.table.take(
+            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
+            isShut: { $0 == shut })
+        {
+            #expect(bench.table.lane(of: slot) != shut)
+            taken += 1
+        }
+        #expect(taken == 20)
+        #expect(bench.table.queuedCount(of: shut) == 10)
+        while bench.take() != nil { taken += 1 }
+        #expect(taken == 30)
+        bench.table.checkInvariants()
+    }
+
+    @Test func `wait while all are shut`() {
+        var bench = PlanningBench()
+        _ = bench.queue([2, 2, 2], in: Self.lanes)
+        let taken = bench.table.take(
+            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
+            isShut: { _ in true })
+        #expect(taken == nil)
+        #expect(bench.table.queuedCount == 6)
+    }
+
+    @Test func `are not served for another pool`() {
+        var bench = PlanningBench()
+        _ = bench.queue([2], in: [PlanningBench.lane("three")])
+        let wrong = bench.take()
+        let right = bench.take(from: PlanningBench.otherPool)
+        #expect(wrong == nil)
+        #expect(right != nil)
+    }
+
+    /// A tenant whose queue empties and fills at each turn must not come first each time.
+    @Test(arguments: 0..<6) func `are not starved by one that fills again`(served: Int) {
+        var bench = PlanningBench(slots: 64)
+        _ = bench.queue([20, 20], in: Array(Self.lanes[0..<2]))
+        for _ in 0..<served { _ = bench.take() }
+        var turns = [0, 0, 0]
+        for _ in 0..<12 {
+            if bench.table.queuedCount(of: Self.lanes[2]) == 0 {
+                _ = bench.queue([1], in: [Self.lanes[2]])
+            }
+            guard let slot = bench.take() else { break }
+            turns[Self.lanes.firstIndex(of: bench.table.lane(of: slot))!] += 1
+            _ = bench.accept(slot)
+        }
+        #expect(turns.allSatisfy { (3...6).contains($0) }, "turns \(turns)")
+    }
+}
+
+extension PlanningBench {
+    /// Queues so many pushes in each lane, one event each.
+    fileprivate mutating func queue(_ counts: [Int], in lanes: [LaneID]) -> [UInt32] {
+        var slots: [UInt32] = []
+        for (lane, count) in zip(lanes, counts) {
+            for _ in 0..<count {
+                let event = read()
+                slots.append(queue(request(event, token: UInt32(slots.count), lane: lane), event))
+            }
+        }
+        return slots
+    }
+}
