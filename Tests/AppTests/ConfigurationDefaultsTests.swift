@@ -14,13 +14,9 @@ import Testing
     static let bounds: [(key: String, low: String, high: String, below: String, above: String)] = [
         ("intake.recordBytesMax", "1KiB", "64MiB", "1023", "67108865"),
         ("index.settle", "0s", "60s", "-1s", "60001ms"),
-        ("index.staleAfter", "1s", "1h", "999ms", "3601s"),
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
-        ("planning.laneShareMax", "0.01", "1", "0.009", "1.01"),
-        ("planning.splitAbove", "1000", "100000000", "999", "100000001"),
         ("delivery.threads", "1", "64", "0", "65"),
-        ("delivery.holdMax", "1s", "60s", "999ms", "61s"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
         ("delivery.guard.window", "10", "10000", "9", "10001"),
         ("delivery.guard.badShareMax", "0", "1", "-0.1", "1.01"),
@@ -102,11 +98,8 @@ private let defaults = """
     intake.allowKindWide: false
     intake.recordBytesMax: 1MiB
     index.settle: 2s
-    index.staleAfter: 30s
     planning.ttl: 24h
     planning.payloadTTL: 1h
-    planning.laneShareMax: 0.5
-    planning.splitAbove: 100000
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate
     planning.wire.widgets.priority: 10
@@ -127,9 +120,7 @@ private let defaults = """
     planning.wire.location.expiration: immediate
     planning.wire.pushtotalk.priority: 10
     planning.wire.pushtotalk.expiration: immediate
-    delivery.mode: live
     delivery.threads: 1
-    delivery.holdMax: 10s
     delivery.attemptsMax: 10
     delivery.guard.window: 200
     delivery.guard.badShareMax: 0.05

@@ -9,9 +9,9 @@ import Testing
 @Suite struct `Configuration environment variables` {
     @Test func `a variable wins over the file`() throws {
         let read = try configuration(
-            "delivery: {threads: 2, holdMax: 5s}", ["LAMPLIGHTER_DELIVERY_THREADS": "3"])
+            "delivery: {threads: 2, shutdownTimeout: 5s}", ["LAMPLIGHTER_DELIVERY_THREADS": "3"])
         #expect(read.delivery.threads == 3)
-        #expect(read.delivery.holdMax == .seconds(5))
+        #expect(read.delivery.shutdownTimeout == .seconds(5))
     }
 
     @Test func `a name in the file is found, whatever letters it has`() throws {

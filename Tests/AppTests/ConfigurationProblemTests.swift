@@ -12,7 +12,7 @@ import Worker
                 kafka:
                   group: "a b"
                   bootstap: kafka:9092
-                delivery: {holdMax: 1h, threads: [2]}
+                delivery: {shutdownTimeout: 1h, threads: [2]}
                 apns: {credentials: {work: {team: abc, keyFile: nowhere.p8}}}
                 """, ["LAMPLIGHTER_LOG_LEVEL": "loud"], without: ["KAFKA_BOOTSTRAP"])
         #expect(
@@ -22,7 +22,7 @@ import Worker
                 #"kafka.bootstap (line 3): is no key of this section; "#
                     + #"did you mean "bootstrap"?"#,
                 #"delivery.threads (line 4): is a list; must be a whole number from 1 to 64"#,
-                #"delivery.holdMax (line 4): is "1h"; must be a duration from 1s to 1m"#,
+                #"delivery.shutdownTimeout (line 4): is "1h"; must be a duration from 1s to 10m"#,
                 #"apns.credentials.work.team (line 5): is "abc"; "#
                     + "must be the 10 capital letters and digits that Apple shows",
                 "apns.credentials.work.keyID: is missing; "
@@ -38,8 +38,8 @@ import Worker
 
     @Test(arguments: [
         ("delivery: {treads: 2}", "delivery.treads", #"did you mean "threads"?"#),
-        ("delivery: {HOLDMAX: 2s}", "delivery.HOLDMAX", #"did you mean "holdMax"?"#),
-        ("holdMax: 2s", "holdMax", "did you mean delivery.holdMax?"),
+        ("delivery: {ATTEMPTSMAX: 2}", "delivery.ATTEMPTSMAX", #"did you mean "attemptsMax"?"#),
+        ("attemptsMax: 2", "attemptsMax", "did you mean delivery.attemptsMax?"),
         ("planing: {}", "planing", #"did you mean "planning"?"#),
         (
             "log: {file: x}", "log.file",
@@ -161,11 +161,6 @@ import Worker
         (
             "kafka: {properties: {sasl.mechanics: PLAIN}}",
             "kafka.properties[sasl.mechanics]: is no property of librdkafka; check its spelling"
-        ),
-        (
-            "kafka: {properties: {session.timeout.ms: 10000}}",
-            "delivery.holdMax: is 10s, not below Kafka's session timeout of 10s; "
-                + "make it shorter, or session.timeout.ms in kafka.properties longer"
         ),
         (
             "apns: {transport: nghttp2, proxy: \"http://proxy:3128\"}",

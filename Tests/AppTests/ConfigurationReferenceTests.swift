@@ -34,7 +34,7 @@ import Testing
         let schema = try #require(
             JSONSerialization.jsonObject(with: Data(Configuration.jsonSchema.utf8))
                 as? [String: Any])
-        #expect(Self.child(schema, "delivery", "holdMax")?["default"] as? String == "10s")
+        #expect(Self.child(schema, "delivery", "shutdownTimeout")?["default"] as? String == "25s")
         #expect(Self.child(schema, "delivery", "threads")?["default"] as? Int == 1)
         #expect(Self.child(schema, "delivery", "threads")?["maximum"] as? Int == 64)
         #expect(Self.child(schema, "intake", "allowKindWide")?["default"] as? Bool == false)

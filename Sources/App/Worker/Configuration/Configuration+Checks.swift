@@ -106,16 +106,6 @@ extension Configuration {
             reader.report(
                 ["kafka", "properties", name], wrong: complaint.wrong, remedy: complaint.remedy)
         }
-        let session =
-            kafka.properties["session.timeout.ms"].flatMap { Int($0.text) }
-            .map { Duration.milliseconds($0) } ?? Kafka.sessionTimeout
-        if delivery.holdMax >= session, reader.isSound(["delivery", "holdMax"]) {
-            reader.report(
-                ["delivery", "holdMax"],
-                wrong: "is \(delivery.holdMax.notation), not below Kafka's session timeout of "
-                    + session.notation,
-                remedy: "make it shorter, or session.timeout.ms in kafka.properties longer")
-        }
     }
 
     /// Asks the library, one property at a time, so that it names every one that it refuses.

@@ -5,9 +5,7 @@ package import Delivery
 
 extension Configuration {
     package struct Delivery: Sendable {
-        package var mode = Mode.live
         package var threads = 1
-        package var holdMax: Duration = .seconds(10)
         package var attemptsMax = 10
         package var queuedMax = 65_536
         package var queuedBytesMax = 64 << 20
@@ -21,26 +19,11 @@ extension Configuration {
 }
 
 extension Configuration.Delivery {
-    package enum Mode: String, CaseIterable, Sendable {
-        /// Pushes are sent.
-        case live
-        /// Everything but the sending is done, and counted.
-        case shadow
-    }
-
     static var keys: [ConfigurationKey<Self>] {
         [
             .value(
-                "mode", \.mode, .choice,
-                "`live` sends; `shadow` does everything but send, to be tried beside an existing "
-                    + "sender."),
-            .value(
                 "threads", \.threads, .integer(1...64),
                 "Threads that own connections; more only where one is busy all the time."),
-            .value(
-                "holdMax", \.holdMax, .duration(.seconds(1) ... .seconds(60)),
-                "No push holds back an offset for longer: one that must wait is written to the "
-                    + "`deferred` topic. A crash repeats at most this much."),
             .value(
                 "attemptsMax", \.attemptsMax, .integer(1...100),
                 "A push that APNs has refused so often, though it may be tried again, is a dead "

@@ -50,9 +50,6 @@ extension Configuration.Kafka {
         return KafkaClientSettings(bootstrap: bootstrap, group: group, properties: properties)
     }
 
-    /// librdkafka 2.0.2's own default.
-    static let sessionTimeout: Duration = .seconds(45)
-
     /// What a person may see of a property: nothing where its name speaks of a secret.
     static func shown(property name: String, value: Secret) -> String {
         let words = ["password", "secret", "pem", "key", "token", "username", "config"]

@@ -48,9 +48,6 @@ extension Configuration.Index {
                 "settle", \.settle, .duration(.zero ... .seconds(60)),
                 "An event also goes to tokens whose registration is read within this time after "
                     + "it."),
-            .value(
-                "staleAfter", \.staleAfter, .duration(.seconds(1) ... .seconds(3600)),
-                "The worker is not ready while the index lags behind its topics by more."),
         ]
     }
 }
@@ -66,13 +63,6 @@ extension Configuration.Planning {
             .value(
                 "payloadTTL", \.payloadTTL, .duration(lives),
                 "The same for a push with a payload."),
-            .value(
-                "laneShareMax", \.laneShareMax, .fraction(0.01...1),
-                "The largest share of `delivery.queuedMax` that one lane, an (environment, APNs "
-                    + "topic), may hold, so that none crowds out the others."),
-            .value(
-                "splitAbove", \.splitAbove, .integer(1000...100_000_000),
-                "An event that more tokens than this must hear of is split over the fleet."),
             .section(
                 "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
         ]

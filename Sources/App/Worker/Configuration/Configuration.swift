@@ -22,14 +22,11 @@ package struct Configuration: Sendable {
 
     package struct Index: Sendable {
         package var settle: Duration = .seconds(2)
-        package var staleAfter: Duration = .seconds(30)
     }
 
     package struct Planning: Sendable {
         package var ttl: Duration = .seconds(24 * 3600)
         package var payloadTTL: Duration = .seconds(3600)
-        package var laneShareMax = 0.5
-        package var splitAbove = 100_000
         package var wire = WireRules()
     }
 

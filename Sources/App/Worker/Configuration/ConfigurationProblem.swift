@@ -14,7 +14,7 @@ package struct InvalidConfiguration: Error, Sendable, Equatable, CustomStringCon
 
 /// One thing that is wrong: where, what, and what to do about it.
 package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The key, such as `delivery.holdMax`; empty when the file as a whole is meant.
+    /// The key, such as `delivery.threads`; empty when the file as a whole is meant.
     package var path: String
     /// The line of the file or the variable that the value came from; nil when it is missing.
     package var origin: Setting.Origin?
