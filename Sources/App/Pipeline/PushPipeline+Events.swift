@@ -263,9 +263,11 @@ extension PushPipeline {
         let identity = originHash(request.origin)
         let merged = collapseID.map { Array($0.utf8) }
         request.payloadType = payload.type
-        request.coalescingKey = merged.map { text in
-            text.withUnsafeBytes { StableHash.hash64($0, seed: UInt64(payload.type.rawValue)) } | 1
-        } ?? identity.low | 1
+        request.coalescingKey =
+            merged.map { text in
+                text.withUnsafeBytes { StableHash.hash64($0, seed: UInt64(payload.type.rawValue)) }
+                    | 1
+            } ?? identity.low | 1
         // An alert that is sent again after a crash must replace the one before, not stand beside it.
         let fallback = payload.type == .alert ? APNSID(hash: identity).text : ""
         request.body = pushes.bodies.insert(

@@ -22,6 +22,7 @@ extension PushPipeline {
             guard mayBeSent(slot, now: now) else { continue }
             fill(slot, now: now)
             pools[row].inFlight += 1
+            lanes[Int(pushes.lane(of: slot).rawValue)].inFlight += 1
             batch[taken] = slot
             taken += 1
         }
@@ -31,7 +32,8 @@ extension PushPipeline {
 
     private mutating func takeOne(from pool: PoolID, now: Now) -> UInt32? {
         pushes.take(from: pool, sequence: sequence, now: now.monotonic) { lane in
-            lanes[Int(lane.rawValue)].gate.isShut
+            let row = Int(lane.rawValue)
+            return lanes[row].gate.allowance(now: now.monotonic) <= lanes[row].inFlight
         }
     }
 

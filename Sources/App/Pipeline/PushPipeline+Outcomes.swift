@@ -14,6 +14,7 @@ extension PushPipeline {
         let lane = pushes.lane(of: slot)
         let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
         pools[pool].inFlight -= 1
+        lanes[Int(lane.rawValue)].inFlight -= 1
         if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
         switch outcome.kind {
         case .answered where outcome.status == 200:
@@ -32,6 +33,9 @@ extension PushPipeline {
             judge(pool: pool, .silence, now: now)
             counters.resent += 1
             tryAgain(slot, after: settings.resendBackoff, costsAttempt: true, now: now)
+        case .expired where pushes.expiresAt(of: slot) > now.monotonic:
+            // An event that expires later has joined it since the hand-over.
+            requeue(slot, now: now)
         case .expired:
             counters.expired += 1
             end(slot, now: now)

@@ -62,6 +62,7 @@ package struct PushPipeline: ~Copyable {
         var tokenGuard: TokenGuard
         var gate: SendingGate
         var strikes = StrikeBook()
+        var inFlight = 0
     }
 
     struct PoolState {
@@ -164,11 +165,16 @@ package struct PushPipeline: ~Copyable {
         flushDeadLetters(now: now, all: false)
     }
 
-    /// When `advance` has something to do by itself.
-    package var nextDue: MonotonicTime {
+    /// When `advance` or `takeReady` has something to do by itself. A gate whose time has come is
+    /// left out: it waits for delivery to have room, which is an event.
+    package func nextDue(now: Now) -> MonotonicTime {
         var due = min(pushes.nextWake, letters.nextDue)
-        for pool in pools { due = min(due, pool.gate.nextChange) }
-        for lane in lanes where lane.gate.isShut { due = min(due, lane.gate.nextChange) }
+        for pool in pools where pool.gate.nextChange > now.monotonic {
+            due = min(due, pool.gate.nextChange)
+        }
+        for lane in lanes where lane.gate.nextChange > now.monotonic {
+            due = min(due, lane.gate.nextChange)
+        }
         return due
     }
 
@@ -194,7 +200,8 @@ package struct PushPipeline: ~Copyable {
     package var load: Load {
         Load(
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
-            resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count, holders: ledger.holderCount,
+            resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
+            holders: ledger.holderCount,
             unacknowledged: tickets.count + letters.targets, payloadBytes: pushes.bodies.bytes)
     }
 

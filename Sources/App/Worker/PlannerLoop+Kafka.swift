@@ -107,7 +107,7 @@ extension PlannerLoop {
                     metadata: ["code": "\(warning.code)", "suppressed": "\(warning.suppressed)"])
             case .restartNeeded(let error):
                 logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
-                watch.needsRestart = true
+                watch.askForRestart()
             case .fatal(let error):
                 end = .clientFailed("Kafka's consumer has failed for good: \(error)")
             }
@@ -188,13 +188,13 @@ extension PlannerLoop {
             logger.error(
                 "partitions deliver nothing; the consumer is opened anew",
                 metadata: ["partitions": "\(stalled.count)"])
-            watch.needsRestart = true
+            watch.askForRestart()
         }
-        if watch.needsRestart { restartConsumer(consumer, now: now) }
+        if watch.isRestartDue(now: now) { restartConsumer(consumer, now: now) }
     }
 
     private mutating func restartConsumer(_ consumer: EventConsumer, now: Now) {
-        watch.needsRestart = false
+        watch.restarted(now: now)
         do {
             try consumer.restart(
                 storing: positions(of: partitions.open, now: now), timeout: .seconds(5), now: now)

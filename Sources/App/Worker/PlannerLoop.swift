@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import Delivery
 internal import Intake
-internal import APNSDelivery
 internal import KafkaLog
 internal import LinuxIO
 internal import Logging
@@ -135,7 +135,7 @@ struct PlannerLoop: ~Copyable {
         waker.prepareToSleep()
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
-        var wake = min(pipeline.nextDue, schedule.next)
+        var wake = min(pipeline.nextDue(now: now), schedule.next)
         if let deadline = consumer?.nextDeadline { wake = min(wake, deadline) }
         if let revoke { wake = min(wake, min(revoke.deadline, now.monotonic + .milliseconds(10))) }
         if stop != nil { wake = min(wake, now.monotonic + .milliseconds(10)) }

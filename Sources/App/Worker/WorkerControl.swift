@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import LinuxIO
-internal import Synchronization
 package import Pipeline
+internal import Synchronization
 
 /// What other threads may ask of the planner thread, and what it shows them.
 package final class WorkerControl: Sendable {

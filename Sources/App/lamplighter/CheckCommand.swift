@@ -93,12 +93,14 @@ struct CheckCommand: AsyncParsableCommand {
         let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
         guard let answer, answer.outcome.kind == .answered else {
             throw Failure(
-                .unavailable, "\(place) does not answer: check the network, apns.endpoints, "
+                .unavailable,
+                "\(place) does not answer: check the network, apns.endpoints, "
                     + "apns.caFile and a proxy on the way")
         }
         guard answer.outcome.status != 403 else {
             throw Failure(
-                .configuration, "\(place) refuses credential '\(pool.credential)': "
+                .configuration,
+                "\(place) refuses credential '\(pool.credential)': "
                     + "\(answer.reason); check team, keyID, the key and its environment")
         }
         print("ok      \(place), credential '\(pool.credential)'")

@@ -23,7 +23,7 @@ struct Lamplighter: AsyncParsableCommand {
 
     static func main() async {
         // A peer that closes its socket must be an error of that write, not the end of the process.
-        Signals.ignoreBrokenPipe()
+        BrokenPipe.ignoreSignal()
         await Self.main(nil)
     }
 }

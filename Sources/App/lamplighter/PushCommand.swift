@@ -57,7 +57,8 @@ struct PushCommand: AsyncParsableCommand {
                 environment: environment, app: app, tokenClass: type.tokenClass)
         else {
             throw Failure(
-                .configuration, "no credential serves \(self.app) in \(environment.name): see "
+                .configuration,
+                "no credential serves \(self.app) in \(environment.name): see "
                     + "apns.credentials")
         }
         if type.row.emptyBody == nil, payload == nil {

@@ -33,7 +33,8 @@ struct RecordWriter {
         }
         guard producer.flush(timeout: waitMax) else {
             throw Failure(
-                .unavailable, "Kafka did not confirm the record within \(waitMax): check "
+                .unavailable,
+                "Kafka did not confirm the record within \(waitMax): check "
                     + "kafka.bootstrap and that topic '\(producer.topics[0])' exists")
         }
         var refused: String?

@@ -142,9 +142,10 @@ struct SimulateCommand: ParsableCommand {
             let (privatePEM, publicPEM) = try ES256Key.generate()
             if let keyOut {
                 // Nobody else on the machine may sign in its name.
-                guard FileManager.default.createFile(
-                    atPath: keyOut, contents: Data(privatePEM.utf8),
-                    attributes: [.posixPermissions: 0o600])
+                guard
+                    FileManager.default.createFile(
+                        atPath: keyOut, contents: Data(privatePEM.utf8),
+                        attributes: [.posixPermissions: 0o600])
                 else { throw ValidationError("--key-out: \(keyOut) cannot be written") }
             }
             return publicPEM

@@ -59,7 +59,9 @@ struct TopicsCommand: ParsableCommand {
                     print(problem.map { "wrong   \($0)" } ?? "ok      \(topic.name)")
                     if let problem { problems.append(problem) }
                 }
-                guard problems.isEmpty else { throw ExitCode(Failure.Status.configuration.rawValue) }
+                guard problems.isEmpty else {
+                    throw ExitCode(Failure.Status.configuration.rawValue)
+                }
             }
         }
     }
