@@ -55,6 +55,16 @@ struct ClientContext {
         endCount &+= 1
     }
 
+    /// Takes back the end of a stream that is the caller's no more.
+    mutating func withdraw(_ stream: UnsafeMutablePointer<ClientStream>) {
+        var kept = 0
+        for index in 0..<endCount where ends[index].stream != stream {
+            ends[kept] = ends[index]
+            kept += 1
+        }
+        endCount = kept
+    }
+
     mutating func forget(_ stream: UnsafeMutablePointer<ClientStream>) {
         if recentStream == stream {
             recentID = 0

@@ -45,6 +45,8 @@ package struct ClientSession: ~Copyable {
     /// table, so that its dynamic table stays empty; the block in its HEADERS frame is exchanged
     /// for `block`. The peer thus sees one encoder, the caller's.
     ///
+    /// An error leaves the session fit for nothing but its end; `stream` is then not in it.
+    ///
     /// - Parameters:
     ///   - block: at most 16,384 bytes, so that one frame holds it.
     ///   - buffer: must have room for two chunks, and nothing may wait to be serialised.
@@ -58,7 +60,15 @@ package struct ClientSession: ~Copyable {
         let id = nghttp2_submit_request(session, nil, context.pointee.method, 1, &provider, stream)
         guard id > 0 else { throw HTTP2Error(code: id) }
         stream.pointee.id = id
-        return try serialise(into: buffer, exchanging: block)
+        let written = try serialise(into: buffer, exchanging: block)
+        guard written.hasExchanged else {
+            // nghttp2 counts streams otherwise than the caller and holds the request back; sent
+            // later, it would go out without its headers.
+            abandon(stream)
+            context.pointee.withdraw(stream)
+            throw HTTP2Error(code: Int32(NGHTTP2_ERR_START_STREAM_NOT_ALLOWED.rawValue))
+        }
+        return written.bytes
     }
 
     /// Cancels a stream whose request is given up. Its end is not reported and `stream` may be
@@ -90,12 +100,12 @@ package struct ClientSession: ~Copyable {
     package mutating func serialise(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(HTTP2Error) -> Int {
-        try serialise(into: buffer, exchanging: nil)
+        try serialise(into: buffer, exchanging: nil).bytes
     }
 
     private mutating func serialise(
         into buffer: UnsafeMutableRawBufferPointer, exchanging block: UnsafeRawBufferPointer?
-    ) throws(HTTP2Error) -> Int {
+    ) throws(HTTP2Error) -> (bytes: Int, hasExchanged: Bool) {
         var block = block
         var used = 0
         while buffer.count - used >= Self.chunkBytesMax {
@@ -112,7 +122,7 @@ package struct ClientSession: ~Copyable {
                 used += count
             }
         }
-        return used
+        return (used, block == nil)
     }
 
     /// Writes a frame with the type, flags and stream of `frame` and a payload of its own.
@@ -138,6 +148,12 @@ package struct ClientSession: ~Copyable {
 
     /// Something waits to be serialised.
     package var wantsToWrite: Bool { nghttp2_session_want_write(session) != 0 }
+
+    /// Neither side has anything more to say: GOAWAY was exchanged and no stream is open, or the
+    /// peer broke the protocol, has been told so by GOAWAY, and is not listened to any more.
+    package var isFinished: Bool {
+        nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
+    }
 
     // MARK: Facts
 

@@ -63,7 +63,11 @@ extension DeliveryLoop {
                 guard connections[index].stage == .established else { continue }
                 watch(index, for: connections[index].isBlocked ? [.read, .write] : .read)
             }
-            if connections[index].machine.isDrained { leave(index) }
+            if connections[index].machine.isDrained {
+                leave(index)
+            } else if connections[index].hasFinished {
+                lost(index, "the peer broke the HTTP/2 protocol")
+            }
         }
     }
 

@@ -74,9 +74,16 @@ struct DeliveryLoop: ~Copyable {
         poolsByLane = plan.routing.lanes.map { lane in
             plan.pools.firstIndex { $0.id == lane.pool } ?? -1
         }
-        pools = .allocate(capacity: plan.pools.count)
+        (pools, connections) = Self.makePools(plan, logger: logger, at: now.monotonic)
+    }
+
+    private static func makePools(
+        _ plan: DeliveryPlan, logger: Logger, at now: MonotonicTime
+    ) -> (UnsafeMutableBufferPointer<ConnectionPool>, UnsafeMutableBufferPointer<PushConnection>) {
         let places = plan.pools.reduce(0) { $0 + ConnectionPool.placesNeeded($1) }
-        connections = .allocate(capacity: places)
+        let pools = UnsafeMutableBufferPointer<ConnectionPool>.allocate(
+            capacity: plan.pools.count)
+        let connections = UnsafeMutableBufferPointer<PushConnection>.allocate(capacity: places)
         var place = 0
         for (index, settings) in plan.pools.enumerated() {
             let end = place + ConnectionPool.placesNeeded(settings)
@@ -85,14 +92,14 @@ struct DeliveryLoop: ~Copyable {
                 logger: logger, pool: "\(name.credential)/\(name.environment.name)")
             pools.initializeElement(
                 at: index,
-                to: ConnectionPool(
-                    settings: settings, places: place..<end, log: log, at: now.monotonic))
+                to: ConnectionPool(settings: settings, places: place..<end, log: log, at: now))
             while place < end {
                 connections.initializeElement(
                     at: place, to: PushConnection(pool: index, limits: settings.limits))
                 place += 1
             }
         }
+        return (pools, connections)
     }
 
     deinit {

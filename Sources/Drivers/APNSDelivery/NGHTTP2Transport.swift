@@ -32,6 +32,8 @@ package struct NGHTTP2Transport: Sendable {
     /// The delivery thread's body. Returns once every push has its outcome and the port's phase
     /// says that there will be no more.
     package func run() {
+        // OpenSSL writes with write(2): a peer that is gone must be an error, not a signal.
+        BrokenPipe.ignoreSignal()
         do {
             var loop = try DeliveryLoop(
                 port: port, plan: plan, budget: budget, counters: counters, logger: logger)

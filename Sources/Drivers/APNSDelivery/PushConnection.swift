@@ -98,6 +98,15 @@ struct PushConnection: ~Copyable {
         }
     }
 
+    /// The session has ended for good, whoever ended it.
+    var hasFinished: Bool {
+        guard stage == .established else { return false }
+        switch link {
+        case .some(let link): return link.session.isFinished
+        case .none: return false
+        }
+    }
+
     /// How the TCP connect ended, nil for well.
     func pendingError() -> SystemError? {
         switch link {
@@ -178,8 +187,8 @@ struct PushConnection: ~Copyable {
         }
     }
 
-    /// A request that was submitted but of which the peer can have nothing: none of the bytes
-    /// since it was last empty has been taken by TLS, and a record that was cut cannot be decrypted.
+    /// A request that was submitted but of which the peer can have nothing: since the output was
+    /// last empty TLS has taken none of it, and a record that was cut cannot be decrypted.
     func wasNeverSent(_ stream: UnsafePointer<ClientStream>) -> Bool {
         takenSinceFlush == 0 && stream.pointee.id > flushedThrough
     }
