@@ -15,10 +15,12 @@ package final class Client: @unchecked Sendable {
 
     let pointer: OpaquePointer
     let context: ClientContext
+    private let kind: Kind
 
     package init(
         _ kind: Kind, configuration: borrowing Configuration, log: @escaping LogSink
     ) throws(RdkafkaError) {
+        self.kind = kind
         context = ClientContext(log: log)
         let copy = rd_kafka_conf_dup(configuration.pointer)!
         context.install(in: copy, kind: kind)
@@ -34,8 +36,11 @@ package final class Client: @unchecked Sendable {
     }
 
     deinit {
-        // Without the flag this would close a consumer here, with no bound on the time it takes.
-        rd_kafka_destroy_flags(pointer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+        let remains = ClientRemains(pointer: pointer, context: context)
+        // A commit that waits for its coordinator keeps a consumer from ending for up to
+        // session.timeout.ms (45 s); whoever lets it go must not wait for that.
+        let mayLinger = kind == .consumer && rd_kafka_consumer_closed(pointer) == 0
+        if !mayLinger || !remains.destroyInBackground() { remains.destroy() }
     }
 
     // MARK: What callbacks reported
@@ -47,9 +52,12 @@ package final class Client: @unchecked Sendable {
 
     /// The error after which the client does nothing any more; nil while it is well.
     package var fatalError: RdkafkaError? {
+        // Asked once per turn, and almost always without an answer: no buffer for that.
+        guard rd_kafka_fatal_error(pointer, nil, 0) != RD_KAFKA_RESP_ERR_NO_ERROR else {
+            return nil
+        }
         var text = [CChar](repeating: 0, count: 512)
         let code = rd_kafka_fatal_error(pointer, &text, text.count)
-        guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
         return RdkafkaError(ErrorCode(code), message: String(nulTerminated: text))
     }
 

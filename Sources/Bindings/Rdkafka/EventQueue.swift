@@ -7,7 +7,8 @@ internal import CRdkafka
 package final class EventQueue {
     let pointer: OpaquePointer
     private let client: Client
-    private var wakes = false
+    /// Keeps the descriptor open for as long as the library may write to it.
+    private var wakeOwner: AnyObject?
     /// Copied by the library when it is handed over: eight bytes, as an eventfd wants.
     private static let one: UInt64 = 1
 
@@ -32,14 +33,16 @@ package final class EventQueue {
     }
 
     deinit {
-        if wakes { rd_kafka_queue_io_event_enable(pointer, -1, nil, 0) }
+        if wakeOwner != nil { rd_kafka_queue_io_event_enable(pointer, -1, nil, 0) }
         rd_kafka_queue_destroy(pointer)
     }
 
     /// From now on the library writes to this non-blocking eventfd when the queue stops being
     /// empty, and not again before the queue is read: drain it before sleeping.
-    package func wake(descriptor: CInt) {
-        wakes = true
+    ///
+    /// - Parameter owner: closes the descriptor when it goes; it is held until then.
+    package func wake(descriptor: CInt, owner: AnyObject) {
+        wakeOwner = owner
         withUnsafeBytes(of: Self.one) { payload in
             rd_kafka_queue_io_event_enable(
                 pointer, descriptor, payload.baseAddress, payload.count)

@@ -10,7 +10,6 @@ package final class MockCluster: @unchecked Sendable {
     // to that thread.
     private let client: Client
     private let pointer: OpaquePointer
-    package let brokerCount: Int
 
     package init(brokers: Int, log: @escaping Client.LogSink) throws(RdkafkaError) {
         precondition(brokers > 0)
@@ -20,7 +19,6 @@ package final class MockCluster: @unchecked Sendable {
             throw RdkafkaError(.failed, message: "no mock cluster with \(brokers) brokers")
         }
         pointer = cluster
-        brokerCount = brokers
     }
 
     deinit { rd_kafka_mock_cluster_destroy(pointer) }
@@ -55,10 +53,6 @@ package final class MockCluster: @unchecked Sendable {
     package func failRequests(apiKey: Int16, with errors: [ErrorCode]) {
         let natives = errors.map(\.native)
         rd_kafka_mock_push_request_errors_array(pointer, apiKey, natives.count, natives)
-    }
-
-    package func clearFailures(apiKey: Int16) {
-        rd_kafka_mock_clear_request_errors(pointer, apiKey)
     }
 
     /// - Parameter broker: -1 leaves the partition without a leader.

@@ -40,7 +40,6 @@ extension ErrorCode {
     package static let unknownTopic = ErrorCode(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
     package static let unknownPartition = ErrorCode(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     package static let invalidArgument = ErrorCode(RD_KAFKA_RESP_ERR__INVALID_ARG)
-    package static let wrongState = ErrorCode(RD_KAFKA_RESP_ERR__STATE)
     package static let failed = ErrorCode(RD_KAFKA_RESP_ERR__FAIL)
 
     // Answered by a broker.

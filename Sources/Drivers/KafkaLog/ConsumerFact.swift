@@ -69,8 +69,8 @@ package struct KafkaWarning: Hashable, Sendable {
 package enum ConsumerFact: Hashable, Sendable {
     /// These partitions are ours, and their records follow. May be empty.
     case assigned([Assignment])
-    /// The group wants these back. None of their records is delivered from here on; finish what was,
-    /// then call `completeRevoke`. The whole group waits, so be quick.
+    /// The group wants these back. None of their records is delivered from here on; finish what
+    /// was, then call `completeRevoke`. The whole group waits, so be quick.
     case revoking([PartitionEpoch])
     /// These belong to somebody else already, or their client was closed. Nothing can be stored.
     case lost([PartitionEpoch])

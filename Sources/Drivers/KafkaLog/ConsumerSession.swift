@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import LinuxIO
 internal import Logging
 internal import Rdkafka
 
@@ -14,7 +15,7 @@ final class ConsumerSession {
 
     init(
         settings: KafkaClientSettings, role: KafkaClientSettings.Role, topics names: [String],
-        logger: Logger, wakeDescriptor: CInt
+        logger: Logger, waker: Waker
     ) throws(KafkaError) {
         let configuration = try settings.configuration(for: role)
         do throws(RdkafkaError) {
@@ -30,7 +31,7 @@ final class ConsumerSession {
             throw .client(error)
         }
         queue = EventQueue.ofConsumer(client)
-        queue?.wake(descriptor: wakeDescriptor)
+        queue?.wake(descriptor: waker.descriptor, owner: waker)
     }
 
     /// The position of the message's topic in the list. Most messages have the topic of the one
@@ -46,7 +47,7 @@ final class ConsumerSession {
         return index
     }
 
-    /// The queue goes first, or the library would write to a descriptor that may be gone.
+    /// The queue goes first, as the library demands.
     func close(timeout: Duration) -> Bool {
         queue = nil
         return client.closeConsumer(timeout: timeout)

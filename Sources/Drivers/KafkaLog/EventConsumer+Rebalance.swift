@@ -106,9 +106,9 @@ extension EventConsumer {
         if case .revoking = pending { true } else { false }
     }
 
-    /// Stores these positions and gives the partitions of the last `revoking` fact back; the library
-    /// commits on the way. Stores nothing if they were lost meanwhile. Without effect when nothing is
-    /// being revoked.
+    /// Stores these positions and gives the partitions of the last `revoking` fact back; the
+    /// library commits on the way. Stores nothing if they were lost meanwhile. Without effect when
+    /// nothing is being revoked.
     package func completeRevoke(store positions: [StoredPosition], now: Now) {
         guard case .revoking(let list, let revoked) = pending, let session else { return }
         pending = nil

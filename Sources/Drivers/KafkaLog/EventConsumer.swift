@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import LinuxIO
 package import Logging
 package import PushModel
-internal import LinuxIO
 internal import Rdkafka
 
 /// Reads the event topics as a member of the fleet's group. Belongs to one thread, which sleeps on
@@ -41,6 +41,8 @@ package final class EventConsumer {
         logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
+        // The library would take it for a pattern, and deliver topics that have no position here.
+        if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
         self.topics = topics
         self.startFrom = startFrom
@@ -52,7 +54,7 @@ package final class EventConsumer {
     func open() throws(KafkaError) {
         session = try ConsumerSession(
             settings: settings, role: .events, topics: topics, logger: logger,
-            wakeDescriptor: waker.descriptor)
+            waker: waker)
         do {
             try session?.client.subscribe(topics)
         } catch {

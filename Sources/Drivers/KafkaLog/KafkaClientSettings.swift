@@ -61,6 +61,10 @@ package struct KafkaClientSettings: Sendable {
         for (name, reason) in Self.reserved where properties[name] != nil {
             throw .refusedProperty(name, reason: reason)
         }
+        if properties["auto.commit.interval.ms"] == "0" {
+            throw .refusedProperty(
+                "auto.commit.interval.ms", reason: "0 would commit only when the worker stops")
+        }
         let strategy = properties["partition.assignment.strategy"] ?? ""
         // 2.10.0: older ones abort the process when a member without partitions closes.
         if strategy.contains("cooperative"), libraryVersion < 0x020a_0000 {

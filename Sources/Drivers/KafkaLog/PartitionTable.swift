@@ -90,7 +90,8 @@ struct PartitionTable {
     func assigned(where matches: (Row) -> Bool = { _ in true }) -> [PartitionEpoch] {
         var result: [PartitionEpoch] = []
         for topic in topics.indices {
-            for (partition, row) in topics[topic].enumerated() where row.isAssigned && matches(row) {
+            for (partition, row) in topics[topic].enumerated() where row.isAssigned && matches(row)
+            {
                 result.append(
                     PartitionEpoch(topic: topic, partition: Int32(partition), epoch: row.epoch))
             }

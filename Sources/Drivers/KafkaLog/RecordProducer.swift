@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import LinuxIO
 package import Logging
 package import PushModel
 package import Rdkafka
-internal import LinuxIO
 
 /// Writes records and says which are safe: a ticket that comes back without an error is on all
 /// in-sync replicas, once. Belongs to one thread. Bounded by `queue.buffering.max.messages` and
@@ -44,7 +44,7 @@ package final class RecordProducer {
             throw .client(error)
         }
         queue = EventQueue.main(of: client)
-        queue.wake(descriptor: waker.descriptor)
+        queue.wake(descriptor: waker.descriptor, owner: waker)
     }
 
     // MARK: Waking

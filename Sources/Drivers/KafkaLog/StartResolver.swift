@@ -31,7 +31,7 @@ struct StartResolver {
         case failed(RdkafkaError)
     }
 
-    /// How long one question may keep the thread. An attempt asks at most seven.
+    /// How long one question may keep the thread; the first that gets no answer ends the attempt.
     private static let questionTimeout = Duration.seconds(1)
     static let attemptInterval = Duration.milliseconds(100)
     /// After this the consumer is better closed and opened again.
@@ -113,10 +113,10 @@ struct StartResolver {
     // MARK: Topics the group has never read
 
     /// The member that is given a new topic's partition 0 commits the start of all its partitions.
-    /// Without that, a member that is a moment late would find the first commits of the others, take
-    /// its own partitions for added ones and read them from the beginning. Should the opener not
-    /// come, the others go ahead on their own; its later commit is of positions that it asked for
-    /// earlier, so it moves nobody forward.
+    /// Without that, a member that is a moment late would find the first commits of the others,
+    /// take its own partitions for added ones and read them from the beginning. Should the opener
+    /// not come, the others go ahead on their own; its later commit is of positions that it asked
+    /// for earlier, so it moves nobody forward.
     private func isOpener(of topic: String) -> Bool {
         (0..<list.count).contains { list[$0].topic == topic && list[$0].partition == 0 }
     }

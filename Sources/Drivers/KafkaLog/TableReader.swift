@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
+internal import LinuxIO
 package import Logging
 package import PushModel
 package import Rdkafka
-internal import Glibc
-internal import LinuxIO
 
-/// Reads whole topics from their beginning and then follows them: for tables, of which every worker
-/// holds a full copy. Takes no part in the group and never commits. Belongs to one thread, under the
-/// contract of `EventConsumer`.
+/// Reads whole topics from their beginning and then follows them: for tables, of which every
+/// worker holds a full copy. Takes no part in the group and never commits. Belongs to one thread,
+/// under the contract of `EventConsumer`.
 ///
 /// The last record of a key wins; a null value removes. Order holds within a partition.
 package final class TableReader {
@@ -54,7 +54,7 @@ package final class TableReader {
         discoverAt = now.monotonic + Self.discoveryInterval
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
-            wakeDescriptor: waker.descriptor)
+            waker: waker)
         let deadline = ContinuousClock.now + timeout
         for topic in topics.indices {
             let count = try discover(topic, until: deadline)
@@ -70,8 +70,8 @@ package final class TableReader {
 
     // MARK: Records
 
-    /// Lends up to `limit` records to `body` and returns how many messages were looked at: less than
-    /// `limit` means that none is left for now.
+    /// Lends up to `limit` records to `body` and returns how many messages were looked at: less
+    /// than `limit` means that none is left for now.
     package func poll(
         now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
@@ -235,6 +235,6 @@ package struct TableProgress: Hashable, Sendable {
     package var partitions: Int
     /// Partitions that have reached their end once.
     package var caughtUp: Int
-    /// Offsets between what was read and the end.
+    /// Offsets between what was read and the end; partitions not fetched from yet count as none.
     package var remaining: Int64
 }

@@ -3,11 +3,10 @@
 
 package import Rdkafka
 
-/// A Kafka for demos, tests and benchmarks: librdkafka's mock cluster, which speaks the real protocol
-/// over TCP on 127.0.0.1 and keeps everything in memory.
+/// A Kafka for demos, tests and benchmarks: librdkafka's mock cluster, which speaks the real
+/// protocol over TCP on 127.0.0.1 and keeps everything in memory.
 package final class EmbeddedKafka: Sendable {
     private let cluster: MockCluster
-    package let brokerCount: Int
 
     /// What `--help` says about it.
     package static let limits = """
@@ -31,7 +30,7 @@ package final class EmbeddedKafka: Sendable {
         err API CODE COUNT  the next COUNT requests with this API key fail with this code
         leader T P B        broker B leads partition P of topic T (B = -1: nobody does)
         topic T P           makes topic T with P partitions
-        topicerr T CODE     whoever asks about topic T is told CODE (3: no such topic; 0: all is well)
+        topicerr T CODE     whoever asks about topic T is told CODE (3: no such topic, 0: fine)
         quit                ends
         """
 
@@ -40,7 +39,6 @@ package final class EmbeddedKafka: Sendable {
         cluster = try MockCluster(brokers: brokers) { _, _, _ in
             // What its client has to say (that it connects to nobody) is of no use to anyone.
         }
-        brokerCount = brokers
         for (name, partitions) in topics {
             try cluster.createTopic(name, partitions: Int32(partitions))
         }

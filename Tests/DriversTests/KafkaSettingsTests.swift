@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import EmbeddedKafka
+import Logging
+import Rdkafka
+import Synchronization
+import Testing
+
+@testable import KafkaLog
+
+@Suite struct `Kafka settings` {
+    private func settings(_ properties: [String: String]) -> KafkaClientSettings {
+        KafkaClientSettings(bootstrap: "127.0.0.1:1", group: "fleet", properties: properties)
+    }
+
+    @Test func `a property that the library does not know is named`() {
+        #expect(throws: KafkaError.unknownProperty("sesion.timeout.ms")) {
+            try settings(["sesion.timeout.ms": "6000"]).validate()
+        }
+    }
+
+    @Test func `a value that the library refuses is named with its property`() {
+        let error = #expect(throws: KafkaError.self) {
+            try settings(["session.timeout.ms": "soon"]).validate()
+        }
+        #expect(error?.description.contains("session.timeout.ms") == true)
+    }
+
+    @Test(arguments: [
+        "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
+        "bootstrap.servers", "metadata.broker.list", "enable.idempotence", "acks",
+        "enable.partition.eof",
+    ])
+    func `what would lose records or disagree with the configuration is refused`(name: String) {
+        let error = #expect(throws: KafkaError.self) {
+            try settings([name: "1"]).validate()
+        }
+        guard case .refusedProperty(name, let reason) = error else {
+            Issue.record("\(name) was not refused: \(String(describing: error))")
+            return
+        }
+        #expect(!reason.isEmpty)
+    }
+
+    @Test func `a topic pattern is no topic`() throws {
+        #expect(throws: KafkaError.missingTopic("^events")) {
+            _ = try EventConsumer(
+                settings: settings([:]), topics: ["^events"], logger: Logger(label: "kafka"))
+        }
+    }
+
+    @Test func `cooperative assignment needs a librdkafka that survives it`() throws {
+        let cooperative = settings(["partition.assignment.strategy": "cooperative-sticky"])
+        #expect(throws: KafkaError.self) {
+            try cooperative.refuseUnsafeProperties(libraryVersion: 0x0209_00ff)
+        }
+        try cooperative.refuseUnsafeProperties(libraryVersion: 0x020a_00ff)
+        try settings(["partition.assignment.strategy": "roundrobin"])
+            .refuseUnsafeProperties(libraryVersion: 0x0200_02ff)
+    }
+
+    @Test func `defaults hold until they are overridden, invariants always`() throws {
+        let configuration = try settings(["fetch.wait.max.ms": "7"]).configuration(for: .events)
+        let expected = [
+            "fetch.wait.max.ms": "7", "auto.commit.interval.ms": "200",
+            "partition.assignment.strategy": "range", "enable.partition.eof": "true",
+            "enable.auto.offset.store": "false", "enable.auto.commit": "true",
+            "auto.offset.reset": "error", "group.id": "fleet",
+        ]
+        for (name, value) in expected { #expect(configuration.value(of: name) == value) }
+        let producer = try settings([:]).configuration(for: .producer)
+        let produced = [
+            "enable.idempotence": "true", "acks": "-1", "compression.codec": "lz4",
+            "partitioner": "murmur2_random", "linger.ms": "5", "message.timeout.ms": "300000",
+        ]
+        for (name, value) in produced { #expect(producer.value(of: name) == value) }
+    }
+
+    @Test func `secrets appear neither in errors nor in log lines`() throws {
+        let secret = "hunter2-and-more"
+        // An invalid value is quoted by the library; the password stands in for a mixed-up file.
+        let mixedUp = settings(["sasl.password": secret, "session.timeout.ms": secret])
+        let error = #expect(throws: KafkaError.self) { try mixedUp.validate() }
+        #expect(error?.description.contains(secret) == false)
+
+        let lines = Lines()
+        let logger = Logger(label: "kafka", factory: { _ in RecordingHandler(lines: lines) })
+        let fixture = try KafkaFixture(["events": 1])
+        var properties = [
+            "sasl.password": secret, "ssl.key.password": secret, "debug": "all",
+        ]
+        // The broker's name stands for any place a secret could turn up in.
+        properties["client.id"] = "worker-\(secret)"
+        let admin = try TopicAdmin(
+            settings: KafkaClientSettings(
+                bootstrap: fixture.kafka.bootstrap, group: "", properties: properties),
+            logger: logger)
+        _ = try admin.partitionCount(of: "events")
+        #expect(lines.all.count > 10)
+        #expect(lines.all.contains { $0.contains("[secret]") })
+        #expect(!lines.all.contains { $0.contains(secret) })
+    }
+
+    @Test(arguments: [
+        (Int32(0), Logger.Level.critical), (2, .critical), (3, .error), (4, .warning), (5, .notice),
+        (6, .info), (7, .debug),
+    ])
+    func `the library's severities have their levels`(severity: Int32, level: Logger.Level) {
+        #expect(LibraryLog.level(severity: severity, facility: "FAIL") == level)
+    }
+}
+
+@Suite struct `Embedded Kafka's commands` {
+    @Test(arguments: [
+        ("down 1", EmbeddedKafkaCommand.down(broker: 1)), ("up 2", .up(broker: 2)),
+        ("rtt -1 250", .roundTrip(broker: -1, milliseconds: 250)),
+        ("err 9 16 3", .fail(apiKey: 9, code: 16, count: 3)),
+        ("err 0 -195 1", .fail(apiKey: 0, code: -195, count: 1)),
+        ("leader events 3 -1", .leader(topic: "events", partition: 3, broker: -1)),
+        ("  topic   events 3 ", .topic(name: "events", partitions: 3)),
+        ("topicerr events 3", .topicError(name: "events", code: 3)), ("quit", .quit),
+    ])
+    func `a line becomes a command`(line: String, command: EmbeddedKafkaCommand) {
+        #expect(EmbeddedKafkaCommand(parsing: line) == command)
+    }
+
+    @Test(arguments: [
+        "", "down", "down one", "up 1 2", "rtt 1 -5", "err 9 16", "err 9 16 0", "err 9 16 100001",
+        "topic events 0", "quit now", "explode",
+    ])
+    func `anything else is none`(line: String) {
+        #expect(EmbeddedKafkaCommand(parsing: line) == nil)
+    }
+
+    @Test func `a topic made on demand has its partitions, and a broker that comes back serves`()
+        throws
+    {
+        let fixture = try KafkaFixture([:], brokers: 2)
+        #expect(fixture.kafka.bootstrap.split(separator: ",").count == 2)
+        try fixture.kafka.perform(.topic(name: "events", partitions: 5))
+        let admin = try TopicAdmin(
+            settings: fixture.settings(), timeout: .seconds(10), logger: fixture.logger)
+        #expect(try admin.partitionCount(of: "events") == 5)
+        for broker in Int32(1)...2 { try fixture.kafka.perform(.down(broker: broker)) }
+        for broker in Int32(1)...2 { try fixture.kafka.perform(.up(broker: broker)) }
+        #expect(try admin.partitionCount(of: "events") == 5)
+        #expect(throws: (any Error).self) { try fixture.kafka.perform(.down(broker: 9)) }
+    }
+}
+
+/// Log lines of several threads.
+final class Lines: Sendable {
+    private let lines = Mutex<[String]>([])
+    var all: [String] { lines.withLock { $0 } }
+    func append(_ line: String) { lines.withLock { $0.append(line) } }
+}
+
+struct RecordingHandler: LogHandler {
+    let lines: Lines
+    var logLevel = Logger.Level.trace
+    var metadata: Logger.Metadata = [:]
+
+    init(lines: Lines) { self.lines = lines }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { lines.append("\(event.level) \(event.message)") }
+}

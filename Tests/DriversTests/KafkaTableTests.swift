@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import EmbeddedKafka
+import KafkaLog
+import PushModel
+import Testing
+
+@Suite struct `Table reader` {
+    @Test func `it is caught up when every partition has ended and then follows`() async throws {
+        let fixture = try KafkaFixture(["registrations": 3, "verdicts": 1])
+        try fixture.write(1000, to: "registrations", partition: 0)
+        try fixture.write(10, to: "registrations", partition: 2)
+        let reader = try fixture.reader(["registrations", "verdicts"])
+        var seen: [Int: Int] = [:]
+        #expect(!reader.isCaughtUp)
+        try await eventually("the end") {
+            reader.clearWakeUp()
+            _ = reader.poll(now: .current, limit: 100) { seen[$0.topic, default: 0] += 1 }
+            return reader.isCaughtUp
+        }
+        #expect(seen == [0: 1010])
+        #expect(reader.recordsRead == 1010)
+        let progress = reader.progress(topic: 0)
+        #expect(progress.partitions == 3 && progress.caughtUp == 3 && progress.remaining == 0)
+
+        try await eventually("silence") {
+            reader.clearWakeUp()
+            return reader.poll(now: .current, limit: 100) { _ in } == 0
+                && !isReadable(reader.wakeDescriptor)
+        }
+        try fixture.write(5, to: "verdicts")
+        try await eventually("a wake-up") { isReadable(reader.wakeDescriptor) }
+        try await eventually("the live records") {
+            _ = reader.poll(now: .current, limit: 100) { seen[$0.topic, default: 0] += 1 }
+            return seen[1] == 5
+        }
+        #expect(reader.isCaughtUp)
+        #expect(reader.close(timeout: .seconds(5)))
+    }
+
+    @Test func `null and empty are told apart in values and keys`() async throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let producer = try fixture.producer(["registrations"])
+        let empty = UnsafeRawBufferPointer(start: nil, count: 0)
+        try #require(
+            producer.produce(topic: 0, key: empty, value: nil, ticket: 1) == .accepted)
+        try #require(
+            producer.produce(topic: 0, key: nil, value: empty, ticket: 2) == .accepted)
+        try #require(producer.flush(timeout: .seconds(5)))
+        let reader = try fixture.reader(["registrations"])
+        var seen: [String] = []
+        try await eventually("both") {
+            _ = reader.poll(now: .current, limit: 10) { record in
+                let key = record.key.map { "\($0.count)" } ?? "null"
+                let value = record.value.map { "\($0.count)" } ?? "null"
+                seen.append("\(key)=\(value)")
+            }
+            return reader.isCaughtUp
+        }
+        #expect(seen == ["0=null", "null=0"])
+        reader.close(timeout: .seconds(5))
+    }
+
+    @Test func `a missing topic is an error that names it, and at once`() throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        try fixture.kafka.perform(.topicError(name: "verdicts", code: 3))
+        let start = ContinuousClock.now
+        #expect(throws: KafkaError.missingTopic("verdicts")) {
+            try fixture.reader(["registrations", "verdicts"])
+        }
+        #expect(ContinuousClock.now - start < .seconds(10))
+    }
+
+    @Test func `no broker is an error within the time given`() throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        try fixture.kafka.perform(.down(broker: 1))
+        let start = ContinuousClock.now
+        let error = #expect(throws: KafkaError.self) {
+            try fixture.reader(["registrations"], timeout: .milliseconds(500))
+        }
+        #expect(error?.description.contains("does not answer") == true)
+        #expect(ContinuousClock.now - start < .seconds(5))
+    }
+}
+
+extension KafkaFixture {
+    func reader(_ topics: [String], timeout: Duration = .seconds(15)) throws -> TableReader {
+        try TableReader(
+            settings: settings(), topics: topics, timeout: timeout, now: .current, logger: logger)
+    }
+}
