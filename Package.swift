@@ -102,12 +102,28 @@ let app: [Target] = [
 // MARK: Tests mirror Sources; Simulation and Integration cut across.
 
 let tests: [Target] = [
-    .tests("BindingsTests", ["Rdkafka", "Nghttp2", "OpenSSL", "Simdjson", "LinuxIO", "FlatMemory"]),
-    .tests("StagesTests", ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
-    .tests("PipelineTests", ["PushModel", "Pipeline", "Audience", "Planning", "Delivery", "Ledger"]),
-    .tests("DriversTests", ["PushModel", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "OpenSSL", "LinuxIO"]),
+    .tests(
+        "BindingsTests",
+        ["Rdkafka", "Nghttp2", "OpenSSL", "Curl", "Simdjson", "LinuxIO", "FlatMemory"]),
+    .tests(
+        "StagesTests",
+        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "Simdjson"]),
+    .tests(
+        "PipelineTests",
+        ["PushModel", "Pipeline", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
+    .tests(
+        "DriversTests",
+        [
+            "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka",
+            "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "Rdkafka",
+        ], logs: true),
     .tests("AppTests", ["PushModel", "Worker", "Intake", "Delivery", "KafkaLog"]),
-    .tests("IntegrationTests", ["PushModel", "KafkaLog", "LinuxIO"]),
+    .tests(
+        "IntegrationTests",
+        [
+            "lamplighter", "PushModel", "Intake", "KafkaLog", "EmbeddedKafka", "APNSSimulator",
+            "OpenSSL", "LinuxIO",
+        ], logs: true),
 ]
 
 let package = Package(
@@ -145,17 +161,20 @@ extension Target {
         _ floor: String, _ name: String, _ dependencies: [String], logs: Bool = false,
         products: [Target.Dependency] = []
     ) -> Target {
-        let logging: [Target.Dependency] =
-            logs ? [.product(name: "Logging", package: "swift-log")] : []
-        return .target(
-            name: name, dependencies: dependencies.map { .byName(name: $0) } + logging + products,
+        .target(
+            name: name,
+            dependencies: dependencies.map { .byName(name: $0) } + logging(logs) + products,
             path: "Sources/\(floor)/\(name)", swiftSettings: .house)
     }
 
-    static func tests(_ name: String, _ dependencies: [String]) -> Target {
+    static func tests(_ name: String, _ dependencies: [String], logs: Bool = false) -> Target {
         .testTarget(
-            name: name, dependencies: dependencies.map { .byName(name: $0) }, path: "Tests/\(name)",
-            swiftSettings: .house)
+            name: name, dependencies: dependencies.map { .byName(name: $0) } + logging(logs),
+            path: "Tests/\(name)", swiftSettings: .house)
+    }
+
+    private static func logging(_ logs: Bool) -> [Target.Dependency] {
+        logs ? [.product(name: "Logging", package: "swift-log")] : []
     }
 }
 
