@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CCurl
+
+/// What every request of one connection has in common.
+package struct RequestTemplate: Sendable {
+    /// `https://` and the name that is sent as SNI and `:authority`, and verified against the
+    /// certificate; the path is set for each request.
+    package var url: String
+    /// Where to connect instead of the URL's host and port.
+    package var host: String
+    package var port: UInt16
+    /// PEM file of trusted roots; nil means the system's.
+    package var caFile: String?
+    /// As CURLOPT_PROXY takes it; empty for none, whatever the process's environment says.
+    package var proxy = ""
+    package var connectTimeout: Duration
+    /// Of the whole transfer, waiting and connecting included.
+    package var requestTimeout: Duration
+
+    package init(
+        url: String, host: String, port: UInt16, caFile: String?, connectTimeout: Duration,
+        requestTimeout: Duration
+    ) {
+        self.url = url
+        self.host = host
+        self.port = port
+        self.caFile = caFile
+        self.connectTimeout = connectTimeout
+        self.requestTimeout = requestTimeout
+    }
+}
+
+/// One CURL: a POST at a time over the connection of the multi handle it was made for, which must
+/// outlive it. Options are set once; a request sets its target, headers and body.
+package struct EasyHandle: ~Copyable {
+    let pointer: UnsafeMutableRawPointer
+    private let record: UnsafeMutablePointer<TransferRecord>
+    private let connectTo: UnsafeMutablePointer<curl_slist>
+    package var headers: HeaderList
+
+    /// - Parameter position: the owner's name for it; comes back in `MultiHandle.End`.
+    package init(position: Int, template: RequestTemplate, on multi: borrowing MultiHandle) {
+        guard let pointer = curl_easy_init(),
+            let connectTo = curl_slist_append(nil, Self.connectTo(template))
+        else { fatalError("out of memory for a CURL") }
+        self.pointer = pointer
+        self.connectTo = connectTo
+        record = .allocate(capacity: 1)
+        record.initialize(to: TransferRecord(position: position, context: multi.context))
+        // libcurl would add the first three to any POST; Expect only to large ones.
+        headers = HeaderList(suppressing: ["Accept", "Content-Type", "Content-Length", "Expect"])
+        setTransport(template, multi.context)
+        setSecurity(template)
+        setMemory()
+    }
+
+    deinit {
+        curl_easy_cleanup(pointer)
+        curl_slist_free_all(connectTo)
+        record.pointee.free()
+        record.deinitialize(count: 1)
+        record.deallocate()
+    }
+
+    // MARK: The request
+
+    /// Makes the next request ready, with `headers` as they are now.
+    /// - Parameters:
+    ///   - target: the path; copied.
+    ///   - body: lent until the transfer's end.
+    package mutating func prepare(
+        tag: UInt32, target: UnsafePointer<CChar>, body: UnsafePointer<UInt8>?, bodyBytes: Int
+    ) {
+        record.pointee.begin(tag: tag)
+        _ = headers.link()
+        check(CCurl_setString(pointer, CURLOPT_REQUEST_TARGET, target))
+        check(CCurl_setLong(pointer, CURLOPT_POSTFIELDSIZE, bodyBytes))
+        // libcurl takes a null pointer for "no POST"; any other will do for an empty body.
+        let bytes = body.map { UnsafeRawPointer($0) } ?? UnsafeRawPointer(record)
+        check(CCurl_setPointer(pointer, CURLOPT_POSTFIELDS, bytes))
+    }
+
+    // MARK: The end
+
+    /// What `prepare` was given.
+    package var tag: UInt32 { record.pointee.tag }
+
+    /// The request was given to the connection, once: the server may have it. Until then it is
+    /// certain that the server has not. libcurl is kept from sending it a second time.
+    package var wasDispatched: Bool { record.pointee.wasDispatched }
+
+    /// The answer's status; 0 for none.
+    package var status: UInt16 {
+        UInt16(clamping: long(CURLINFO_RESPONSE_CODE))
+    }
+
+    package var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 }
+
+    /// The first KiB of the answer's body.
+    package func withAnswer<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        body(UnsafeRawBufferPointer(rebasing: record.pointee.answer[..<record.pointee.answerBytes]))
+    }
+
+    /// libcurl's words on what went wrong with this transfer; empty when it has none.
+    package var errorText: String {
+        String(cString: record.pointee.errorText)
+    }
+
+    // MARK: Options
+
+    private func setTransport(
+        _ template: RequestTemplate, _ context: UnsafeMutablePointer<ConnectionContext>
+    ) {
+        check(CCurl_setString(pointer, CURLOPT_URL, template.url))
+        check(CCurl_setList(pointer, CURLOPT_CONNECT_TO, connectTo))
+        check(CCurl_setString(pointer, CURLOPT_PROXY, template.proxy))
+        check(CCurl_setLong(pointer, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS)))
+        // Wait for the one connection instead of opening another.
+        check(CCurl_setLong(pointer, CURLOPT_PIPEWAIT, 1))
+        check(CCurl_setLong(pointer, CURLOPT_NOSIGNAL, 1))
+        check(CCurl_setLong(pointer, CURLOPT_DNS_CACHE_TIMEOUT, 0))
+        // The owner decides how old a connection may become, idle or not.
+        check(CCurl_setLong(pointer, CURLOPT_MAXAGE_CONN, 7 * 86_400))
+        check(
+            CCurl_setLong(
+                pointer, CURLOPT_CONNECTTIMEOUT_MS, template.connectTimeout.milliseconds))
+        check(CCurl_setLong(pointer, CURLOPT_TIMEOUT_MS, template.requestTimeout.milliseconds))
+        check(CCurl_setOpenSocketFunction(pointer, ConnectionCallbacks.openSocket))
+        check(CCurl_setPointer(pointer, CURLOPT_OPENSOCKETDATA, context))
+        check(CCurl_setCloseSocketFunction(pointer, ConnectionCallbacks.closeSocket))
+        check(CCurl_setPointer(pointer, CURLOPT_CLOSESOCKETDATA, context))
+        check(CCurl_setPrerequestFunction(pointer, TransferRecord.dispatch))
+        check(CCurl_setPointer(pointer, CURLOPT_PREREQDATA, record))
+    }
+
+    private func setSecurity(_ template: RequestTemplate) {
+        check(CCurl_setString(pointer, CURLOPT_PROTOCOLS_STR, "https"))
+        check(CCurl_setLong(pointer, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)))
+        check(CCurl_setLong(pointer, CURLOPT_SSL_VERIFYPEER, 1))
+        check(CCurl_setLong(pointer, CURLOPT_SSL_VERIFYHOST, 2))
+        check(CCurl_setLong(pointer, CURLOPT_SSL_SESSIONID_CACHE, 0))
+        if let caFile = template.caFile {
+            check(CCurl_setString(pointer, CURLOPT_CAINFO, caFile))
+            // Otherwise the system's roots would be trusted as well.
+            check(CCurl_setString(pointer, CURLOPT_CAPATH, nil))
+        }
+    }
+
+    private mutating func setMemory() {
+        check(CCurl_setPointer(pointer, CURLOPT_PRIVATE, record))
+        check(CCurl_setWriteFunction(pointer, TransferRecord.receive))
+        check(CCurl_setPointer(pointer, CURLOPT_WRITEDATA, record))
+        check(CCurl_setPointer(pointer, CURLOPT_ERRORBUFFER, record.pointee.errorText))
+        check(CCurl_setList(pointer, CURLOPT_HTTPHEADER, headers.link()))
+        // libcurl 7.88 keeps both buffers for as long as the connection lives: 80 KiB a handle by
+        // default, and our bodies and answers are small. 16 KiB is the least for uploads.
+        check(CCurl_setLong(pointer, CURLOPT_BUFFERSIZE, 2048))
+        check(CCurl_setLong(pointer, CURLOPT_UPLOAD_BUFFERSIZE, 16_384))
+    }
+
+    /// `::host:port` means any host and any port of the URL.
+    private static func connectTo(_ template: RequestTemplate) -> String {
+        let host = template.host.contains(":") ? "[\(template.host)]" : template.host
+        return "::\(host):\(template.port)"
+    }
+
+    private func long(_ field: CURLINFO) -> Int {
+        var value = 0
+        check(CCurl_getLong(pointer, field, &value))
+        return value
+    }
+
+    /// An option fails for want of memory, or in a libcurl that lacks it.
+    private func check(_ code: CURLcode) {
+        precondition(code == CURLE_OK, "libcurl: \(CurlCode(code))")
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Curl
+internal import Delivery
+internal import PushModel
+
+/// One place for a connection of a pool: a multi handle and the easy handles that it has needed so
+/// far, which stay for the next connection in this place. What may happen when is the machine's to
+/// say.
+struct CurlConnection: ~Copyable {
+    let pool: Int
+    var machine: CurlConnectionMachine
+    var multi: MultiHandle
+    /// When libcurl wants to be called even if nothing happens.
+    private(set) var timerAt = MonotonicTime.distantFuture
+    /// When something was last seen to happen on it.
+    var progressAt = MonotonicTime(nanoseconds: 0)
+    /// Of the provider token that was shown on this connection first.
+    var keyGeneration: Int?
+    /// An answer other than 403 has come on it.
+    var wasWelcomed = false
+    /// It has been counted as connected.
+    var wasCounted = false
+    /// Ends that libcurl has reported and that are not handled yet.
+    private(set) var ends: [MultiHandle.End] = []
+
+    private let template: RequestTemplate
+    private let handles: UnsafeMutablePointer<EasyHandle>
+    private var made = 0
+    private var idle: [Int] = []
+    private var isBusy: [Bool] = []
+
+    init(pool: Int, settings: PoolSettings) {
+        self.pool = pool
+        machine = CurlConnectionMachine(
+            limits: settings.limits, at: MonotonicTime(nanoseconds: 0), jitter: 0)
+        machine.closed()
+        multi = MultiHandle(streamsMax: CurlConnectionMachine.requestsMax)
+        template = RequestTemplate(
+            url: "https://\(Self.bracketed(settings.serverName))/", host: settings.host,
+            port: settings.port, caFile: settings.caFile,
+            connectTimeout: settings.limits.connectTimeout,
+            requestTimeout: settings.limits.requestTimeout)
+        handles = .allocate(capacity: CurlConnectionMachine.requestsMax)
+    }
+
+    deinit {
+        for position in 0..<made where isBusy[position] { multi.remove(handles[position]) }
+        handles.deinitialize(count: made)
+        handles.deallocate()
+    }
+
+    var isVacant: Bool { machine.phase == .closed }
+
+    /// Everything of an earlier connection is forgotten.
+    mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
+        progressAt = now
+        keyGeneration = nil
+        wasWelcomed = false
+        wasCounted = false
+    }
+
+    /// Closes the connection. Every request must have been released.
+    mutating func close() {
+        multi.restart()
+        machine.closed()
+        timerAt = .distantFuture
+    }
+
+    // MARK: Requests
+
+    /// Takes an idle easy handle; the machine's limit leaves one.
+    mutating func claim() -> Int {
+        let position: Int
+        if let free = idle.popLast() {
+            position = free
+        } else {
+            position = made
+            precondition(made < CurlConnectionMachine.requestsMax, "more requests than allowed")
+            (handles + position).initialize(
+                to: EasyHandle(position: position, template: template, on: multi))
+            made += 1
+            isBusy.append(false)
+        }
+        isBusy[position] = true
+        return position
+    }
+
+    subscript(position: Int) -> UnsafeMutablePointer<EasyHandle> { handles + position }
+
+    /// Takes a request out of libcurl, ended or not.
+    mutating func release(_ position: Int) {
+        multi.remove(handles[position])
+        isBusy[position] = false
+        idle.append(position)
+    }
+
+    /// The requests that libcurl still has.
+    var busy: [Int] { isBusy.indices.filter { isBusy[$0] } }
+
+    // MARK: Driving libcurl
+
+    /// Calls libcurl if its timer is due.
+    mutating func keepTimer(at now: MonotonicTime) {
+        guard timerAt <= now else { return }
+        timerAt = .distantFuture
+        multi.timeout()
+        settle(at: now)
+    }
+
+    /// Reads what the last call into libcurl has left: the timer and the ends.
+    mutating func settle(at now: MonotonicTime) {
+        switch multi.takeTimer() {
+        case .after(let delay): timerAt = now + delay
+        case .never: timerAt = .distantFuture
+        case nil: break
+        }
+        while let end = multi.nextEnd() { ends.append(end) }
+    }
+
+    mutating func takeEnds() -> [MultiHandle.End] {
+        defer { ends.removeAll(keepingCapacity: true) }
+        return ends
+    }
+
+    /// An IPv6 address, as a URL wants it.
+    private static func bracketed(_ name: String) -> String {
+        name.contains(":") ? "[\(name)]" : name
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+package import PushModel
+
+/// What one connection of libcurl's may do next: facts go in, permissions come out. libcurl hides
+/// SETTINGS and GOAWAY, so unlike `ConnectionMachine` it goes by answers alone.
+package struct CurlConnectionMachine: Sendable {
+    package enum Phase: Sendable {
+        /// libcurl connects with the first request. *Can transition to:* warming, retiring, closed.
+        case cold
+        /// One request at a time: the connect, then the proof that APNs takes the provider token,
+        /// or after a silence that the peer is alive. *Can transition to:* open, retiring, closed.
+        case warming
+        /// As many requests as the bounds allow. *Can transition to:* warming, retiring, closed.
+        case open
+        /// No new request; those in flight finish. *Can transition to:* closed.
+        case retiring
+        /// Final.
+        case closed
+    }
+
+    /// How a request ended.
+    package enum RequestEnd: Sendable {
+        /// An answer, and any but 403: the provider token is accepted.
+        case welcomed
+        case forbidden
+        case timedOut
+        /// The server reset the stream.
+        case reset
+        /// The connection broke, or was never made.
+        case lost
+    }
+
+    package private(set) var phase = Phase.cold
+    package private(set) var requestsInFlight = 0
+    private var bytesInFlight = 0
+    private let limits: ConnectionLimits
+    private let retireAt: MonotonicTime
+    private var heardAt: MonotonicTime
+    private var unansweredInARow = 0
+
+    /// libcurl walks every request of a connection at each event of its socket; beyond this many
+    /// the walk costs more than the concurrency gains.
+    package static let requestsMax = 100
+    /// Half of HTTP/2's initial window of 65,535 bytes: the other half may be with a server that
+    /// has read it and not yet said so. With the window exhausted libcurl 7.88 spins at full CPU
+    /// (curl issue 10618).
+    package static let bytesMax = 32_767
+
+    /// - Parameter jitter: 0…1, spreads the ages at which connections are replaced.
+    package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        self.limits = limits
+        heardAt = now
+        let age = limits.ageMax.nanoseconds
+        // Nine tenths plus up to two tenths: plus or minus a tenth.
+        retireAt = now + .nanoseconds(age / 10 * 9 + Int64(Double(age / 5) * jitter))
+    }
+
+    // MARK: Facts
+
+    /// About to be used. After a silence the peer may be gone without a trace, and libcurl sends
+    /// no PING: the next request goes alone.
+    package mutating func wanted(at now: MonotonicTime) {
+        guard phase == .open, requestsInFlight == 0, now - heardAt >= limits.pingAfterSilence
+        else { return }
+        phase = .warming
+    }
+
+    package mutating func requestSent(bytes: Int) {
+        assert(requestsFree > 0)
+        if phase == .cold { phase = .warming }
+        requestsInFlight &+= 1
+        bytesInFlight &+= bytes
+    }
+
+    package mutating func requestEnded(_ end: RequestEnd, bytes: Int, at now: MonotonicTime) {
+        requestsInFlight &-= 1
+        bytesInFlight &-= bytes
+        assert(requestsInFlight >= 0 && bytesInFlight >= 0)
+        switch end {
+        case .welcomed:
+            heard(at: now)
+            if phase == .warming { phase = .open }
+        case .forbidden: heard(at: now)
+        case .timedOut:
+            unansweredInARow &+= 1
+            if phase == .warming { phase = .retiring }
+        case .reset: unansweredInARow &+= 1
+        case .lost: retired()
+        }
+    }
+
+    /// An answer said to leave, the server ended the connection, or the driver is draining.
+    package mutating func retired() {
+        if phase != .closed { phase = .retiring }
+    }
+
+    package mutating func closed() {
+        phase = .closed
+        requestsInFlight = 0
+        bytesInFlight = 0
+    }
+
+    // MARK: Permissions
+
+    /// How many requests may be sent now, bytes aside.
+    package var requestsFree: Int { max(0, requestLimit &- requestsInFlight) }
+
+    /// Whether a body of so many bytes fits; the largest body that APNs takes (5,120) always fits a
+    /// connection that carries nothing else.
+    package func hasRoom(for bytes: Int) -> Bool {
+        requestsInFlight == 0 || bytesInFlight &+ bytes <= Self.bytesMax
+    }
+
+    /// What this connection adds to its pool's capacity.
+    package var capacity: Int { phase == .cold ? 0 : requestLimit }
+
+    /// Counts towards the connections that a pool wants.
+    package var isWanted: Bool { phase != .retiring && phase != .closed }
+
+    package var isDrained: Bool { phase == .retiring && requestsInFlight == 0 }
+
+    /// Nothing is answered any more: close it now.
+    package var isDead: Bool { unansweredInARow >= limits.timeoutsMax && phase != .closed }
+
+    package func isOld(at now: MonotonicTime) -> Bool { isWanted && now >= retireAt }
+
+    /// The next time at which `isOld` says something new.
+    package var nextDeadline: MonotonicTime { isWanted ? retireAt : .distantFuture }
+
+    private var requestLimit: Int {
+        switch phase {
+        case .cold, .warming: 1
+        case .open: min(Self.requestsMax, limits.streamsMax)
+        case .retiring, .closed: 0
+        }
+    }
+
+    private mutating func heard(at now: MonotonicTime) {
+        heardAt = now
+        unansweredInARow = 0
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Curl
+internal import Delivery
+internal import LinuxIO
+internal import PushModel
+
+/// The life of connections and their sockets, and what time does to them and to the pushes that
+/// wait for them.
+extension CurlDeliveryLoop {
+    /// Makes a place ready for a connection; libcurl connects when it gets the first request. One
+    /// at a time for each pool: another follows when that one is in use and pushes still wait.
+    mutating func connectWhereNeeded() {
+        guard phase == .running else { return }
+        for pool in pools.indices where !pools[pool].waiting.isEmpty {
+            guard now.monotonic >= pools[pool].connectAt else { continue }
+            var wanted = 0
+            var vacant: Int?
+            var hasUnused = false
+            for index in pools[pool].places {
+                if connections[index].machine.isWanted { wanted += 1 }
+                if connections[index].machine.phase == .cold { hasUnused = true }
+                if connections[index].isVacant { vacant = vacant ?? index }
+            }
+            guard !hasUnused, wanted < pools[pool].settings.connections, let vacant else {
+                continue
+            }
+            if let later = budget.take(at: now.monotonic) {
+                pools[pool].connectAt = later
+                continue
+            }
+            connections[vacant].begin(
+                limits: pools[pool].settings.limits, at: now.monotonic,
+                jitter: Double(random.next(below: 1001)) / 1000)
+        }
+    }
+
+    mutating func keepDeadlines() {
+        for index in connections.indices where !connections[index].isVacant {
+            if phase != .running || connections[index].machine.isOld(at: now.monotonic) {
+                connections[index].machine.retired()
+            }
+            // A connect under way may take long, and nothing that waits for it will be sent.
+            if phase != .running, !connections[index].multi.isEstablished { abandon(index) }
+            if connections[index].machine.isDrained { connections[index].close() }
+        }
+        for pool in pools.indices where !pools[pool].waiting.isEmpty {
+            if phase != .running {
+                giveBackWaiting(pool: pool, all: true)
+            } else if !hasOpenConnection(pool) {
+                giveBackWaiting(pool: pool, all: false)
+            }
+        }
+    }
+
+    func hasOpenConnection(_ pool: Int) -> Bool {
+        for index in pools[pool].places {
+            guard connections[index].machine.isWanted else { continue }
+            if connections[index].multi.isEstablished { return true }
+        }
+        return false
+    }
+
+    /// The port is stopping: every push gets its outcome now.
+    mutating func abandonEverything() {
+        for pool in pools.indices { giveBackWaiting(pool: pool, all: true) }
+        for index in connections.indices where !connections[index].isVacant { abandon(index) }
+    }
+
+    /// Gives up a connection with all that is in flight on it.
+    mutating func abandon(_ index: Int) {
+        let pool = connections[index].pool
+        // Their ends are among the busy ones, since those are released with their end.
+        _ = connections[index].takeEnds()
+        for position in connections[index].busy {
+            let slot = connections[index][position].pointee.tag
+            let wasDispatched = connections[index][position].pointee.wasDispatched
+            connections[index].release(position)
+            pools[pool].inFlight &-= 1
+            if wasDispatched { unknown(slot) } else { sendAgain(slot, pool: pool) }
+        }
+        connections[index].close()
+    }
+
+    /// Tells epoll what libcurl wants to hear of.
+    mutating func watchSockets() {
+        for index in connections.indices {
+            while let change = connections[index].multi.nextSocketChange() {
+                let descriptor = UInt32(bitPattern: change.descriptor)
+                watch(change, tag: UInt64(index) << 32 | UInt64(descriptor))
+            }
+        }
+    }
+
+    /// Best effort in the end: a socket that epoll refuses for want of memory is served by kicks.
+    private func watch(_ change: MultiHandle.SocketChange, tag: UInt64) {
+        var interest: Epoll.Interest = change.reads ? .read : []
+        if change.writes { interest.insert(.write) }
+        guard !interest.isEmpty else {
+            // Closed already, as often as not.
+            try? epoll.remove(change.descriptor)
+            return
+        }
+        do {
+            if change.isKnown {
+                try epoll.modify(change.descriptor, for: interest, tag: tag)
+            } else {
+                try epoll.add(change.descriptor, for: interest, tag: tag)
+            }
+        } catch {
+            // The number went from a closed socket to a new one, or was never let go.
+            if change.isKnown {
+                try? epoll.add(change.descriptor, for: interest, tag: tag)
+            } else {
+                try? epoll.modify(change.descriptor, for: interest, tag: tag)
+            }
+        }
+    }
+}

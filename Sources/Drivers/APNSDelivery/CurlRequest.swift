@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Curl
+internal import Delivery
+internal import PushModel
+
+/// Composes the target and the headers of a push for libcurl: those that `RequestHeaders` composes
+/// for nghttp2, and no other.
+struct CurlRequest: ~Copyable {
+    private static let pathPrefix: StaticString = "/3/device/"
+    private static let decimals = (0...10).map { Array(String($0).utf8) }
+
+    private let topics: [[UInt8]]
+    private let pushTypes: [[UInt8]]
+    private let apnsID: UnsafeMutablePointer<UInt8>
+    /// NUL terminated.
+    private var path: UnsafeMutableBufferPointer<UInt8>
+
+    init(plan: DeliveryPlan) {
+        topics = plan.routing.lanes.map { Array($0.apnsTopic.utf8) }
+        pushTypes = PushType.all.map { Array($0.name.utf8) }
+        apnsID = .allocate(capacity: APNSID.textBytes)
+        path = .allocate(capacity: 0)
+        growPath(tokenBytes: PushSlab.inlineTokenBytes)
+    }
+
+    deinit {
+        apnsID.deallocate()
+        path.deallocate()
+    }
+
+    /// The request of one push, ready to be added.
+    mutating func compose(
+        _ slot: PushSlot, of slab: PushSlab, token providerToken: ProviderToken,
+        on easy: inout EasyHandle
+    ) {
+        let push = UnsafePointer(slab.push(slot))
+        easy.headers.removeAll()
+        easy.headers.append("authorization", providerToken.bearer)
+        append("apns-push-type", pushTypes[Int(push.pointee.type.rawValue)], to: &easy)
+        append("apns-topic", topics[Int(push.pointee.lane.rawValue)], to: &easy)
+        push.pointee.apnsID.write(to: apnsID)
+        easy.headers.append(
+            "apns-id", UnsafeBufferPointer(start: apnsID, count: APNSID.textBytes))
+        appendOptional(push, to: &easy)
+        easy.prepare(
+            tag: slot, target: target(slab.token(slot)), body: push.pointee.body,
+            bodyBytes: Int(push.pointee.bodyBytes))
+    }
+
+    private func appendOptional(_ push: UnsafePointer<WirePush>, to easy: inout EasyHandle) {
+        let priority = Int(push.pointee.priority)
+        if priority != 0 {
+            precondition(priority <= 10, "no apns-priority \(priority)")
+            append("apns-priority", Self.decimals[priority], to: &easy)
+        }
+        if push.pointee.expiration >= 0 {
+            append("apns-expiration", Array(String(push.pointee.expiration).utf8), to: &easy)
+        }
+        if let collapseID = push.pointee.collapseID {
+            easy.headers.append(
+                "apns-collapse-id",
+                UnsafeBufferPointer(start: collapseID, count: Int(push.pointee.collapseIDBytes)))
+        }
+    }
+
+    private func append(_ name: StaticString, _ value: [UInt8], to easy: inout EasyHandle) {
+        value.withUnsafeBufferPointer { easy.headers.append(name, $0) }
+    }
+
+    private mutating func target(_ token: UnsafeBufferPointer<UInt8>) -> UnsafePointer<CChar> {
+        let prefixBytes = Self.pathPrefix.utf8CodeUnitCount
+        if prefixBytes &+ 2 &* token.count >= path.count { growPath(tokenBytes: token.count) }
+        Hexadecimal.encode(token, to: path.baseAddress! + prefixBytes)
+        path[prefixBytes &+ 2 &* token.count] = 0
+        return UnsafeRawPointer(path.baseAddress!).assumingMemoryBound(to: CChar.self)
+    }
+
+    /// Tokens have no fixed length: the scratch follows the longest one seen.
+    private mutating func growPath(tokenBytes: Int) {
+        let prefixBytes = Self.pathPrefix.utf8CodeUnitCount
+        path.deallocate()
+        path = .allocate(capacity: prefixBytes + 2 * tokenBytes + 1)
+        path.baseAddress!.update(from: Self.pathPrefix.utf8Start, count: prefixBytes)
+    }
+}
