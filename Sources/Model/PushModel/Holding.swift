@@ -18,10 +18,13 @@ package struct HolderID: Hashable, Sendable, BitwiseCopyable {
 package struct Hold: Hashable, Sendable, BitwiseCopyable {
     package var track: TrackID
     package var holder: HolderID
+    /// What it holds: of two claims on one track the older is the one to keep.
+    package var offset: Int64
 
-    package init(track: TrackID, holder: HolderID) {
+    package init(track: TrackID, holder: HolderID, offset: Int64) {
         self.track = track
         self.holder = holder
+        self.offset = offset
     }
 }
 
