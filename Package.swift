@@ -44,9 +44,9 @@ let model: [Target] = [
 let stages: [Target] = [
     .stage("Intake", uses: ["Simdjson"]),
     .stage("Audience", uses: ["FlatMemory"]),
-    .stage("Planning", uses: ["FlatMemory"]),
+    .stage("Planning", uses: []),
     .stage("Delivery", uses: ["Simdjson"]),
-    .stage("Ledger", uses: ["FlatMemory"]),
+    .stage("Ledger", uses: []),
 ]
 
 // MARK: Drivers: do. Each runs stages against one outside world.
@@ -55,7 +55,10 @@ let drivers: [Target] = [
     .floor("Drivers", "KafkaLog", ["PushModel", "Rdkafka", "LinuxIO"], logs: true),
     .floor(
         "Drivers", "APNSDelivery",
-        ["PushModel", "Delivery", "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "FlatMemory"],
+        [
+            "PushModel", "Delivery", "Nghttp2", "OpenSSL", "Curl", "Simdjson", "LinuxIO",
+            "FlatMemory",
+        ],
         logs: true),
 ]
 
@@ -73,7 +76,7 @@ let simulators: [Target] = [
 let app: [Target] = [
     .floor(
         "App", "Pipeline",
-        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "FlatMemory"]),
+        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
     .floor(
         "App", "Worker",
         [
@@ -88,7 +91,7 @@ let app: [Target] = [
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Worker", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
+            "Worker", "Pipeline", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
             "APNSSimulator", "EmbeddedKafka", "LinuxIO", "OpenSSL",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),

@@ -16,7 +16,7 @@ package struct PipelineSettings: Sendable {
     /// Bytes of payloads kept, at most.
     package var payloadBytesMax = 64 << 20
     /// Verdicts and dead letters that wait for Kafka's acknowledgement, at most.
-    package var unacknowledgedMax = 10_000
+    package var unacknowledgedMax = 32_768
     /// An event is owed also to tokens registered up to this long after it.
     package var settle = Duration.seconds(2)
     /// Cells of the table that remembers recent subjects; a power of two.

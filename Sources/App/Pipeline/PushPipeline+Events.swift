@@ -44,10 +44,34 @@ extension PushPipeline {
             counters.eventsExpired += 1
             return
         }
-        let subject = findSubject(event)
-        let hash = subjectHash(app: event.app, bytes: event.subject)
+        var isMatched = false
+        if !event.subject.isEmpty {
+            let subject = audience.subject(event.app, event.subject)
+            let hash = subjectHash(app: event.app, bytes: event.subject, isKindWide: false)
+            isMatched = fanOut(event, to: subject, hash: hash, track, position, now: now)
+        } else {
+            for name in event.kinds {
+                let subject = audience.kind(named: name).flatMap { kind in
+                    audience.kindWide(event.app, kind)
+                }
+                let hash = kindHash(app: event.app, name: name)
+                isMatched =
+                    fanOut(event, to: subject, hash: hash, track, position, now: now) || isMatched
+            }
+        }
+        if !isMatched { counters.eventsUnmatched += 1 }
+    }
+
+    /// - Returns: whether anybody shows the subject.
+    private mutating func fanOut(
+        _ event: Event, to subject: SubjectID?, hash: UInt64, _ track: TrackID,
+        _ position: RecordPosition, now: Now
+    ) -> Bool {
         var request = FanOutRequest(
-            subject: subject?.rawValue ?? 0, filter: filter(of: event),
+            subject: subject?.rawValue ?? 0,
+            filter: AudienceFilter(
+                environment: event.environment, classes: event.classes,
+                kinds: numbers(ofKinds: event.kinds)),
             expiresAt: now.monotonic + (event.expiresAt - now.wall), origin: position,
             readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: hash))
         if event.delay > .zero { request.notBefore = now.monotonic + event.delay }
@@ -55,13 +79,14 @@ extension PushPipeline {
         request.expiration = event.expiration
         if let payload = event.payload {
             keep(payload, collapseID: event.collapseID, in: &request)
-            recentPayloads.append(request, hash: hash, now: now.monotonic, bodies: &pushes.bodies)
+            recentPayloads.append(
+                request, kinds: event.kinds, hash: hash, now: now.monotonic,
+                bodies: &pushes.bodies)
         } else {
             recentSubjects.changed(hash: hash, now: now.monotonic)
         }
         let count = subject.map { audience.count($0) } ?? 0
         if count == 0 {
-            counters.eventsUnmatched += 1
             pushes.bodies.release(request.body)
         } else if count <= settings.immediateFanOutMax, pushes.freeSlots >= count {
             fanOutAtOnce(request, count: count, hold: ledger.hold(track), now: now)
@@ -70,6 +95,7 @@ extension PushPipeline {
             fanOuts.start(request, count: count, hold: ledger.hold(track))
             giveBack()
         }
+        return count > 0
     }
 
     private mutating func fanOutAtOnce(
@@ -240,21 +266,9 @@ extension PushPipeline {
 
     // MARK: Reading an event
 
-    private func findSubject(_ event: Event) -> SubjectID? {
-        if !event.subject.isEmpty { return audience.subject(event.app, event.subject) }
-        guard let name = event.kinds.first, let kind = audience.kind(named: name) else {
-            return nil
-        }
-        return audience.kindWide(event.app, kind)
-    }
-
-    private func filter(of event: Event) -> AudienceFilter {
-        var filter = AudienceFilter(environment: event.environment, classes: event.classes)
-        if !event.kinds.isEmpty {
-            // A kind that nobody shows has no number; this one belongs to none.
-            filter.kinds = event.kinds.map { audience.kind(named: $0)?.rawValue ?? .max }
-        }
-        return filter
+    /// A kind that nobody shows has no number; the one given here belongs to none.
+    func numbers(ofKinds names: [String]) -> [UInt16] {
+        names.isEmpty ? [] : names.map { audience.kind(named: $0)?.rawValue ?? .max }
     }
 
     private mutating func keep(
@@ -274,8 +288,17 @@ extension PushPipeline {
             payload.body, collapseID: merged ?? Array(fallback.utf8))
     }
 
-    func subjectHash(app: AppID, bytes: UnsafeRawBufferPointer) -> UInt64 {
-        StableHash.hash64(bytes, seed: settings.seed &+ UInt64(app.rawValue))
+    /// A kind may have the name of a subject, and is another list.
+    func subjectHash(app: AppID, bytes: UnsafeRawBufferPointer, isKindWide: Bool) -> UInt64 {
+        let scope = UInt64(app.rawValue) << 1 | (isKindWide ? 1 : 0)
+        return StableHash.hash64(bytes, seed: settings.seed &+ scope)
+    }
+
+    private func kindHash(app: AppID, name: String) -> UInt64 {
+        var name = name
+        return name.withUTF8 { utf8 in
+            subjectHash(app: app, bytes: UnsafeRawBufferPointer(utf8), isKindWide: true)
+        }
     }
 
     /// Identifies an event across workers and restarts.

@@ -16,7 +16,9 @@ extension PushPipeline {
         let row = Int(pool.rawValue)
         guard pushes.hasQueued(in: pool) else { return 0 }
         let allowance = pools[row].gate.allowance(now: now.monotonic) - pools[row].inFlight
-        let most = min(batch.count, max(0, allowance))
+        // Each push in flight may end in a verdict or a dead letter.
+        let recordRoom = settings.unacknowledgedMax - unacknowledged - pushes.inFlightCount
+        let most = min(batch.count, max(0, min(allowance, recordRoom)))
         var taken = 0
         while taken < most, let slot = takeOne(from: pool, now: now) {
             guard mayBeSent(slot, now: now) else { continue }
@@ -96,13 +98,15 @@ extension PushPipeline {
             let body = constantBodies[Int(content.type.rawValue)]
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
+            wire.pointee.collapseID = nil
             wire.pointee.collapseIDBytes = 0
         } else {
             let body = pushes.bodies.body(content.body)
             let collapseID = pushes.bodies.collapseID(content.body)
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
-            wire.pointee.collapseID = collapseID.baseAddress
+            // An empty buffer has an address too, and the header would be sent without a value.
+            wire.pointee.collapseID = collapseID.isEmpty ? nil : collapseID.baseAddress
             wire.pointee.collapseIDBytes = UInt8(collapseID.count)
         }
     }

@@ -15,7 +15,11 @@ extension PushPipeline {
         let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
         pools[pool].inFlight -= 1
         lanes[Int(lane.rawValue)].inFlight -= 1
-        if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
+        // Whatever is judged below is judged by the token's bytes.
+        defer { if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) } }
+        // Parked time and probes are not attempts.
+        let isProbe =
+            pools[pool].gate.isShut || lanes[Int(lane.rawValue)].gate.isShut
         switch outcome.kind {
         case .answered where outcome.status == 200:
             lanes[Int(lane.rawValue)].tokenGuard.accepted(now: now.monotonic)
@@ -25,14 +29,14 @@ extension PushPipeline {
             counters.accepted += 1
             end(slot, now: now)
         case .answered:
-            answered(outcome, lane: lane, now: now)
+            answered(outcome, lane: lane, isProbe: isProbe, now: now)
         case .unprocessed:
             counters.unprocessed += 1
             tryAgain(slot, after: settings.resendBackoff, costsAttempt: false, now: now)
         case .unknown:
             judge(pool: pool, .silence, now: now)
             counters.resent += 1
-            tryAgain(slot, after: settings.resendBackoff, costsAttempt: true, now: now)
+            tryAgain(slot, after: settings.resendBackoff, costsAttempt: !isProbe, now: now)
         case .expired where pushes.expiresAt(of: slot) > now.monotonic:
             // An event that expires later has joined it since the hand-over.
             requeue(slot, now: now)
@@ -42,7 +46,9 @@ extension PushPipeline {
         }
     }
 
-    private mutating func answered(_ outcome: PushOutcome, lane: LaneID, now: Now) {
+    private mutating func answered(
+        _ outcome: PushOutcome, lane: LaneID, isProbe: Bool, now: Now
+    ) {
         let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
         let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
         judge(pool: pool, outcome.status >= 500 ? .fault : .healthy, now: now)
@@ -56,7 +62,7 @@ extension PushPipeline {
             counters.accepted += 1
             end(slot, now: now)
         case .reject:
-            reject(slot, outcome, for: .push, now: now)
+            reject(slot, outcome, now: now)
         case .rejectToken:
             tokenRejected(slot, outcome, lane: lane, now: now)
         case .verdict:
@@ -69,7 +75,7 @@ extension PushPipeline {
             tryAgain(slot, after: settings.coolDownBackoff, costsAttempt: true, now: now)
         case .backOff:
             counters.retried += 1
-            tryAgain(slot, after: settings.retryBackoff, costsAttempt: true, now: now)
+            tryAgain(slot, after: settings.retryBackoff, costsAttempt: !isProbe, now: now)
         case .openCredential:
             shut(pool: pool, now: now)
             requeue(slot, now: now)
@@ -91,13 +97,7 @@ extension PushPipeline {
         if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
     }
 
-    /// Who is to blame for a rejection: only this push, or its token, so that whatever else waits for
-    /// the token ends with it.
-    private enum Fault { case push, token }
-
-    private mutating func reject(
-        _ slot: UInt32, _ outcome: PushOutcome, for fault: Fault, now: Now
-    ) {
+    private mutating func reject(_ slot: UInt32, _ outcome: PushOutcome, now: Now) {
         counters.rejected += 1
         let reason =
             outcome.reason == .unknown
@@ -105,7 +105,7 @@ extension PushPipeline {
         let origin = pushes[slot].content.origin
         let letter = letter(for: slot, reason: reason, status: outcome.status, now: now)
         var holds: [Hold] = []
-        endQuietly(slot, withTrailing: fault == .token, now: now) { holds.append($0) }
+        endQuietly(slot, withTrailing: false, now: now) { holds.append($0) }
         draft(letter, origin: origin, holds: holds, now: now)
     }
 
@@ -131,7 +131,7 @@ extension PushPipeline {
         guard lanes[Int(lane.rawValue)].tokenGuard.tokenRejected(now: now.monotonic),
             !pushes.isOrphaned(slot)
         else {
-            reject(slot, outcome, for: .push, now: now)
+            reject(slot, outcome, now: now)
             return
         }
         let origin = pushes[slot].content.origin
@@ -170,8 +170,8 @@ extension PushPipeline {
         _ = giveVerdict(slot, outcome, lane: lane, now: now)
     }
 
-    /// Writes a verdict, applies it, and ends every push to the token. The offsets wait for Kafka's
-    /// acknowledgement.
+    /// Writes a verdict, applies it, and ends the push and, if the token is suppressed now, what
+    /// trails it. The offsets wait for Kafka's acknowledgement.
     /// - Returns: further claims on the same offsets, for a dead letter beside the verdict.
     private mutating func giveVerdict(
         _ slot: UInt32, _ outcome: PushOutcome, lane: LaneID, now: Now
@@ -187,8 +187,10 @@ extension PushPipeline {
         let isNews = token.withUnsafeBytes {
             audience.apply(verdict: verdict, lane: lane, token: $0)
         }
+        // A token that has registered again since is not suppressed: what trails is still owed.
+        let isSuppressed = audience.isSuppressed(TokenID(rawValue: push.token))
         var holds: [Hold] = []
-        endQuietly(slot, withTrailing: true, now: now) { holds.append($0) }
+        endQuietly(slot, withTrailing: isSuppressed, now: now) { holds.append($0) }
         for hold in holds { ledger.retain(hold) }
         if isNews {
             write(verdict, lane: lane, token: token, holds: holds)

@@ -17,7 +17,9 @@ extension PushPipeline {
         let key = token.withUnsafeBufferPointer { RecordKey.token(lane: routing[lane], token: $0) }
         records.append(
             tickets.issue(
-                topic: .verdicts, key: key, value: VerdictEncoder.value(verdict), holds: holds))
+                topic: .verdicts, key: key, value: VerdictEncoder.value(verdict), holds: holds,
+                verdict: TicketTable.GivenVerdict(
+                    lane: lane, token: token, registeredAt: verdict.registeredAt)))
     }
 
     // MARK: Dead letters
@@ -49,7 +51,7 @@ extension PushPipeline {
     private func subject(of content: PushContent, app: AppID) -> [UInt8] {
         let subject = SubjectID(rawValue: content.subject)
         let bytes = audience.subjectBytes(of: subject)
-        let hash = subjectHash(app: app, bytes: bytes)
+        let hash = subjectHash(app: app, bytes: bytes, isKindWide: audience.isKindWide(subject))
         guard UInt32(truncatingIfNeeded: hash) == content.subjectTag,
             audience.subject(app, bytes) == subject
         else { return [] }
@@ -77,7 +79,7 @@ extension PushPipeline {
                 topic: .deadLetters, key: key(of: draft.letter),
                 value: DeadLetterEncoder.value(
                     draft.letter, eventBytesMax: settings.deadLetterEventBytesMax),
-                holds: draft.holds))
+                holds: draft.holds, fallback: Self.minimal(draft.letter)))
     }
 
     /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
@@ -99,7 +101,7 @@ extension PushPipeline {
                 topic: .deadLetters, key: record.key.map { Array($0) } ?? [],
                 value: DeadLetterEncoder.value(
                     letter, eventBytesMax: settings.deadLetterEventBytesMax),
-                holds: [hold]))
+                holds: [hold], fallback: Self.minimal(letter)))
     }
 
     private func source(_ position: RecordPosition) -> DeadLetter.Source {
@@ -123,27 +125,45 @@ extension PushPipeline {
         for hold in ticket.holds { ledger.release(hold) }
     }
 
-    /// Kafka refused the record, or did not take it in time. It is produced again; its offsets wait.
+    /// Kafka refused the record, or did not take it in time. It is produced again, and its offsets
+    /// wait; but a verdict that is no longer the latest on its token is not: the topic must not end
+    /// with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
-        if let record = tickets.record(ticket) { records.append(record) }
+        guard let open = tickets[ticket] else { return }
+        if let verdict = open.verdict, !isLatest(verdict) {
+            acknowledged(ticket)
+        } else {
+            records.append(open.record)
+        }
     }
 
-    /// Kafka will never take the record as it is, because it is too large. It is produced without its
-    /// value's event; if it is still too large, its loss is counted and its offsets are released.
+    private func isLatest(_ verdict: TicketTable.GivenVerdict) -> Bool {
+        verdict.token.withUnsafeBytes { bytes in
+            audience.token(verdict.lane, bytes).flatMap { audience.verdictRegisteredAt($0) }
+        } == verdict.registeredAt
+    }
+
+    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
+    /// its reason and its source; if that is too large, or it is a verdict, the record is given up,
+    /// counted, and its offsets are released: it must not block a partition.
     package mutating func tooLarge(_ ticket: UInt64) {
         counters.recordsRefused += 1
-        guard let value = tickets.record(ticket)?.value, value != Self.minimalLetter else {
+        guard let record = tickets.shrink(ticket) else {
             counters.recordsAbandoned += 1
             acknowledged(ticket)
             return
         }
-        if let record = tickets.shrink(ticket, value: Self.minimalLetter) {
-            records.append(record)
-        }
+        records.append(record)
     }
 
-    private static let minimalLetter = Array(#"{"v":1,"reason":"deadLetterTooLarge"}"#.utf8)
+    private static func minimal(_ letter: DeadLetter) -> [UInt8] {
+        var minimal = letter
+        minimal.original = nil
+        minimal.targets = []
+        minimal.subject = []
+        return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
+    }
 
     // MARK: Late requests
 
@@ -153,6 +173,7 @@ extension PushPipeline {
             lateRequests.removeLast()
             let visited = visit(late.entry, late.request, claims: .held(late.holds), now: now)
             precondition(visited, "there was a free slot")
+            pushes.bodies.release(late.request.body)
         }
     }
 }

@@ -60,6 +60,13 @@ extension PushPipeline {
         for index in audience.changes.moved.indices {
             meetMovedEntry(audience.changes.moved[index], now: now)
         }
+        // A walk may have passed the end of its list, where new entries go. Their token may have
+        // stood further down until now, under another registration.
+        if !fanOuts.isEmpty {
+            for index in audience.changes.subscribed.indices {
+                meetMovedEntry(audience.changes.subscribed[index], now: now)
+            }
+        }
         for index in audience.changes.removedTokens.indices {
             tokenRemoved(audience.changes.removedTokens[index])
         }
@@ -74,7 +81,7 @@ extension PushPipeline {
         giveBack()
     }
 
-    /// A removal has moved this entry to a place that a walk may have passed: visit it now.
+    /// This entry stands where a walk may have passed: visit it now.
     private mutating func meetMovedEntry(_ moved: AudienceChanges.Listed, now: Now) {
         for walk in fanOuts.walks(of: moved.subject.rawValue) {
             let request = fanOuts.request(of: walk)
@@ -83,8 +90,15 @@ extension PushPipeline {
             var holds: [Hold] = []
             fanOuts.forEachHold(of: walk) { holds.append($0) }
             for hold in holds { ledger.retain(hold) }
-            lateRequests.append(LateRequest(entry: entry, request: request, holds: holds))
+            postpone(request, for: entry, holds: holds)
         }
+    }
+
+    private mutating func postpone(
+        _ request: FanOutRequest, for entry: AudienceEntry, holds: [Hold]
+    ) {
+        pushes.bodies.retain(request.body)
+        lateRequests.append(LateRequest(entry: entry, request: request, holds: holds))
     }
 
     /// Nobody shows anything under this token any more: what waits for it ends.
@@ -98,6 +112,7 @@ extension PushPipeline {
         for late in lateRequests where late.entry.token == token {
             counters.unregistered += 1
             for hold in late.holds { ledger.release(hold) }
+            pushes.bodies.release(late.request.body)
         }
         lateRequests.removeAll { $0.entry.token == token }
     }
@@ -107,17 +122,24 @@ extension PushPipeline {
     /// the oldest of those.
     private mutating func requestIfRecent(_ added: AudienceChanges.Listed, now: Now) {
         let app = lanes[Int(audience.lane(of: added.entry.token).rawValue)].app
-        let hash = subjectHash(app: app, bytes: audience.subjectBytes(of: added.subject))
+        let hash = subjectHash(
+            app: app, bytes: audience.subjectBytes(of: added.subject),
+            isKindWide: audience.isKindWide(added.subject))
         if recentSubjects.hasChanged(hash: hash, now: now.monotonic) {
-            let change = FanOutRequest(
+            var change = FanOutRequest(
                 subject: added.subject.rawValue, filter: AudienceFilter(environment: nil),
                 expiresAt: now.monotonic + settings.events.changeTTL,
                 origin: RecordPosition(topic: 0, partition: 0, offset: 0), readSequence: sequence,
                 subjectTag: UInt32(truncatingIfNeeded: hash))
+            // Which binding the event came by is not known either: rather too late than too early.
+            if delayMax > .zero { change.notBefore = now.monotonic + delayMax }
             requestLate(change, for: added.entry, now: now)
         }
-        for var payload in recentPayloads.requests(hash: hash) {
+        for recent in recentPayloads.events(hash: hash) {
+            var payload = recent.request
             payload.subject = added.subject.rawValue
+            // A kind that nobody had shown may have come with this very registration.
+            payload.filter.kinds = numbers(ofKinds: recent.kinds)
             requestLate(payload, for: added.entry, now: now)
         }
     }
@@ -139,7 +161,7 @@ extension PushPipeline {
                 topic: place.topic, partition: place.partition, offset: ledger.offset(of: oldest))
         }
         if !visit(entry, owed, claims: .held(holds), now: now) {
-            lateRequests.append(LateRequest(entry: entry, request: owed, holds: holds))
+            postpone(owed, for: entry, holds: holds)
         }
     }
 }

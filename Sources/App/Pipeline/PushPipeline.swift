@@ -49,6 +49,8 @@ package struct PushPipeline: ~Copyable {
     /// Pushes owed to tokens that registered just after an event, for want of a free slot.
     var lateRequests: [LateRequest] = []
     var originSeeds: [UInt64]
+    /// The longest delay of any binding.
+    let delayMax: Duration
     var lanes: [LaneState]
     var pools: [PoolState]
     let constantBodies: [UnsafeBufferPointer<UInt8>]
@@ -94,6 +96,7 @@ package struct PushPipeline: ~Copyable {
         fanOuts = FanOuts(cursorsMax: settings.fanOutsMax)
         recentSubjects = RecentSubjects(
             cells: settings.recentSubjectCells, settle: settings.settle)
+        delayMax = bindings.map(\.delay).max() ?? .zero
         letters = DeadLetterDrafts(
             tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
         random = SplitMix64(seed: settings.seed)
@@ -188,8 +191,25 @@ package struct PushPipeline: ~Copyable {
 
     /// Whether another registration or verdict may be read.
     package var hasRoomForRecords: Bool {
-        lateRequests.isEmpty && tickets.count < settings.unacknowledgedMax
+        lateRequests.isEmpty && unacknowledged < settings.unacknowledgedMax
     }
+
+    /// So many events may be read in one go.
+    package var roomForEvents: Int {
+        guard hasRoomForEvents else { return 0 }
+        return min(
+            settings.fanOutsMax - fanOuts.count, settings.unacknowledgedMax - unacknowledged)
+    }
+
+    /// So many registrations may be read in one go: one when slots are scarce, since each may ask for
+    /// pushes that find none.
+    package var roomForRegistrations: Int {
+        guard hasRoomForRecords else { return 0 }
+        return pushes.freeSlots * 2 > pushes.slots ? .max : 1
+    }
+
+    /// Verdicts and dead letters that are to be acknowledged, drafts included.
+    var unacknowledged: Int { tickets.count + letters.targets }
 
     /// Nothing waits, is in flight, or waits for an acknowledgement.
     package var isIdle: Bool {
@@ -202,7 +222,7 @@ package struct PushPipeline: ~Copyable {
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
             resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
             holders: ledger.holderCount,
-            unacknowledged: tickets.count + letters.targets, payloadBytes: pushes.bodies.bytes)
+            unacknowledged: unacknowledged, payloadBytes: pushes.bodies.bytes)
     }
 
     /// What the pipeline is holding at this moment.

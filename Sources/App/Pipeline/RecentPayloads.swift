@@ -11,24 +11,27 @@ struct RecentPayloads {
     private var first = 0
     private var byHash: [UInt64: Int] = [:]
 
-    private struct Entry {
-        var readAt: MonotonicTime
-        var hash: UInt64
+    struct Entry {
+        fileprivate var readAt: MonotonicTime
+        fileprivate var hash: UInt64
         var request: FanOutRequest
+        /// The names in the event's filter.
+        var kinds: [String]
     }
 
     mutating func append(
-        _ request: FanOutRequest, hash: UInt64, now: MonotonicTime, bodies: inout BodyStore
+        _ request: FanOutRequest, kinds: [String], hash: UInt64, now: MonotonicTime,
+        bodies: inout BodyStore
     ) {
         bodies.retain(request.body)
-        entries.append(Entry(readAt: now, hash: hash, request: request))
+        entries.append(Entry(readAt: now, hash: hash, request: request, kinds: kinds))
         byHash[hash, default: 0] += 1
     }
 
     /// The payloads of this subject that are still owed.
-    func requests(hash: UInt64) -> [FanOutRequest] {
+    func events(hash: UInt64) -> [Entry] {
         guard byHash[hash] != nil else { return [] }
-        return entries[first...].filter { $0.hash == hash }.map(\.request)
+        return entries[first...].filter { $0.hash == hash }
     }
 
     mutating func forget(before time: MonotonicTime, bodies: inout BodyStore) {

@@ -28,28 +28,41 @@ struct TicketTable {
     struct Ticket {
         var record: OutgoingRecord
         var holds: [Hold]
+        /// What to produce if the value is too large; nil when there is nothing less to say.
+        var fallback: [UInt8]?
+        var verdict: GivenVerdict?
+    }
+
+    /// What a verdict record says, for the comparison with what is known by the time it is refused.
+    struct GivenVerdict {
+        var lane: LaneID
+        var token: [UInt8]
+        var registeredAt: WallTime
     }
 
     var count: Int { open.count }
     var isEmpty: Bool { open.isEmpty }
 
+    subscript(ticket: UInt64) -> Ticket? { open[ticket] }
+
     mutating func issue(
-        topic: RecordTopic, key: [UInt8], value: [UInt8]?, holds: [Hold]
+        topic: RecordTopic, key: [UInt8], value: [UInt8]?, holds: [Hold], fallback: [UInt8]? = nil,
+        verdict: GivenVerdict? = nil
     ) -> OutgoingRecord {
         last += 1
         let record = OutgoingRecord(topic: topic, key: key, value: value, ticket: last)
-        open[last] = Ticket(record: record, holds: holds)
+        open[last] = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
         return record
     }
 
     mutating func close(_ ticket: UInt64) -> Ticket? { open.removeValue(forKey: ticket) }
 
-    func record(_ ticket: UInt64) -> OutgoingRecord? { open[ticket]?.record }
-
-    /// Replaces what an open ticket is to produce, as when a record was too large.
-    mutating func shrink(_ ticket: UInt64, value: [UInt8]) -> OutgoingRecord? {
-        open[ticket]?.record.value = value
-        return open[ticket]?.record
+    /// Replaces what the ticket is to produce by its fallback, once; nil when there is none left.
+    mutating func shrink(_ ticket: UInt64) -> OutgoingRecord? {
+        guard let fallback = open[ticket]?.fallback else { return nil }
+        open[ticket]!.record.value = fallback
+        open[ticket]!.fallback = nil
+        return open[ticket]!.record
     }
 
     func forEachHold(_ body: (Hold) -> Void) {

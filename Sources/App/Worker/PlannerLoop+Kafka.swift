@@ -14,7 +14,8 @@ extension PlannerLoop {
     // MARK: Registrations and verdicts
 
     mutating func readTables(limit: Int, now: Now) -> Bool {
-        guard pipeline.hasRoomForRecords else { return false }
+        let limit = min(limit, pipeline.roomForRegistrations)
+        guard limit > 0 else { return false }
         let read = tables.poll(now: now, limit: limit) { record in
             let problem =
                 record.topic == WorkerPlan.registrationsTable
@@ -65,6 +66,8 @@ extension PlannerLoop {
         case .resume: consumer.resumeAll(now: now)
         case .poll: break
         }
+        // While the partitions are paused the poll brings no records, and must go on all the same.
+        let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
         let read = consumer.poll(now: now, limit: limit) { record in
             // A record may follow the fact of its partition's assignment within one batch.
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }

@@ -59,12 +59,14 @@ package struct WorkerPlan: Sendable {
     ) -> DeliveryPlan {
         let pools = routing.pools.enumerated().map { number, pool in
             let endpoint = configuration.endpoints[pool.environment]
-            return PoolSettings(
+            var settings = PoolSettings(
                 id: PoolID(rawValue: UInt16(number)), host: endpoint.host,
                 port: UInt16(endpoint.port), serverName: endpoint.serverName,
                 caFile: configuration.caFile(for: pool.environment),
                 connections: configuration.connections,
                 providerTokens: keys[pool.credential], limits: configuration.limits)
+            settings.proxy = configuration.proxy?.text
+            return settings
         }
         return DeliveryPlan(routing: routing, pools: pools)
     }

@@ -4,6 +4,7 @@
 import ArgumentParser
 import Foundation
 import Intake
+import Pipeline
 import PushModel
 import Worker
 
@@ -46,10 +47,27 @@ struct EmitCommand: AsyncParsableCommand {
             let configuration = try options.load()
             let topics = configuration.kafka.events.keys.sorted()
             let topic = self.topic ?? topics[0]
-            let draft = try event()
-            let producer = try RecordWriter(configuration, topics: [topic])
-            try producer.write(key: Array(subject.utf8), value: draft.map(EventEncoder.value))
+            let value = try event().map(EventEncoder.value)
+            if let value { try check(value, configuration) }
+            let writer = try RecordWriter(configuration, topics: [topic])
+            try writer.write(key: Array(subject.utf8), value: value)
             print("emitted \(subject) to \(topic)")
+        }
+    }
+
+    /// What a worker would call unreadable is not written.
+    private func check(_ value: [UInt8], _ configuration: Configuration) throws {
+        let plan = WorkerPlan(configuration)
+        var decoder = try EventDecoder(
+            bindings: [.standard], routing: plan.routing, settings: plan.pipeline.events)
+        let now = RecordWriter.now().wall
+        do {
+            try value.withUnsafeBytes { bytes in
+                let record = EventRecord(binding: 0, key: nil, value: bytes, timestamp: now)
+                _ = try decoder.decode(record, now: now) { _ in nil }
+            }
+        } catch let problem as UnreadableRecord {
+            throw ValidationError("no worker could read this event: \(problem.message)")
         }
     }
 

@@ -37,11 +37,13 @@ struct CurlConnection: ~Copyable {
             limits: settings.limits, at: MonotonicTime(nanoseconds: 0), jitter: 0)
         machine.closed()
         multi = MultiHandle(streamsMax: CurlConnectionMachine.requestsMax)
-        template = RequestTemplate(
+        var template = RequestTemplate(
             url: "https://\(Self.bracketed(settings.serverName))/", host: settings.host,
             port: settings.port, caFile: settings.caFile,
             connectTimeout: settings.limits.connectTimeout,
             requestTimeout: settings.limits.requestTimeout)
+        template.proxy = settings.proxy ?? ""
+        self.template = template
         handles = .allocate(capacity: CurlConnectionMachine.requestsMax)
     }
 

@@ -14,6 +14,9 @@ package struct PoolSettings: Sendable {
     package var serverName: String
     /// PEM file of trusted roots; nil means the system's.
     package var caFile: String?
+    /// The HTTP proxy that libcurl tunnels through, with its credentials; nil for none. The nghttp2
+    /// transport has no use for it.
+    package var proxy: String?
     /// Connections of this pool on this thread.
     package var connections: Int
     /// Signs for the (team, key) of this pool; shared by every thread and both environments.

@@ -37,6 +37,7 @@ extension Audience {
         _ registration: borrowing Registration, _ setAside: inout SetAside
     ) {
         incoming.removeAll(keepingCapacity: true)
+        lifted.removeAll(keepingCapacity: true)
         registration.bytes.withUnsafeBytes { bytes in
             // Rows of one target follow each other, so the target is looked up once.
             var target: Target?
@@ -87,7 +88,9 @@ extension Audience {
         guard let lane = lanes[registration.environment, app, row.tokenClass] else { return nil }
         let kind = row.kind.count == 0 ? .none : kinds.intern(bytes[row.kind]) ?? .none
         let token = tokens.intern(lane: lane, bytes: bytes[row.token])
+        let wasSuppressed = tokens.isSuppressed(token)
         tokens.registered(token, at: registration.registeredAt)
+        if wasSuppressed, !tokens.isSuppressed(token) { lifted.append(token) }
         if allowsKindWide, row.tokenClass == .control, kind != .none {
             let all = subjects.intern(app: app, bytes: bytes[row.kind], scope: .kindWide)
             incoming.append(
@@ -149,7 +152,13 @@ extension Audience {
     private mutating func refresh(row: UInt32, _ hearsChanges: Bool) {
         let before = registrations[row].hearsChanges
         registrations[row].hearsChanges = hearsChanges
-        if hearsChanges, !before { reportSubscribed(registrations[row]) }
+        if hearsChanges, !before || isLifted(registrations[row].token) {
+            reportSubscribed(registrations[row])
+        }
+    }
+
+    private func isLifted(_ token: TokenID) -> Bool {
+        !lifted.isEmpty && lifted.contains(token)
     }
 
     /// Merges: what the old block has too moves over with its place in its list, the rest is new.

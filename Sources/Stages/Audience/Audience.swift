@@ -34,6 +34,8 @@ package struct Audience: ~Copyable, Sendable {
     var kinds: KindTable
     /// The subscriptions of the snapshot being applied, sorted; kept for its memory.
     var incoming: [Subscription] = []
+    /// Tokens that the snapshot being applied has freed from a verdict; kept for its memory.
+    var lifted: [TokenID] = []
     let lanes: LaneGrid
     let allowsKindWide: Bool
     let keySeed: UInt64
@@ -66,6 +68,11 @@ package struct Audience: ~Copyable, Sendable {
     package func kindWide(_ app: AppID, _ kind: KindID) -> SubjectID? {
         guard kind != .none else { return nil }
         return subjects.find(app: app, bytes: kinds.name(of: kind), scope: .kindWide)
+    }
+
+    /// Whether this is the list of a kind rather than of a subject.
+    package func isKindWide(_ subject: SubjectID) -> Bool {
+        subjects.scope(of: subject) == .kindWide
     }
 
     package func count(_ subject: SubjectID) -> Int { subjects.count(subject) }

@@ -47,8 +47,8 @@ package struct AudienceChanges: Sendable {
         package var entry: AudienceEntry
     }
 
-    /// What a registration shows that it did not show before: a new (token, subject, kind), or one
-    /// that now hears changes. A registration repeated word for word reports nothing.
+    /// What a registration shows that it did not show before: a new (token, subject, kind), one that
+    /// now hears changes, or one whose token was suppressed by a verdict until now. A registration repeated word for word reports nothing.
     package internal(set) var subscribed: [Listed] = []
     /// Tokens that no registration holds any more. Their rows stay readable until
     /// `Audience.reclaimRemoved()`.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+@Suite struct `Breakers in the pipeline` {
+    /// Ten controls, each with an event waiting.
+    private func tenQueued(
+        adjust: (inout PipelineSettings) -> Void = { _ in }
+    ) -> PipelineFixture {
+        let fixture = PipelineFixture(adjust: adjust)
+        for number in 0..<10 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number + 1], shows: ["s\(number)"])
+            fixture.event("s\(number)")
+        }
+        return fixture
+    }
+
+    @Test func `the first InvalidProviderToken stops the pool, then one probe goes at a time`() {
+        let fixture = tenQueued()
+        fixture.answer(fixture.take(1)[0], 403, .invalidProviderToken)
+        #expect(fixture.take().isEmpty)
+        #expect(fixture.counters.poolsShut == 1)
+        var probes: [[UInt8]] = []
+        for _ in 0..<4 {
+            fixture.pass(.seconds(900))
+            let probe = fixture.take()
+            #expect(probe.count == 1)
+            guard probe.count == 1 else { return }
+            #expect(fixture.take().isEmpty, "one probe at a time")
+            probes.append(probe[0].token)
+            fixture.answer(probe[0], 403, .invalidProviderToken)
+            #expect(fixture.take().isEmpty)
+        }
+        #expect(Set(probes).count == 4, "a different push each time")
+        #expect(!probes.contains([1]))
+    }
+
+    @Test func `an accepted probe opens the pool with a slow start`() {
+        let fixture = tenQueued()
+        fixture.answer(fixture.take(1)[0], 403, .invalidProviderToken)
+        fixture.pass(.seconds(1))
+        fixture.answer(fixture.take()[0], 200)
+        #expect(fixture.take().count == 8)
+    }
+
+    @Test func `nothing ends and no attempt is spent while a credential is refused`() {
+        let fixture = tenQueued { $0.attemptsMax = 2 }
+        for _ in 0..<20 {
+            fixture.pass(.seconds(900))
+            for push in fixture.take() { fixture.answer(push, 403, .invalidProviderToken) }
+        }
+        #expect(fixture.takeRecords().isEmpty)
+        #expect(fixture.frontier == 0)
+        fixture.pass(.seconds(900))
+        #expect(fixture.deliverAll().count == 10)
+    }
+
+    @Test func `a probe that fails with a 5xx is not an attempt`() {
+        let fixture = PipelineFixture { $0.attemptsMax = 3 }
+        fixture.registerControl("A", [1], shows: ["door"])
+        fixture.event("door")
+        fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
+        for _ in 0..<10 {
+            fixture.pass(.seconds(1800))
+            for push in fixture.take() { fixture.answer(push, 503, .serviceUnavailable) }
+        }
+        fixture.pass(.seconds(1800))
+        #expect(fixture.takeRecords().isEmpty)
+        #expect(fixture.deliverAll().count == 1)
+    }
+
+    @Test(
+        arguments: [
+            (APNSReason.badTopic, 400), (.topicDisallowed, 400), (.invalidPushType, 400),
+        ] as [(APNSReason, UInt16)])
+    func `a refused topic stops its lane alone, and is asked again later`(
+        reason: APNSReason, status: UInt16
+    ) {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", [1], shows: ["door"])
+        fixture.register("B", [.device([2], shows: ["door"], hearsChanges: true)])
+        fixture.event("door")
+        let sent = fixture.take()
+        #expect(sent.count == 2)
+        for push in sent {
+            if push.token == [1] {
+                fixture.answer(push, status, reason)
+            } else {
+                fixture.answer(push, 200)
+            }
+        }
+        fixture.event("door")
+        #expect(fixture.deliverAll().map(\.token) == [[2]])
+        fixture.pass(.seconds(1))
+        #expect(fixture.deliverAll().map(\.token) == [[1]])
+        fixture.event("door")
+        #expect(fixture.deliverAll().count == 2)
+    }
+
+    @Test func `when half of fifty answers are 5xx the pool parks`() {
+        let fixture = PipelineFixture()
+        for number in 0..<60 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["s\(number)"])
+            fixture.event("s\(number)")
+        }
+        let sent = fixture.take(50)
+        for (number, push) in sent.enumerated() {
+            if number % 2 == 0 {
+                fixture.answer(push, 200)
+            } else {
+                fixture.answer(push, 500, .internalServerError)
+            }
+        }
+        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.take().isEmpty)
+        fixture.pass(.seconds(1))
+        #expect(fixture.take().count == 1)
+    }
+
+    @Test func `ten seconds of silence park the pool`() {
+        let fixture = tenQueued()
+        let sent = fixture.take(2)
+        fixture.pass(.seconds(1))
+        fixture.pass(.seconds(9))
+        #expect(fixture.counters.poolsShut == 0)
+        fixture.pass(.seconds(1))
+        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.take().isEmpty)
+        fixture.answer(sent[0], 200)
+        #expect(fixture.take().count > 0, "an answer un-parks it")
+    }
+
+    @Test func `one credential's breaker leaves the other environment alone`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", [1], shows: ["door"])
+        fixture.registerControl("B", [2], shows: ["door"], environment: .development)
+        fixture.event("door")
+        fixture.answer(fixture.take(pool: 0)[0], 403, .badEnvironmentKeyIdInToken)
+        fixture.event("door")
+        #expect(fixture.take(pool: 0).isEmpty)
+        #expect(fixture.deliverAll(pool: 1).map(\.token) == [[2]])
+    }
+}

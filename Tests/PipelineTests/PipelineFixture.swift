@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// A pipeline, its clock, and the far sides of its doors, played by hand.
+final class PipelineFixture {
+    var pipeline: PushPipeline
+    let slab: PushSlab
+    var now = Now(
+        monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
+    /// Of the open assignments; events are read from the last.
+    private var tracks: [TrackID] = []
+    private var nextOffset: Int64
+
+    static let app = "com.example.Home"
+
+    init(
+        apps: [String] = [PipelineFixture.app], startOffset: Int64 = 0,
+        bindings: [TopicBinding] = [.standard],
+        adjust: (inout PipelineSettings) -> Void = { _ in }
+    ) {
+        var settings = PipelineSettings()
+        settings.slots = 256
+        settings.recentSubjectCells = 1024
+        settings.eventTopics = bindings.indices.map { "events-\($0)" }
+        settings.seed = 7
+        adjust(&settings)
+        slab = PushSlab(slots: settings.slots)
+        var routing = RoutingTable()
+        routing.add(credential: "team", apps: apps, environments: [.production, .development])
+        pipeline = try! PushPipeline(
+            routing: routing, bindings: bindings, settings: settings, slab: slab)
+        nextOffset = startOffset
+        assign(startOffset: startOffset)
+    }
+
+    /// Looking through everything after each call costs more than a large test can afford.
+    var checksEachCall = true
+
+    deinit {
+        for slot in 0..<slab.slots { slab.push(UInt32(slot)).pointee.longToken?.deallocate() }
+    }
+
+    // MARK: Time
+
+    func pass(_ duration: Duration) {
+        // The owner asks ten times a second; the ledger notes by that what was read when.
+        let first = min(duration, .milliseconds(100))
+        moveClocks(by: first)
+        for track in tracks { _ = pipeline.frontier(track, now: now) }
+        moveClocks(by: duration - first)
+        pipeline.advance(now: now)
+        _ = pipeline.advanceFanOuts(steps: 10_000, now: now)
+        checkInvariants()
+    }
+
+    private func moveClocks(by duration: Duration) {
+        now.monotonic = now.monotonic + duration
+        now.wall = now.wall + duration
+    }
+
+    // MARK: Kafka
+
+    /// Opens another assignment of the partition.
+    func assign(startOffset: Int64) {
+        tracks.append(pipeline.assigned(topic: 0, partition: 0, startOffset: startOffset))
+    }
+
+    func unassign() { pipeline.unassigned(tracks.removeLast()) }
+
+    func register(
+        _ installation: String, _ targets: [RegistrationDraft.Target],
+        at registeredAt: WallTime? = nil, environment: PushEnvironment = .production,
+        app: String = PipelineFixture.app
+    ) {
+        var draft = RegistrationDraft(
+            environment: environment, app: app, installation: installation, handler: "H")
+        draft.registeredAt = registeredAt ?? now.wall
+        draft.targets = targets
+        let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
+            RegistrationEncoder.value(draft).withUnsafeBytes { value in
+                pipeline.registrationRecord(
+                    key: key, value: value, timestamp: now.wall, now: now)
+            }
+        }
+        precondition(problem == nil, "\(problem!)")
+        checkInvariants()
+    }
+
+    /// One control that shows some subjects.
+    func registerControl(
+        _ installation: String, _ token: [UInt8], shows subjects: [String],
+        kind: String? = "door", at registeredAt: WallTime? = nil,
+        environment: PushEnvironment = .production
+    ) {
+        register(
+            installation, [.control(token, shows: subjects, kind: kind)], at: registeredAt,
+            environment: environment)
+    }
+
+    func unregister(_ installation: String, environment: PushEnvironment = .production) {
+        let draft = RegistrationDraft(
+            environment: environment, app: Self.app, installation: installation, handler: "H")
+        let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
+            pipeline.registrationRecord(key: key, value: nil, timestamp: now.wall, now: now)
+        }
+        precondition(problem == nil, "\(problem!)")
+        checkInvariants()
+    }
+
+    /// - Returns: the offset of the event.
+    @discardableResult
+    func event(
+        _ subject: String?, _ value: String? = nil, binding: Int = 0
+    ) -> Int64 {
+        let offset = nextOffset
+        nextOffset += 1
+        read(subject, value, at: offset, on: track, binding: binding)
+        return offset
+    }
+
+    private func read(
+        _ subject: String?, _ value: String?, at offset: Int64, on track: TrackID, binding: Int
+    ) {
+        withBytes(subject) { key in
+            withBytes(value) { value in
+                let record = EventRecord(
+                    binding: binding, key: key, value: value, timestamp: now.wall)
+                pipeline.eventRecord(record, track: track, offset: offset, now: now) { _ in nil }
+            }
+        }
+        checkInvariants()
+    }
+
+    private func withBytes(_ text: String?, _ body: (UnsafeRawBufferPointer?) -> Void) {
+        guard let text else { return body(nil) }
+        Array(text.utf8).withUnsafeBytes { body($0) }
+    }
+
+    /// What the pipeline wants produced, as text.
+    func takeRecords() -> [ProducedRecord] {
+        defer { pipeline.records.removeAll() }
+        return pipeline.records.map { record in
+            ProducedRecord(
+                topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
+                value: String(decoding: record.value ?? [], as: UTF8.self),
+                ticket: record.ticket)
+        }
+    }
+
+    func acknowledge(_ records: [ProducedRecord]) {
+        for record in records { pipeline.acknowledged(record.ticket) }
+        checkInvariants()
+    }
+
+    // Read through the fixture, since `#expect` cannot look into a noncopyable value.
+    var counters: Counters { pipeline.counters }
+    var isIdle: Bool { pipeline.isIdle }
+    var load: PushPipeline.Load { pipeline.load }
+    var track: TrackID { tracks.last! }
+    var frontier: Int64 { pipeline.frontier(track, now: now) }
+
+    // MARK: APNs
+
+    func take(_ limit: Int = 64, pool: UInt16 = 0) -> [SentPush] {
+        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: limit)
+        defer { batch.deallocate() }
+        let count = pipeline.takeReady(PoolID(rawValue: pool), into: batch, now: now)
+        checkInvariants()
+        return batch[..<count].map { SentPush($0, slab) }
+    }
+
+    func answer(
+        _ push: SentPush, _ status: UInt16, _ reason: APNSReason = .none,
+        apnsTimestamp: WallTime? = nil
+    ) {
+        outcome(
+            PushOutcome(
+                slot: push.slot, kind: .answered, status: status, reason: reason,
+                apnsTimestamp: apnsTimestamp?.milliseconds ?? -1, sentAt: now.monotonic))
+    }
+
+    func end(_ push: SentPush, _ kind: PushOutcome.Kind) {
+        outcome(PushOutcome(slot: push.slot, kind: kind))
+    }
+
+    private func outcome(_ outcome: PushOutcome) {
+        pipeline.outcome(outcome, now: now)
+        checkInvariants()
+    }
+
+    /// Takes and accepts everything until nothing more comes.
+    func deliverAll(pool: UInt16 = 0) -> [SentPush] {
+        var sent: [SentPush] = []
+        while true {
+            let batch = take(pool: pool)
+            guard !batch.isEmpty else { return sent }
+            for push in batch { answer(push, 200) }
+            sent += batch
+        }
+    }
+
+    func checkInvariants() { if checksEachCall { pipeline.checkInvariants() } }
+}
+
+/// A record that the pipeline wants produced.
+struct ProducedRecord {
+    let topic: RecordTopic
+    let key: String
+    let value: String
+    let ticket: UInt64
+}
+
+/// What delivery was given.
+struct SentPush: Equatable {
+    let slot: PushSlot
+    let token: [UInt8]
+    let lane: LaneID
+    let type: PushType
+    let priority: UInt8
+    let expiration: Int64
+    let apnsID: APNSID
+    let body: String
+    let collapseID: String
+
+    init(_ slot: PushSlot, _ slab: PushSlab) {
+        let push = slab.push(slot).pointee
+        self.slot = slot
+        token = Array(slab.token(slot))
+        lane = push.lane
+        type = push.type
+        priority = push.priority
+        expiration = push.expiration
+        apnsID = push.apnsID
+        body = String(
+            decoding: UnsafeBufferPointer(start: push.body, count: Int(push.bodyBytes)),
+            as: UTF8.self)
+        let collapseIDBytes = Int(push.collapseIDBytes)
+        collapseID = String(
+            decoding: UnsafeBufferPointer(start: push.collapseID, count: collapseIDBytes),
+            as: UTF8.self)
+    }
+}
+
+extension RegistrationDraft.Target {
+    static func control(
+        _ token: [UInt8], shows subjects: [String], kind: String? = "door"
+    ) -> Self {
+        Self(
+            tokenClass: .control, token: token,
+            shows: [RegistrationDraft.Show(kind: kind, subjects: subjects)])
+    }
+
+    static func device(
+        _ token: [UInt8], shows subjects: [String], hearsChanges: Bool = false
+    ) -> Self {
+        var target = Self(
+            tokenClass: .device, token: token,
+            shows: [RegistrationDraft.Show(kind: nil, subjects: subjects)])
+        target.hearsChanges = hearsChanges
+        return target
+    }
+}
+
+extension PushPipeline {
+    /// Every part agrees with itself, and claims and holders with each other: a holder without a
+    /// claim would block its partition for ever.
+    func checkInvariants() {
+        ledger.checkInvariants()
+        pushes.checkInvariants()
+        fanOuts.checkInvariants()
+        audience.checkInvariants()
+        var claimed: Set<HolderID> = []
+        pushes.forEachHold { claimed.insert($0.holder) }
+        fanOuts.forEachHold { claimed.insert($0.holder) }
+        letters.forEachHold { claimed.insert($0.holder) }
+        tickets.forEachHold { claimed.insert($0.holder) }
+        for late in lateRequests { for hold in late.holds { claimed.insert(hold.holder) } }
+        precondition(claimed.count == ledger.holderCount, "a holder that nothing claims")
+        precondition(pushes.released.isEmpty, "claims that were not given back")
+    }
+}
