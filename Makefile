@@ -23,7 +23,7 @@ build: deps ## Build the release program, .build/release/lamplighter
 
 test: deps ## Build everything and run every test
 	swift build --build-tests
-	swift test --skip-build --disable-xctest
+	swift test --skip-build --disable-xctest --no-parallel
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
 	swift build --product lamplighter

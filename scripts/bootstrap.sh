@@ -19,7 +19,7 @@ libraries=(
     libsimdjson-dev:simdjson
 )
 tools=(git g++ make pkg-config)
-test_programs=(curl kcat nghttp2-client nghttp2-server python3)
+test_programs=(curl openssl kcat nghttp2-client nghttp2-server python3)
 
 fail() {
     echo "bootstrap: $*" >&2
