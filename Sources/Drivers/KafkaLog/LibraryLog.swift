@@ -20,6 +20,8 @@ enum LibraryLog {
         // One map of properties serves consumers and producers; each of them warns about those
         // meant for the other.
         if facility == "CONFWARN" { return .debug }
+        // Said of the embedded Kafka at every look at its topics; nothing can be done about it.
+        if facility == "AUTOCREATE" { return .debug }
         switch severity {
         case ...2: return .critical
         case 3: return .error
