@@ -97,11 +97,24 @@ struct CheckCommand: AsyncParsableCommand {
                 "\(place) does not answer: check the network, apns.endpoints, "
                     + "apns.caFile and a proxy on the way")
         }
-        guard answer.outcome.status != 403 else {
+        switch answer.outcome.status {
+        case 200, 400 where answer.reason == "BadDeviceToken", 410:
+            break
+        case 403:
             throw Failure(
                 .configuration,
-                "\(place) refuses credential '\(pool.credential)': "
-                    + "\(answer.reason); check team, keyID, the key and its environment")
+                "\(place) refuses credential '\(pool.credential)': \(answer.reason); check team, "
+                    + "keyID, the key and its environment")
+        case 400:
+            throw Failure(
+                .configuration,
+                "\(place) refuses a push for credential '\(pool.credential)': \(answer.reason); "
+                    + "check that its apps belong to its team")
+        default:
+            throw Failure(
+                .unavailable,
+                "\(place) answers \(answer.outcome.status) \(answer.reason): if that is not APNs, "
+                    + "check apns.endpoints; if it is, try again")
         }
         print("ok      \(place), credential '\(pool.credential)'")
     }
