@@ -98,7 +98,8 @@ struct CheckCommand: AsyncParsableCommand {
                     + "apns.caFile and a proxy on the way")
         }
         switch answer.outcome.status {
-        case 200, 400 where answer.reason == "BadDeviceToken", 410:
+        case 200, 410,
+            400 where answer.reason == "BadDeviceToken":
             break
         case 403:
             throw Failure(
