@@ -42,9 +42,11 @@ package struct SinglePush: Sendable {
         let port = DeliveryPort(
             slab: slab, pools: plan.routing.pools.count, plannerWaker: Waker())
         fill(slab)
+        var delivery = plan.delivery(configuration.apns, keys: keys)
+        let pool = plan.routing[lane].pool
+        delivery.pools.removeAll { $0.id != pool }
         try DeliveryThreads.start(
-            [port], configuration: configuration.apns,
-            plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
+            [port], configuration: configuration.apns, plan: delivery, logger: logger)
         let slot = [PushSlot(0)]
         slot.withUnsafeBufferPointer { port.submit($0) }
         let answer = Self.wait(for: port, timeout: timeout)

@@ -87,6 +87,9 @@ struct CheckCommand: AsyncParsableCommand {
         }
     }
 
+    /// Complaints about nothing but the token.
+    private static let tokenReasons = ["BadDeviceToken", "DeviceTokenNotForTopic"]
+
     private func judge(
         _ answer: SinglePush.Answer?, of pool: Pool, _ endpoint: Configuration.APNS.Endpoint
     ) throws {
@@ -99,7 +102,7 @@ struct CheckCommand: AsyncParsableCommand {
         }
         switch answer.outcome.status {
         case 200, 410,
-            400 where answer.reason == "BadDeviceToken":
+            400 where Self.tokenReasons.contains(answer.reason):
             break
         case 403:
             throw Failure(

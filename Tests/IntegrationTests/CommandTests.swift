@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import Foundation
+import PushModel
+import Testing
+
+/// What an operator is told: what is wrong, what to do, and the exit code of DESIGN's list.
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+struct `The command line` {
+    private let fleet: Fleet
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    // MARK: check
+
+    @Test func `check says that all is well, and of what`() async throws {
+        let result = try await fleet.command(["check"])
+        #expect(result.status == 0)
+        #expect(!result.output.contains("wrong"))
+        for line in ["configuration", "signing keys", "Kafka and its topics"] {
+            #expect(result.output.contains("ok      \(line)"))
+        }
+        for environment in ["production", "development"] {
+            for credential in ["home", "other"] {
+                #expect(
+                    result.output.split(separator: "\n").contains {
+                        $0.hasPrefix("ok      APNs \(environment) (127.0.0.1:")
+                            && $0.hasSuffix("credential '\(credential)'")
+                    })
+            }
+        }
+    }
+
+    @Test func `check names a key file that cannot be read`() async throws {
+        let missing = try await fleet.command(
+            ["check"], changing: ["HOMEKEY001.p8": "AuthKey_GONE.p8"])
+        #expect(missing.status == 78)
+        missing.expect(
+            "apns.credentials.home.keyFile", "AuthKey_GONE.p8, which does not exist", "name a file")
+
+        let file = fleet.directory.appending(path: "text.p8")
+        try "not a key".write(to: file, atomically: true, encoding: .utf8)
+        let text = try await fleet.command(["check"], changing: ["HOMEKEY001.p8": "text.p8"])
+        #expect(text.status == 78)
+        text.expect("apns.credentials.home", ".p8", "unusable")
+    }
+
+    @Test func `check names a key on the wrong curve`() async throws {
+        let made = try await fleet.run(
+            [
+                "openssl", "genpkey", "-algorithm", "EC", "-pkeyopt",
+                "ec_paramgen_curve:P-384", "-out",
+                fleet.directory.appending(path: "p384.p8").path,
+            ], program: "/usr/bin/env")
+        try #require(made.status == 0, "\(made.output)")
+        let result = try await fleet.command(["check"], changing: ["HOMEKEY001.p8": "p384.p8"])
+        #expect(result.status == 78)
+        result.expect("apns.credentials.home", "not on the curve P-256")
+    }
+
+    @Test(arguments: ["check", "run"])
+    func `a key that nobody knows is an error with the nearest one that exists`(
+        _ command: String
+    ) async throws {
+        let result = try await fleet.command([command], changing: ["backoffMin": "backofMin"])
+        #expect(result.status == 78)
+        result.expect("delivery.backofMin", "backoffMin")
+        #expect(result.lines.count == 1)
+    }
+
+    @Test func `check names every topic that is missing, and how to make it`() async throws {
+        let gone = ["verdicts", "deadLetters"].map { "\(fleet.topics.prefix).no-\($0)" }
+        let changes = [
+            "verdicts: \(fleet.topics[.verdicts])": "verdicts: \(gone[0])",
+            "deadLetters: \(fleet.topics.deadLetters)": "deadLetters: \(gone[1])",
+        ]
+        for command in [["check", "--skip-apns"], ["topics", "check"]] {
+            let result = try await fleet.command(command, changing: changes)
+            #expect(result.status == 78)
+            for name in gone { result.expect("wrong   \(name) ", "lamplighter topics create") }
+        }
+    }
+
+    @Test func `check tells a credential that APNs refuses from one that it takes`() async throws {
+        // The key of another team under the name of ours.
+        let result = try await fleet.command(
+            ["check"], changing: ["HOMEKEY001.p8": "OTHERKEY01.p8"])
+        #expect(result.status == 78)
+        result.expect(
+            "wrong   APNs production (127.0.0.1:", "refuses credential 'home'",
+            "InvalidProviderToken", "check team, keyID")
+        #expect(result.output.contains("credential 'other'"))
+        #expect(!result.output.contains("refuses credential 'other'"))
+    }
+
+    /// Side by side, since each of them waits before it gives up.
+    @Test func `who cannot be reached at the start is named, with 69`() async throws {
+        let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
+        async let checkOfKafka = fleet.command(["check", "--skip-apns"], changing: kafka)
+        async let run = fleet.command(["run"], changing: kafka)
+        async let checkOfAPNS = fleet.command(
+            ["check"],
+            changing: [
+                "port: \(fleet.simulator.port(of: .production)!),": "port: 1,",
+                "apps: [\(TestApp.other)]\n      environments: [production, development]":
+                    "apps: [\(TestApp.other)]\n      environments: [development]",
+            ])
+        for result in [try await checkOfKafka, try await run] {
+            #expect(result.status == 69)
+            result.expect("Kafka does not answer", "check kafka.bootstrap")
+        }
+        #expect(try await run.lines.count { $0.hasPrefix("lamplighter: ") } == 1)
+        let apns = try await checkOfAPNS
+        #expect(apns.status == 69)
+        apns.expect(
+            "ok      Kafka", "wrong   APNs production (127.0.0.1:1) does not answer",
+            "apns.endpoints")
+    }
+
+    // MARK: The others
+
+    @Test func `push prints the answer, and its exit code says whether it is 200`() async throws {
+        let token = TestToken()
+        let push = ["push", "--environment", "production", "--app", TestApp.home]
+        let accepted = try await fleet.command(push, input: token.hex + "\n")
+        #expect(accepted.status == 0)
+        #expect(accepted.lines.last?.hasPrefix("200 ") == true)
+        let request = try #require(fleet.requests(for: token).first)
+        #expect(request["apns-push-type"] == "controls")
+        accepted.expect("apns-id \(request["apns-id"] ?? "?")")
+        // No token in any output of ours.
+        #expect(!accepted.output.contains(token.hex))
+
+        fleet.simulator.perform(
+            .rules([
+                ScriptedRule(tokenPrefix: token.hex, answer: .reason(410, "Unregistered"))
+            ]))
+        defer { fleet.simulator.perform(.rules([])) }
+        let gone = try await fleet.command(push, input: token.hex + "\n")
+        #expect(gone.status == 1)
+        gone.expect("410 Unregistered apns-id ")
+    }
+
+    @Test func `topics check is content with what the fleet was given`() async throws {
+        let result = try await fleet.command(["topics", "check"])
+        #expect(result.status == 0)
+        for topic in [fleet.topics[.events], fleet.topics[.verdicts], fleet.topics.deadLetters] {
+            #expect(result.lines.contains("ok      \(topic)"))
+        }
+    }
+
+    @Test(.enabled(if: Fleet.testBootstrap == nil))
+    func `the embedded Kafka makes no topics, which one line says`() async throws {
+        let result = try await fleet.command(["topics", "create"])
+        #expect(result.status == 78)
+        #expect(result.lines.count == 1)
+        result.expect("CreateTopics", "embedded", "name its topics when you start it")
+    }
+
+    @Test(.enabled(if: Fleet.testBootstrap != nil))
+    func `topics create makes what topics check then accepts`() async throws {
+        let names = [fleet.topics[.events], fleet.topics[.verdicts], fleet.topics.deadLetters]
+        var changes: [String: String] = [:]
+        for name in names { changes[name] = name + "-made" }
+        let before = try await fleet.command(["topics", "check"], changing: changes)
+        #expect(before.status == 78)
+        let made = try await fleet.command(
+            ["topics", "create", "--partitions", "2"], changing: changes)
+        #expect(made.status == 0)
+        for name in names { made.expect("created \(name)-made") }
+        made.expect("exists  \(fleet.topics[.registrations])")
+        let after = try await fleet.command(["topics", "check"], changing: changes)
+        #expect(after.status == 0, "\(after.output)")
+    }
+
+    @Test(.enabled(if: Fleet.testBootstrap != nil))
+    func `check names a wrong cleanup policy, and what it costs`() async throws {
+        let (events, verdicts) = (fleet.topics[.events], fleet.topics[.verdicts])
+        // Each in the other's place.
+        let result = try await fleet.command(
+            ["check", "--skip-apns"],
+            changing: [
+                "verdicts: \(verdicts)": "verdicts: \(events)",
+                "\(events): {": "\(verdicts): {",
+            ])
+        #expect(result.status == 78)
+        result.expect(
+            "\(events) has cleanup.policy=delete, and must have compact",
+            "\(verdicts) has cleanup.policy=compact, and must have delete")
+    }
+
+    @Test(arguments: [
+        ["run", "--nonsense"], ["nonsense"], ["push", "--app", "com.example.Home"],
+        ["simulate", "kafka", "--topics", "no-count"],
+    ])
+    func `a slip on the command line is 64`(_ arguments: [String]) async throws {
+        let result = try await fleet.run(arguments)
+        #expect(result.status == 64)
+        result.expect("Usage: lamplighter")
+    }
+}
+
+extension Fleet {
+    /// Runs a command with the fleet's configuration, in which these texts are replaced.
+    func command(
+        _ arguments: [String], changing changes: [String: String] = [:], input: String = ""
+    ) async throws -> CommandResult {
+        var text = try String(contentsOf: configurationFile, encoding: .utf8)
+        for (old, new) in changes.sorted(by: { $0.key < $1.key }) {
+            try #require(text.contains(old), "the configuration has no \(old)")
+            text = text.replacing(old, with: new)
+        }
+        let file = directory.appending(path: "\(UUID().uuidString).yaml")
+        try text.write(to: file, atomically: true, encoding: .utf8)
+        return try await run(arguments + ["--config", file.path], input: input)
+    }
+}
+
+extension CommandResult {
+    var lines: [Substring] { output.split(separator: "\n") }
+
+    /// Each of these is in the output.
+    func expect(_ texts: String..., sourceLocation: SourceLocation = #_sourceLocation) {
+        for text in texts where !output.contains(text) {
+            Issue.record("no '\(text)' in\n\(output)", sourceLocation: sourceLocation)
+        }
+    }
+}

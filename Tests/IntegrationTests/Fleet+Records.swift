@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Glibc
+import KafkaLog
+import Logging
+
+/// A record as it stands in a topic.
+struct LoggedRecord: Sendable {
+    var partition: Int32
+    var offset: Int64
+    var key: String?
+    var value: String?
+
+    func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
+        try JSONDecoder().decode(type, from: Data((value ?? "").utf8))
+    }
+}
+
+/// A topic, read from its beginning by someone other than the worker.
+final class TopicLog {
+    private let reader: TableReader
+    private var read: [LoggedRecord] = []
+
+    fileprivate init(topic: String, bootstrap: String) throws {
+        reader = try TableReader(
+            settings: KafkaClientSettings(
+                bootstrap: bootstrap, group: "test", properties: ["fetch.wait.max.ms": "20"]),
+            topics: [topic], now: .current,
+            logger: Logger(label: "log", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    deinit { reader.close(timeout: .seconds(5)) }
+
+    /// All that is there; of each partition in order.
+    var records: [LoggedRecord] {
+        _ = reader.poll(now: .current, limit: 100_000) { record in
+            read.append(
+                LoggedRecord(
+                    partition: record.partition, offset: record.offset,
+                    key: record.key.map { String(decoding: $0, as: UTF8.self) },
+                    value: record.value.map { String(decoding: $0, as: UTF8.self) }))
+        }
+        return read
+    }
+
+    /// All that was there when this was called.
+    func readToEnd() async throws -> [LoggedRecord] {
+        try await waitUntil("the end of the topic") {
+            _ = records
+            return reader.isCaughtUp
+        }
+        return read
+    }
+}
+
+/// A dead letter as the contract has it.
+struct DeadLetterValue: Decodable {
+    struct Source: Decodable, Hashable {
+        var topic: String
+        var partition: Int32
+        var offset: Int64
+    }
+
+    struct Target: Decodable {
+        var token: String
+        var environment: String
+        var apnsTopic: String
+    }
+
+    struct Original: Decodable {
+        var key: String?
+        var value: String?
+    }
+
+    var v: Int
+    var reason: String
+    var message: String?
+    var status: Int?
+    var attempts: Int
+    var source: Source
+    var app: String?
+    var subject: String?
+    var tokens: [Target]
+    var event: Original?
+}
+
+extension Fleet {
+    var verdictLog: TopicLog {
+        get throws { try TopicLog(topic: topics[.verdicts], bootstrap: bootstrap) }
+    }
+
+    var deadLetterLog: TopicLog {
+        get throws { try TopicLog(topic: topics.deadLetters, bootstrap: bootstrap) }
+    }
+
+    func log(of topic: FleetTopics.Written) throws -> TopicLog {
+        try TopicLog(topic: topics[topic], bootstrap: bootstrap)
+    }
+
+    /// Writes a record as a program that has never heard of us does.
+    /// - Parameters:
+    ///   - value: on one line; nil for null.
+    ///   - headers: each `name=value`.
+    func kcat(
+        _ topic: FleetTopics.Written, key: String, value: String?, headers: [String] = [],
+        partition: Int32? = nil
+    ) async throws {
+        var arguments = ["-P", "-b", bootstrap, "-t", topics[topic]]
+        if let partition { arguments += ["-p", "\(partition)"] }
+        for header in headers { arguments += ["-H", header] }
+        // Between key and value something that occurs in neither; an empty value is null (-Z).
+        arguments += ["-Z", "-K", "\t"]
+        let result = try await run(
+            arguments, program: "/usr/bin/kcat", input: "\(key)\t\(value ?? "")\n")
+        guard result.status == 0 else { throw Timeout(description: "kcat: \(result.output)") }
+    }
+
+    /// Has the embedded Kafka obey a line of `simulate kafka`'s standard input.
+    func tellKafka(_ line: String) async throws {
+        guard let broker else { throw Timeout(description: "no embedded Kafka obeys \(line)") }
+        let before = broker.output.split(separator: "\n").count
+        broker.say(line)
+        try await waitUntil("the embedded Kafka to obey") {
+            broker.output.split(separator: "\n").count > before
+        }
+        guard broker.output.split(separator: "\n").last == "ok" else {
+            throw Timeout(description: broker.tail)
+        }
+    }
+
+    /// Stops the last worker as an operator does, and starts another.
+    func replaceWorker() async throws {
+        guard let worker = workers.last else { return }
+        worker.signal(SIGTERM)
+        let status = try await worker.finish(within: .seconds(25))
+        guard status == 0 else { throw Timeout(description: "exit \(status): \(worker.tail)") }
+        try startWorker()
+    }
+
+    /// Twice the subject's change, each answered to the witness: a push that the first one owed to
+    /// anybody has been answered by now.
+    func changeTwice(_ subject: String, witness: TestToken) async throws {
+        for _ in 0..<2 { try await change(subject, heardBy: witness) }
+    }
+}
