@@ -152,7 +152,7 @@ extension Audience {
     private mutating func refresh(row: UInt32, _ hearsChanges: Bool) {
         let before = registrations[row].hearsChanges
         registrations[row].hearsChanges = hearsChanges
-        if hearsChanges, !before || isLifted(registrations[row].token) {
+        if (hearsChanges && !before) || isLifted(registrations[row].token) {
             reportSubscribed(registrations[row])
         }
     }
