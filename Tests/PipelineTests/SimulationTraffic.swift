@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+
+/// What apps and producers write, at random but small: few subjects, kinds and tokens, so that
+/// everything meets everything.
+struct SimulationTraffic {
+    private var dice: SplitMix64
+    private var serial = 0
+    private let installations: UInt64
+    /// The clocks of installations: a registration is not earlier than the one before.
+    private static let kinds = ["door", "lamp"]
+
+    init(seed: UInt64) {
+        dice = SplitMix64(seed: seed)
+        installations = 6 + dice.next(below: 14)
+    }
+
+    private mutating func chance(_ percent: UInt64) -> Bool { dice.next(below: 100) < percent }
+
+    private mutating func subject() -> String {
+        chance(40) ? "hot" : "s\(dice.next(below: 6))"
+    }
+
+    // MARK: Registrations
+
+    mutating func registration(now: Now) -> SimulatedTableRecord {
+        let environment: PushEnvironment = chance(85) ? .production : .development
+        var draft = RegistrationDraft(
+            environment: environment, app: SimulationWorker.app,
+            installation: "I\(dice.next(below: installations))", handler: "H")
+        let key = RegistrationEncoder.key(draft)
+        if chance(15) {
+            return SimulatedTableRecord(
+                key: key, value: nil, timestamp: now.wall, meaning: .unregistered)
+        }
+        if chance(4) {
+            return SimulatedTableRecord(
+                key: key, value: Array("{\"v\":9}".utf8), timestamp: now.wall,
+                meaning: .unreadable)
+        }
+        // Mostly the clock; now and then the snapshot was long on its way.
+        let late = chance(10) ? Duration.milliseconds(Int64(dice.next(below: 5000))) : .zero
+        let time = WallTime(milliseconds: now.wall.milliseconds - late.nanoseconds / 1_000_000)
+        draft.registeredAt = time
+        var rows: [SimulatedRow] = []
+        for _ in 0...dice.next(below: 2) {
+            draft.targets.append(target(of: draft, rows: &rows))
+        }
+        return SimulatedTableRecord(
+            key: key, value: RegistrationEncoder.value(draft), timestamp: now.wall,
+            meaning: .registered(rows, at: time))
+    }
+
+    private mutating func target(
+        of draft: RegistrationDraft, rows: inout [SimulatedRow]
+    ) -> RegistrationDraft.Target {
+        let tokenClass = [TokenClass.control, .widget, .device][Int(dice.next(below: 3))]
+        // An installation has a token or two of each class, and some belong to several.
+        let number =
+            chance(15)
+            ? dice.next(below: 4) + 240 : StableHash.hash64(draft.installation, dice.next(below: 2))
+        var bytes: [UInt8] = [
+            UInt8(truncatingIfNeeded: number), UInt8(truncatingIfNeeded: number >> 8),
+            tokenClass.rawValue, 0xAB,
+        ]
+        if number % 16 == 0 { bytes += Array(repeating: 7, count: 130) }
+        let token = SimulatedToken(
+            environment: draft.environment, tokenClass: tokenClass, bytes: bytes)
+        var target = RegistrationDraft.Target(tokenClass: tokenClass, token: bytes, shows: [])
+        target.hearsChanges = tokenClass == .device && chance(50)
+        let most: UInt64 = tokenClass == .widget ? 6 : 2
+        let kind = chance(85) ? Self.kinds[Int(dice.next(below: 2))] : nil
+        let subjects = (0...dice.next(below: most)).map { _ in subject() }
+        target.shows = [RegistrationDraft.Show(kind: kind, subjects: subjects)]
+        for subject in subjects {
+            rows.append(
+                SimulatedRow(
+                    token: token, kind: kind, subject: subject,
+                    hearsChanges: tokenClass != .device || target.hearsChanges))
+        }
+        return target
+    }
+
+    // MARK: Events
+
+    mutating func event(
+        at offset: Int64, now: Now
+    ) -> SimulatedEventRecord {
+        serial += 1
+        if chance(4) {
+            return SimulatedEventRecord(
+                offset: offset, key: "s1", value: chance(50) ? "{" : "{\"v\":7}",
+                timestamp: now.wall, event: nil)
+        }
+        var event = SimulatedEvent(serial: serial, subject: subject(), expiresAt: now.wall)
+        var value: String?
+        var life: Int64 = 24 * 3600
+        if chance(50) { value = members(of: &event, life: &life) }
+        event.expiresAt = now.wall + .seconds(life)
+        return SimulatedEventRecord(
+            offset: offset, key: event.subject, value: value, timestamp: now.wall, event: event)
+    }
+
+    private mutating func members(of event: inout SimulatedEvent, life: inout Int64) -> String {
+        var json = "{\"v\":1"
+        if chance(30) {
+            let collapseID = chance(50) ? "c\(dice.next(below: 2))" : nil
+            let isAlert = chance(60)
+            let inside = isAlert ? "\"alert\":\"\(serial)\"" : "\"content-available\":1"
+            let body = "{\"aps\":{\(inside)},\"n\":\(serial)}"
+            event.payload = SimulatedEvent.Payload(
+                type: isAlert ? .alert : .background, body: body, collapseID: collapseID)
+            json += ",\"payload\":\(body)"
+            if let collapseID { json += ",\"collapseID\":\"\(collapseID)\"" }
+            life = 3600
+        }
+        if chance(25) {
+            event.kinds = chance(70) ? [Self.kinds[Int(dice.next(below: 2))]] : Self.kinds
+            if event.payload == nil, chance(40) { event.subject = nil }
+            json += ",\"kinds\":[\(event.kinds.map { "\"\($0)\"" }.joined(separator: ","))]"
+        }
+        if chance(15) {
+            event.environment = chance(70) ? .production : .development
+            json += ",\"environment\":\"\(event.environment!.name)\""
+        }
+        if chance(15) {
+            event.classes = [chance(50) ? .control : .device]
+            json += ",\"classes\":[\"\(event.classes[0].name)\"]"
+        }
+        if chance(30) {
+            life = Int64(1 + dice.next(below: 6))
+            json += ",\"ttlSeconds\":\(life)"
+        }
+        return json + "}"
+    }
+}
+
+extension StableHash {
+    static func hash64(_ text: String, _ seed: UInt64) -> UInt64 {
+        var text = text
+        return text.withUTF8 { hash64(UnsafeRawBufferPointer($0), seed: seed) }
+    }
+}

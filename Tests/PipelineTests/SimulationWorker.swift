@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// One life of one worker: a pipeline, what is on its way from and to it, and the model that it is
+/// held against. Nothing of it survives a crash.
+final class SimulationWorker {
+    typealias Flight = SimulationModel.Flight
+
+    var pipeline: PushPipeline
+    var model: SimulationModel
+    let slab: PushSlab
+    let settings: PipelineSettings
+    var flights: [Flight] = []
+    /// Records on their way to Kafka, in the order in which it will have them.
+    var produced: [(record: OutgoingRecord, dueAt: MonotonicTime)] = []
+    /// By partition; nil where it is another worker's.
+    var tracks: [TrackID?] = []
+    /// The next offset to read, by partition.
+    var positions: [Int64] = []
+    var registrationsRead = 0
+    var verdictsRead = 0
+    /// Events whose payload may be on its way, by body.
+    private var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
+    private var sequence = 0
+    /// Rejected pushes that no letter has told of.
+    private(set) var untold: [SimulatedToken: Int] = [:]
+
+    static let app = "com.example.Home"
+    static let bindings = [
+        TopicBinding.standard, TopicBinding(decode: .json, delay: .milliseconds(700)),
+    ]
+
+    init(partitions: Int, dice: inout SplitMix64) {
+        var settings = PipelineSettings()
+        settings.slots = 8 << Int(dice.next(below: 5))
+        settings.fanOutsMax = 8
+        settings.immediateFanOutMax = 4
+        settings.recentSubjectCells = 64
+        settings.unacknowledgedMax = 12 + Int(dice.next(below: 40))
+        settings.attemptsMax = 4
+        settings.retryBackoff = Backoff(least: .seconds(1), most: .seconds(8))
+        settings.resendBackoff = Backoff(least: .milliseconds(50), most: .seconds(2))
+        settings.coolDownBackoff = Backoff(least: .seconds(2), most: .seconds(8))
+        settings.breakerBackoff = Backoff(least: .milliseconds(300), most: .seconds(3))
+        settings.tokenGuard.window = 8
+        settings.tokenGuard.badShareMax = 0.4
+        settings.tokenGuard.verdictsPerMinuteMax = 6
+        settings.deadLetterTokensMax = 3
+        settings.payloadBytesMax = 2048
+        settings.events.allowKindWide = true
+        settings.eventTopics = ["events", "slow"]
+        settings.seed = dice.next()
+        self.settings = settings
+        slab = PushSlab(slots: settings.slots)
+        var routing = RoutingTable()
+        routing.add(
+            credential: "team", apps: [Self.app], environments: [.production, .development])
+        pipeline = try! PushPipeline(
+            routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
+        model = SimulationModel(settle: settings.settle)
+        tracks = Array(repeating: nil, count: partitions)
+        positions = Array(repeating: 0, count: partitions)
+    }
+
+    // MARK: Reading
+
+    func apply(_ record: SimulatedTableRecord, now: Now) throws(SimulationFailure) {
+        let isReadable = withBytes(record.key) { key in
+            withBytes(record.value) { value in
+                if case .verdict = record.meaning {
+                    return pipeline.verdictRecord(key: key, value: value) == nil
+                }
+                return pipeline.registrationRecord(
+                    key: key, value: value, timestamp: record.timestamp, now: now) == nil
+            }
+        }
+        if case .unreadable = record.meaning {
+            try require(!isReadable, "a registration that cannot be read was read")
+        } else {
+            try require(isReadable, "a record was not read: \(record)")
+        }
+        if case .verdict = record.meaning {
+            let (token, time) = SimulatedVerdict.parse(key: record.key, value: record.value)
+            model.learned(token, verdict: time, now: now)
+        } else {
+            model.apply(record, now: now)
+        }
+    }
+
+    func read(
+        _ record: SimulatedEventRecord, partition: Int, topic: UInt16, now: Now
+    ) throws(SimulationFailure) {
+        sequence += 1
+        let written = pipeline.records.count
+        withBytes(record.key.map { Array($0.utf8) }) { key in
+            withBytes(record.value.map { Array($0.utf8) }) { value in
+                let event = EventRecord(
+                    binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
+                pipeline.eventRecord(
+                    event, track: tracks[partition]!, offset: record.offset, now: now
+                ) { _ in nil }
+            }
+        }
+        positions[partition] = record.offset + 1
+        let event = record.event ?? SimulatedEvent(serial: 0, expiresAt: now.wall)
+        let read = SimulationModel.ReadEvent(
+            event: event, partition: partition, offset: record.offset, readAt: now,
+            sequence: sequence)
+        let letters = pipeline.records[written...]
+        try require(
+            letters.count == (record.event == nil ? 1 : 0), "one letter for a record unread")
+        if let payload = event.payload { bodies[payload.body] = (event, sequence) }
+        if record.event != nil {
+            model.read(read)
+        } else {
+            model.unreadable(read, ticket: letters.first!.ticket)
+        }
+    }
+
+    // MARK: Sending
+
+    /// - Returns: how many pushes were handed over.
+    func handOver(
+        pool: Int, capacity: Int, now: Now, answer: () -> (SimulatedAnswer, Duration)
+    ) throws(SimulationFailure) -> Int {
+        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
+        defer { batch.deallocate() }
+        let count = pipeline.takeReady(PoolID(rawValue: UInt16(pool)), into: batch, now: now)
+        model.forgive(now: now)
+        for slot in batch[..<count] {
+            sequence += 1
+            let push = SentPush(slot, slab)
+            let lane = pipeline.routing[push.lane]
+            let token = SimulatedToken(
+                environment: lane.environment, tokenClass: lane.tokenClass, bytes: push.token)
+            try require(Int(lane.pool.rawValue) == pool, "a push of another pool")
+            try require(push.type.tokenClass == lane.tokenClass, "the type is not the token's")
+            try require(!model.isSuppressed(token), "a push to a token known dead")
+            try require(model.isRegistered(token), "a push to a token that nobody registered")
+            try require(slab.push(slot).pointee.expiresAt > now.monotonic, "an expired push")
+            let payload = bodies[push.body]
+            let twin = flights.contains {
+                $0.token == token && $0.payload == nil && payload == nil
+                    && !pipeline.pushes.isOrphaned($0.slot)
+            }
+            try require(!twin, "two pushes that say the same to one token at a time")
+            let (answer, delay) = answer()
+            flights.append(
+                Flight(
+                    slot: slot, token: token, payload: payload, sequence: sequence,
+                    registeredAt: model.registrationTime(token)!,
+                    dueAt: now.monotonic + delay, answer: answer))
+        }
+        return count
+    }
+
+    func answered(_ index: Int, now: Now) throws(SimulationFailure) {
+        var flight = flights.remove(at: index)
+        if flight.answer == .expired, slab.push(flight.slot).pointee.expiresAt > now.monotonic {
+            flight.answer = .unprocessed
+        }
+        let outcome = flight.answer.outcome(flight.slot, registeredAt: flight.registeredAt)
+        let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
+        let isWalking = !pipeline.fanOuts.isEmpty
+        let before = pipeline.counters
+        let written = pipeline.records.count
+        pipeline.outcome(outcome, now: now)
+        let after = pipeline.counters
+        model.forgive(now: now)
+        try require((after.accepted > before.accepted) == (outcome.status == 200), "accepted")
+        if outcome.status == 200 { model.ended(flight) }
+        if after.rejected > before.rejected {
+            untold[flight.token, default: 0] += 1
+            model.rejected(flight, .unwritten, isWalking: isWalking)
+        }
+        noteLetters(from: written)
+        let verdicts = pipeline.records[written...].filter { $0.topic == .verdicts }
+        for record in verdicts {
+            try require(outcome.status == 410 || outcome.reason == .badDeviceToken, "a verdict")
+            let (token, time) = SimulatedVerdict.parse(key: record.key, value: record.value)
+            try require(token == flight.token && time != nil, "a verdict on another token")
+            try require(time == flight.registeredAt, "a verdict under another registration")
+            model.rejected(
+                flight, .written(ticket: record.ticket), isWalking: isWalking)
+            model.learned(token, verdict: time, now: now)
+        }
+        if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
+    }
+
+    // MARK: Records
+
+    /// What Kafka is to be given, and the letters among it.
+    func noteLetters(from position: Int) {
+        for record in pipeline.records[position...] where record.topic == .deadLetters {
+            let text = String(decoding: record.value!, as: UTF8.self)
+            model.written(letter: text, ticket: record.ticket)
+            for token in Array(untold.keys) {
+                let name = "\"\(Hexadecimal.encode(token.bytes))\""
+                let times = text.occurrences(of: name)
+                untold[token]! -= times
+                if untold[token] == 0 { untold[token] = nil }
+            }
+        }
+    }
+
+    func withTime(_ body: () -> Void) {
+        let written = pipeline.records.count
+        body()
+        noteLetters(from: written)
+    }
+
+    // MARK: Checks
+
+    func check() throws(SimulationFailure) {
+        pipeline.checkInvariants()
+        let load = pipeline.load
+        try require(
+            load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
+        try require(load.inFlight == flights.count, "what is in flight is miscounted")
+        try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
+        try require(
+            load.unacknowledged <= settings.unacknowledgedMax + 1,
+            "too many records unacknowledged: \(load.unacknowledged)")
+        try require(
+            load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
+            "too many bytes of payloads")
+    }
+}
+
+/// Reads verdict records as a stranger would.
+enum SimulatedVerdict {
+    static func parse(key: [UInt8], value: [UInt8]?) -> (SimulatedToken, WallTime?) {
+        let parts = String(decoding: key, as: UTF8.self).split(separator: "/").map(String.init)
+        let tokenClass: TokenClass =
+            parts[1].hasSuffix("controls")
+            ? .control : parts[1].hasSuffix("widgets") ? .widget : .device
+        let digits = Array(parts[2])
+        let bytes = stride(from: 0, to: digits.count, by: 2).map { index in
+            UInt8(String(digits[index...index + 1]), radix: 16)!
+        }
+        let token = SimulatedToken(
+            environment: parts[0] == "production" ? .production : .development,
+            tokenClass: tokenClass, bytes: bytes)
+        guard let value else { return (token, nil) }
+        let text = String(decoding: value, as: UTF8.self)
+        let after = text.text(after: "\"registeredAt\":\"")
+        return (token, WallTime(rfc3339: String(after.prefix { $0 != "\"" })))
+    }
+}
+
+extension String {
+    /// How often `name` occurs.
+    func occurrences(of name: String) -> Int { ranges(of: name).count }
+
+    /// What follows the first `name`.
+    func text(after name: String) -> String {
+        firstRange(of: name).map { String(self[$0.upperBound...]) } ?? ""
+    }
+}
+
+struct SimulationFailure: Error {
+    let text: String
+}
+
+func require(
+    _ condition: Bool, _ text: @autoclosure () -> String
+) throws(SimulationFailure) {
+    guard condition else { throw SimulationFailure(text: text()) }
+}
+
+func withBytes<Result>(
+    _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result
+) -> Result {
+    bytes.map { $0.withUnsafeBytes { body($0) } } ?? body(nil)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+
+/// A token as APNs knows it.
+struct SimulatedToken: Hashable {
+    let environment: PushEnvironment
+    let tokenClass: TokenClass
+    let bytes: [UInt8]
+}
+
+/// One subject of one target of a registration.
+struct SimulatedRow {
+    let token: SimulatedToken
+    let kind: String?
+    let subject: String
+    let hearsChanges: Bool
+}
+
+struct SimulatedEvent {
+    /// Counts events over all partitions; a payload names its event by it.
+    let serial: Int
+    /// Nil reloads every control of the kinds.
+    var subject: String?
+    var kinds: [String] = []
+    var classes: [TokenClass] = []
+    var environment: PushEnvironment?
+    var expiresAt: WallTime
+    var payload: Payload?
+
+    struct Payload {
+        let type: PushType
+        let body: String
+        let collapseID: String?
+    }
+
+    /// Pushes of one group replace each other, the newest wins.
+    var group: String {
+        guard let payload else { return "" }
+        return payload.collapseID.map { "\(payload.type.name) \($0)" } ?? "event \(serial)"
+    }
+
+    /// Whether the event is for what this row shows.
+    func matches(_ row: SimulatedRow) -> Bool {
+        if let subject {
+            guard row.subject == subject else { return false }
+        } else {
+            guard row.token.tokenClass == .control else { return false }
+        }
+        if let environment, environment != row.token.environment { return false }
+        if !classes.isEmpty, !classes.contains(row.token.tokenClass) { return false }
+        if !kinds.isEmpty, row.kind.map({ kinds.contains($0) }) != true { return false }
+        return payload == nil ? row.hearsChanges : row.token.tokenClass == .device
+    }
+}
+
+/// A record of a topic that every worker reads as a table.
+struct SimulatedTableRecord {
+    let key: [UInt8]
+    let value: [UInt8]?
+    let timestamp: WallTime
+    let meaning: Meaning
+
+    enum Meaning {
+        case registered([SimulatedRow], at: WallTime)
+        case unregistered
+        case unreadable
+        /// What a verdict says is read from its text, as every other reader would.
+        case verdict
+    }
+}
+
+/// A partition of an events topic, and the offset that the group has stored for it.
+struct SimulatedPartition {
+    let topic: UInt16
+    let number: Int32
+    var records: [SimulatedEventRecord] = []
+    /// Compaction and transactions leave gaps: the first offset, and from one record to the next.
+    var end: Int64 = 3
+    var stored: Int64 = 3
+    /// The worker that it is assigned to.
+    var owner: Int?
+}
+
+struct SimulatedEventRecord {
+    let offset: Int64
+    let key: String?
+    let value: String?
+    let timestamp: WallTime
+    /// Nil if it cannot be read.
+    let event: SimulatedEvent?
+}
+
+/// Kafka: what survives a worker's death.
+struct SimulatedKafka {
+    var partitions: [SimulatedPartition] = [
+        SimulatedPartition(topic: 0, number: 0), SimulatedPartition(topic: 0, number: 1),
+        SimulatedPartition(topic: 0, number: 2), SimulatedPartition(topic: 1, number: 0),
+    ]
+    var registrations: [SimulatedTableRecord] = []
+    var verdicts: [SimulatedTableRecord] = []
+    var deadLetters: [[UInt8]] = []
+
+    /// The records that compaction leaves below `end`: the last of each key.
+    static func compacted(_ log: [SimulatedTableRecord], end: Int) -> [SimulatedTableRecord] {
+        var last: [[UInt8]: Int] = [:]
+        for position in 0..<end { last[log[position].key] = position }
+        return (0..<end).filter { last[log[$0].key] == $0 }.map { log[$0] }
+    }
+}
+
+/// What APNs and the way to it are like at the moment.
+enum SimulatedWeather: UInt64, CaseIterable {
+    case fair, rough, faults, refused, silent, slow
+}
+
+/// What becomes of one push, decided when it is handed over.
+enum SimulatedAnswer: String, CaseIterable {
+    case accepted = "200"
+    case deadAfter = "410 after"
+    case deadBefore = "410 before"
+    case deadWithoutTime = "410 without time"
+    case badToken = "400 token"
+    case rejected = "400 other"
+    case badTopic = "400 topic"
+    case credential = "403"
+    case tooMany = "429"
+    case fault = "500"
+    case shutdown = "503 shutdown"
+    case unavailable = "503"
+    case unknown
+    case unprocessed
+    case expired
+
+    static func next(_ weather: SimulatedWeather, _ dice: inout SplitMix64) -> Self {
+        let roll = dice.next(below: 100)
+        switch weather {
+        case .fair: return roll < 94 ? .accepted : misfortune(&dice)
+        case .rough: return roll < 50 ? .accepted : misfortune(&dice)
+        case .faults: return roll < 15 ? .accepted : roll < 60 ? .unavailable : .fault
+        case .refused: return roll < 30 ? .accepted : roll < 60 ? .credential : .badTopic
+        case .silent: return roll < 20 ? .accepted : .unknown
+        case .slow: return roll < 80 ? .accepted : .expired
+        }
+    }
+
+    private static func misfortune(_ dice: inout SplitMix64) -> Self {
+        allCases[1 + Int(dice.next(below: UInt64(allCases.count - 1)))]
+    }
+
+    func outcome(_ slot: PushSlot, registeredAt: WallTime) -> PushOutcome {
+        func answered(
+            _ status: UInt16, _ reason: APNSReason, _ timestamp: Int64 = -1
+        ) -> PushOutcome {
+            PushOutcome(
+                slot: slot, kind: .answered, status: status, reason: reason,
+                apnsTimestamp: timestamp)
+        }
+        return switch self {
+        case .accepted: answered(200, .none)
+        case .deadAfter: answered(410, .unregistered, registeredAt.milliseconds + 1)
+        case .deadBefore: answered(410, .unregistered, registeredAt.milliseconds - 1)
+        case .deadWithoutTime: answered(410, .expiredToken)
+        case .badToken: answered(400, .badDeviceToken)
+        case .rejected: answered(400, .badExpirationDate)
+        case .badTopic: answered(400, .badTopic)
+        case .credential: answered(403, .invalidProviderToken)
+        case .tooMany: answered(429, .tooManyRequests)
+        case .fault: answered(500, .internalServerError)
+        case .shutdown: answered(503, .shutdown)
+        case .unavailable: answered(503, .serviceUnavailable)
+        case .unknown: PushOutcome(slot: slot, kind: .unknown)
+        case .unprocessed: PushOutcome(slot: slot, kind: .unprocessed)
+        case .expired: PushOutcome(slot: slot, kind: .expired)
+        }
+    }
+}
