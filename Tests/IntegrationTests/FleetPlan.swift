@@ -24,7 +24,7 @@ struct FleetPlan: Sendable {
 
     /// A dead member is noticed after this. Apache Kafka allows no less than 6 s; the embedded one
     /// makes every join but the first wait for it, less a second.
-    private var sessionMilliseconds: Int { Fleet.testBootstrap == nil ? 2000 : 6000 }
+    private var sessionMilliseconds: Int { Fleet.testBootstrap == nil ? 3000 : 6000 }
 
     /// Writes the configuration and the key files that it names.
     func configuration(
