@@ -15,18 +15,14 @@ package enum DeliveryThreads {
     ) throws {
         let budget = ConnectBudget()
         for (number, port) in ports.enumerated() {
-            let run: @Sendable () -> Void
-            switch configuration.chosenTransport {
-            case .curl:
-                let transport = CurlTransport(
-                    port: port, plan: plan, budget: budget, logger: logger)
-                run = { transport.run() }
-            case .auto, .nghttp2:
-                let transport = NGHTTP2Transport(
-                    port: port, plan: plan, budget: budget, logger: logger)
-                run = { transport.run() }
-            }
-            try NamedThread.detach(name: "delivery-\(number)", run)
+            let transport: any PushTransport =
+                switch configuration.chosenTransport {
+                case .curl:
+                    CurlTransport(port: port, plan: plan, budget: budget, logger: logger)
+                case .auto, .nghttp2:
+                    NGHTTP2Transport(port: port, plan: plan, budget: budget, logger: logger)
+                }
+            try NamedThread.detach(name: "delivery-\(number)") { transport.run() }
         }
     }
 

@@ -8,7 +8,7 @@ internal import PushModel
 /// One place for a connection of a pool: a multi handle and the easy handles that it has needed so
 /// far, which stay for the next connection in this place. What may happen when is the machine's to
 /// say.
-struct CurlConnection: ~Copyable {
+struct CurlConnection: PooledConnection, ~Copyable {
     let pool: Int
     var machine: CurlConnectionMachine
     var multi: MultiHandle
@@ -54,6 +54,12 @@ struct CurlConnection: ~Copyable {
     }
 
     var isVacant: Bool { machine.phase == .closed }
+
+    var isOpen: Bool { machine.isWanted && multi.isEstablished }
+
+    var capacity: Int { machine.capacity }
+
+    mutating func retire() { machine.retired() }
 
     /// Everything of an earlier connection is forgotten.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {

@@ -12,59 +12,45 @@ extension CurlDeliveryLoop {
     /// Makes a place ready for a connection; libcurl connects when it gets the first request. One
     /// at a time for each pool: another follows when that one is in use and pushes still wait.
     mutating func connectWhereNeeded() {
-        guard phase == .running else { return }
-        for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            guard now.monotonic >= pools[pool].connectAt else { continue }
+        guard desk.phase == .running else { return }
+        for pool in desk.pools.indices where !desk.pools[pool].waiting.isEmpty {
+            guard desk.now.monotonic >= desk.pools[pool].connectAt else { continue }
             var wanted = 0
             var vacant: Int?
             var hasUnused = false
-            for index in pools[pool].places {
+            for index in desk.pools[pool].places {
                 if connections[index].machine.isWanted { wanted += 1 }
                 if connections[index].machine.phase == .cold { hasUnused = true }
                 if connections[index].isVacant { vacant = vacant ?? index }
             }
-            guard !hasUnused, wanted < pools[pool].settings.connections, let vacant else {
+            guard !hasUnused, wanted < desk.pools[pool].settings.connections, let vacant else {
                 continue
             }
-            if let later = budget.take(at: now.monotonic) {
-                pools[pool].connectAt = later
+            if let later = desk.budget.take(at: desk.now.monotonic) {
+                desk.pools[pool].connectAt = later
                 continue
             }
             connections[vacant].begin(
-                limits: pools[pool].settings.limits, at: now.monotonic,
-                jitter: Double(random.next(below: 1001)) / 1000)
+                limits: desk.pools[pool].settings.limits, at: desk.now.monotonic,
+                jitter: Double(desk.random.next(below: 1001)) / 1000)
         }
     }
 
     mutating func keepDeadlines() {
         for index in connections.indices where !connections[index].isVacant {
-            if phase != .running || connections[index].machine.isOld(at: now.monotonic) {
+            if desk.phase != .running || connections[index].machine.isOld(at: desk.now.monotonic) {
                 connections[index].machine.retired()
             }
             // A connect under way may take long, and nothing that waits for it will be sent.
-            if phase != .running, !connections[index].multi.isEstablished { abandon(index) }
+            if desk.phase != .running, !connections[index].multi.isEstablished { abandon(index) }
             if connections[index].machine.isDrained { connections[index].close() }
         }
-        for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            if phase != .running {
-                giveBackWaiting(pool: pool, all: true)
-            } else if !hasOpenConnection(pool) {
-                giveBackWaiting(pool: pool, all: false)
-            }
-        }
+        desk.giveBackWaiting(without: connections)
     }
 
-    func hasOpenConnection(_ pool: Int) -> Bool {
-        for index in pools[pool].places {
-            guard connections[index].machine.isWanted else { continue }
-            if connections[index].multi.isEstablished { return true }
-        }
-        return false
-    }
-
-    /// The port is stopping: every push gets its outcome now.
+    /// The port is stopping: what is in flight gets its outcome now, as what waits does with its
+    /// deadline.
     mutating func abandonEverything() {
-        for pool in pools.indices { giveBackWaiting(pool: pool, all: true) }
         for index in connections.indices where !connections[index].isVacant { abandon(index) }
     }
 
@@ -77,8 +63,8 @@ extension CurlDeliveryLoop {
             let slot = connections[index][position].pointee.tag
             let wasDispatched = connections[index][position].pointee.wasDispatched
             connections[index].release(position)
-            pools[pool].inFlight &-= 1
-            if wasDispatched { unknown(slot) } else { sendAgain(slot, pool: pool) }
+            desk.pools[pool].inFlight &-= 1
+            if wasDispatched { desk.unknown(slot) } else { sendAgain(slot, pool: pool) }
         }
         connections[index].close()
     }
@@ -99,21 +85,21 @@ extension CurlDeliveryLoop {
         if change.writes { interest.insert(.write) }
         guard !interest.isEmpty else {
             // Closed already, as often as not.
-            try? epoll.remove(change.descriptor)
+            try? desk.epoll.remove(change.descriptor)
             return
         }
         do {
             if change.isKnown {
-                try epoll.modify(change.descriptor, for: interest, tag: tag)
+                try desk.epoll.modify(change.descriptor, for: interest, tag: tag)
             } else {
-                try epoll.add(change.descriptor, for: interest, tag: tag)
+                try desk.epoll.add(change.descriptor, for: interest, tag: tag)
             }
         } catch {
             // The number went from a closed socket to a new one, or was never let go.
             if change.isKnown {
-                try? epoll.add(change.descriptor, for: interest, tag: tag)
+                try? desk.epoll.add(change.descriptor, for: interest, tag: tag)
             } else {
-                try? epoll.modify(change.descriptor, for: interest, tag: tag)
+                try? desk.epoll.modify(change.descriptor, for: interest, tag: tag)
             }
         }
     }

@@ -10,23 +10,14 @@ internal import PushModel
 extension CurlDeliveryLoop {
     /// So many pushes go to one connection before the least loaded one is chosen anew.
     private static let chunk = 16
-    /// A push that could not be sent more often than this goes back to the planner.
-    private static let resendsMax = 8
-
-    /// Gets the token of this turn for each pool that needs one. Comes before the choice of
-    /// connections, since a new key retires those that have seen another.
-    mutating func refreshTokens() {
-        guard phase == .running else { return }
-        for index in pools.indices where !pools[index].waiting.isEmpty { refreshToken(of: index) }
-    }
 
     mutating func dispatchAll() {
-        guard phase == .running else { return }
-        for index in pools.indices where !pools[index].waiting.isEmpty {
-            guard pools[index].token != nil else { continue }
-            pools[index].usedAt = now.monotonic
-            for connection in pools[index].places {
-                connections[connection].machine.wanted(at: now.monotonic)
+        guard desk.phase == .running else { return }
+        for index in desk.pools.indices where !desk.pools[index].waiting.isEmpty {
+            guard desk.pools[index].token != nil else { continue }
+            desk.pools[index].usedAt = desk.now.monotonic
+            for connection in desk.pools[index].places {
+                connections[connection].machine.wanted(at: desk.now.monotonic)
             }
             while let slot = nextWaiting(of: index), let connection = leastLoaded(index, slot) {
                 send(pool: index, connection: connection)
@@ -36,20 +27,20 @@ extension CurlDeliveryLoop {
 
     /// The head of the queue, once those have left it that expired meanwhile.
     private mutating func nextWaiting(of pool: Int) -> PushSlot? {
-        while !pools[pool].waiting.isEmpty {
-            let slot = pools[pool].waiting.first
-            guard slab.push(slot).pointee.expiresAt <= now.monotonic else { return slot }
-            pools[pool].waiting.remove(slot, places)
-            outcomes.append(PushOutcome(slot: slot, kind: .expired))
+        while !desk.pools[pool].waiting.isEmpty {
+            let slot = desk.pools[pool].waiting.first
+            guard desk.slab.push(slot).pointee.expiresAt <= desk.now.monotonic else { return slot }
+            desk.pools[pool].waiting.remove(slot, desk.places)
+            desk.outcomes.append(PushOutcome(slot: slot, kind: .expired))
         }
         return nil
     }
 
     private func leastLoaded(_ pool: Int, _ slot: PushSlot) -> Int? {
-        let bytes = Int(slab.push(slot).pointee.bodyBytes)
+        let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
         var best: Int?
         var load = Int.max
-        for index in pools[pool].places {
+        for index in desk.pools[pool].places {
             let machine = connections[index].machine
             guard machine.requestsFree > 0, machine.hasRoom(for: bytes),
                 machine.requestsInFlight < load
@@ -61,7 +52,7 @@ extension CurlDeliveryLoop {
     }
 
     private mutating func send(pool: Int, connection index: Int) {
-        let token = pools[pool].token!
+        let token = desk.pools[pool].token!
         if connections[index].keyGeneration == nil {
             connections[index].keyGeneration = token.keyGeneration
         }
@@ -69,59 +60,26 @@ extension CurlDeliveryLoop {
         while sent < Self.chunk, connections[index].machine.requestsFree > 0,
             let slot = nextWaiting(of: pool)
         {
-            let bytes = Int(slab.push(slot).pointee.bodyBytes)
+            let bytes = Int(desk.slab.push(slot).pointee.bodyBytes)
             guard connections[index].machine.hasRoom(for: bytes) else { break }
-            pools[pool].waiting.remove(slot, places)
+            desk.pools[pool].waiting.remove(slot, desk.places)
             let position = connections[index].claim()
             request.compose(
-                slot, of: slab, token: token, on: &connections[index][position].pointee)
+                slot, of: desk.slab, token: token, on: &connections[index][position].pointee)
             connections[index].multi.add(connections[index][position].pointee)
             connections[index].machine.requestSent(bytes: bytes)
-            places[Int(slot)].since = now.monotonic
+            desk.places[Int(slot)].since = desk.now.monotonic
             sent &+= 1
         }
-        pools[pool].inFlight &+= sent
-        counts.requests &+= UInt64(sent)
+        desk.pools[pool].inFlight &+= sent
+        desk.counts.requests &+= UInt64(sent)
         // Adding sets the timer, to zero, which starts the requests.
-        connections[index].settle(at: now.monotonic)
+        connections[index].settle(at: desk.now.monotonic)
     }
 
-    private mutating func refreshToken(of pool: Int) {
-        do {
-            let token = try pools[pool].settings.providerTokens.current(now: now)
-            pools[pool].token = token
-            for index in pools[pool].places {
-                guard let seen = connections[index].keyGeneration else { continue }
-                if seen != token.keyGeneration { connections[index].machine.retired() }
-            }
-        } catch {
-            pools[pool].token = nil
-            pools[pool].log.write(
-                .providerToken, .error, error.description,
-                remedy: "check the credential's key file, key ID and team ID", at: now.monotonic)
-        }
-    }
-
-    /// Puts a push that was never sent back at the head of its queue. It has waited since it was
-    /// first given to a connection.
+    /// Gives a push that was never sent another chance. It has waited since it was first given to a
+    /// connection.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
-        places[Int(slot)].resends += 1
-        guard phase == .running, places[Int(slot)].resends <= Self.resendsMax else {
-            outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
-            return
-        }
-        pools[pool].waiting.prepend(slot, places)
-    }
-
-    /// Gives waiting pushes back: all of them, or those that have waited for longer than a pool
-    /// without a connection may keep them.
-    mutating func giveBackWaiting(pool: Int, all: Bool) {
-        let limit = now.monotonic - pools[pool].settings.limits.waitMax
-        while !pools[pool].waiting.isEmpty {
-            let slot = pools[pool].waiting.first
-            guard all || places[Int(slot)].since <= limit else { return }
-            pools[pool].waiting.remove(slot, places)
-            outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
-        }
+        desk.sendAgain(slot, pool: pool, waitingSince: desk.places[Int(slot)].since)
     }
 }

@@ -17,7 +17,7 @@ extension DeliveryLoop {
         for _ in 0..<Self.readsMax {
             switch connections[index].link!.tls.read(into: input) {
             case .bytes(let count):
-                counts.bytesReceived &+= UInt64(count)
+                desk.counts.bytesReceived &+= UInt64(count)
                 guard received(index, count) else { return }
             case .wantsRead, .wantsWrite: return
             case .closed: return lost(index, "closed by the server")
@@ -40,7 +40,7 @@ extension DeliveryLoop {
             sessionFailed(index, error)
             return false
         }
-        connections[index].machine.heard(at: now.monotonic)
+        connections[index].machine.heard(at: desk.now.monotonic)
         endStreams(index)
         noteFacts(index)
         return true
@@ -55,35 +55,30 @@ extension DeliveryLoop {
         var welcomed = 0
         for end in ends {
             let slot = end.stream.pointee.tag
-            connections[index].inFlight.remove(slot, table.places)
+            connections[index].inFlight.remove(slot, desk.places)
             let status = end.stream.pointee.status
             if status == 200 {
                 // Nothing can follow that would change it, so a stream cut after it is accepted.
                 answered &+= 1
                 welcomed &+= 1
-                outcomes.append(
-                    PushOutcome(
-                        slot: slot, kind: .answered, status: 200,
-                        sentAt: table.places[Int(slot)].since))
+                desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
                 if status != 403 { welcomed &+= 1 }
                 rejected(index, end.stream)
             } else if end.isRefused {
-                counts.refused &+= 1
+                desk.counts.refused &+= 1
                 sendAgain(slot, pool: pool)
             } else {
-                outcomes.append(
-                    PushOutcome(
-                        slot: slot, kind: .unknown, sentAt: table.places[Int(slot)].since))
+                desk.unknown(slot)
             }
         }
-        pools[pool].inFlight &-= ends.count
+        desk.pools[pool].inFlight &-= ends.count
         connections[index].machine.streamsEnded(
             ends.count, answered: answered, welcomed: welcomed)
         if welcomed > 0, !connections[index].wasWelcomed {
             connections[index].wasWelcomed = true
-            pools[pool].welcomed()
+            desk.pools[pool].welcomed()
         }
         connections[index].link!.session.forgetEnds()
     }
@@ -93,51 +88,11 @@ extension DeliveryLoop {
         let slot = stream.pointee.tag
         let status = stream.pointee.status
         let body = connections[index].link!.session.withAnswerBody(of: stream) {
-            AnswerBody(UnsafeRawBufferPointer($0), parser: &parser)
+            AnswerBody(UnsafeRawBufferPointer($0), parser: &desk.parser)
         }
-        if let text = body.unknownReason { keep(text, for: slot) }
-        outcomes.append(
-            PushOutcome(
-                slot: slot, kind: .answered, status: status, reason: body.reason,
-                apnsTimestamp: body.timestamp?.milliseconds ?? -1,
-                sentAt: table.places[Int(slot)].since))
-        let pool = connections[index].pool
-        switch AnswerTable.row(status: status, reason: body.reason).connection {
-        case .keep: return
-        case .retireAndRenew: renewToken(of: pool)
-        case .retire: break
+        if desk.rejected(slot, pool: connections[index].pool, status: status, body) {
+            connections[index].machine.retired()
         }
-        connections[index].machine.retired()
-        pools[pool].log.write(
-            .answered, .warning,
-            "APNs answers \(status) \(body.unknownReason ?? body.reason.name): new connection",
-            at: now.monotonic)
-    }
-
-    /// Zero filled, and cut at a character if it is too long.
-    private func keep(_ reason: String, for slot: PushSlot) {
-        let room = UnsafeMutableBufferPointer(start: slab.reason(slot), count: PushSlab.reasonBytes)
-        room.update(repeating: 0)
-        var used = 0
-        for character in reason {
-            let bytes = character.utf8.count
-            if used + bytes > room.count { break }
-            for byte in character.utf8 {
-                room[used] = byte
-                used += 1
-            }
-        }
-    }
-
-    private mutating func renewToken(of pool: Int) {
-        guard let token = pools[pool].token else { return }
-        // An error here comes again, and is logged, when the next push wants a token.
-        let decision = try? pools[pool].settings.providerTokens.refused(token, now: now)
-        guard decision == .tooEarly else { return }
-        pools[pool].log.write(
-            .providerToken, .error,
-            "APNs calls a provider token expired that is younger than 20 minutes",
-            remedy: "set this machine's clock (NTP)", at: now.monotonic)
     }
 
     /// What the session has learnt about the connection itself.
@@ -145,7 +100,7 @@ extension DeliveryLoop {
         let pool = connections[index].pool
         if connections[index].link!.session.takeSettings() {
             let announced = connections[index].link!.session.announcedStreamLimit
-            connections[index].machine.settingsArrived(announced: announced, at: now.monotonic)
+            connections[index].machine.settingsArrived(announced: announced, at: desk.now.monotonic)
             let tableLimit = connections[index].link!.session.headerTableLimit
             connections[index].headers!.tableLimitChanged(to: tableLimit)
         }
@@ -153,12 +108,12 @@ extension DeliveryLoop {
             connections[index].machine.pingAnswered()
         }
         guard let goAway = connections[index].link!.session.takeGoAway() else { return }
-        counts.goAways &+= 1
+        desk.counts.goAways &+= 1
         connections[index].machine.retired()
-        let body = goAway.debugData.withUnsafeBytes { AnswerBody($0, parser: &parser) }
+        let body = goAway.debugData.withUnsafeBytes { AnswerBody($0, parser: &desk.parser) }
         let reason = body.unknownReason ?? (body.reason == .none ? "no reason" : body.reason.name)
-        pools[pool].log.write(
+        desk.pools[pool].log.write(
             .goAway, goAway.errorCode == 0 ? .info : .warning,
-            "GOAWAY: \(reason), error \(goAway.errorCode)", at: now.monotonic)
+            "GOAWAY: \(reason), error \(goAway.errorCode)", at: desk.now.monotonic)
     }
 }

@@ -11,17 +11,18 @@ internal import PushModel
 /// The life of connections: name, TCP, TLS, established, gone.
 extension DeliveryLoop {
     mutating func connectWhereNeeded() {
-        guard phase == .running else { return }
-        for pool in pools.indices where pools[pool].wantsConnections(at: now.monotonic) {
-            var missing = pools[pool].settings.connections
-            for index in pools[pool].places where connections[index].machine.isWanted {
+        guard desk.phase == .running else { return }
+        for pool in desk.pools.indices
+        where desk.pools[pool].wantsConnections(at: desk.now.monotonic) {
+            var missing = desk.pools[pool].settings.connections
+            for index in desk.pools[pool].places where connections[index].machine.isWanted {
                 missing -= 1
             }
-            for index in pools[pool].places where missing > 0 {
-                guard now.monotonic >= pools[pool].connectAt else { break }
+            for index in desk.pools[pool].places where missing > 0 {
+                guard desk.now.monotonic >= desk.pools[pool].connectAt else { break }
                 guard connections[index].stage == .vacant else { continue }
-                if let later = budget.take(at: now.monotonic) {
-                    pools[pool].connectAt = later
+                if let later = desk.budget.take(at: desk.now.monotonic) {
+                    desk.pools[pool].connectAt = later
                     break
                 }
                 connect(index)
@@ -31,10 +32,10 @@ extension DeliveryLoop {
     }
 
     private mutating func connect(_ index: Int) {
-        let settings = pools[connections[index].pool].settings
+        let settings = desk.pools[connections[index].pool].settings
         connections[index].begin(
-            limits: settings.limits, at: now.monotonic,
-            jitter: Double(random.next(below: 1001)) / 1000)
+            limits: settings.limits, at: desk.now.monotonic,
+            jitter: Double(desk.random.next(below: 1001)) / 1000)
         lookupsOwed += 1
         resolver.resolve(
             host: settings.host, port: settings.port,
@@ -50,8 +51,8 @@ extension DeliveryLoop {
         let pool = connections[index].pool
         do {
             let addresses = try answer.result.get()
-            let address = addresses[pools[pool].addressTurn % addresses.count]
-            pools[pool].addressTurn += 1
+            let address = addresses[desk.pools[pool].addressTurn % addresses.count]
+            desk.pools[pool].addressTurn += 1
             try open(index, address)
         } catch let error as ResolverError {
             connectFailed(
@@ -63,14 +64,14 @@ extension DeliveryLoop {
 
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
         let pool = connections[index].pool
-        if pools[pool].tls == nil {
-            pools[pool].tls = try TLSContext.client(caFile: pools[pool].settings.caFile)
+        if desk.pools[pool].tls == nil {
+            desk.pools[pool].tls = try TLSContext.client(caFile: desk.pools[pool].settings.caFile)
         }
         let socket = try Socket.connecting(to: address)
-        try epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
+        try desk.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
         let tls = TLSStream(
-            context: pools[pool].tls!, descriptor: socket.descriptor,
-            serverName: pools[pool].settings.serverName)
+            context: desk.pools[pool].tls!, descriptor: socket.descriptor,
+            serverName: desk.pools[pool].settings.serverName)
         connections[index].link = PushConnection.Link(
             socket: socket, tls: tls, session: ClientSession(), interest: .write)
         connections[index].address = address
@@ -107,7 +108,7 @@ extension DeliveryLoop {
                     index, "TLS: \(error)",
                     remedy: "is this an APNs endpoint, and no proxy or HTTP/1.1 server?")
             }
-            counts.certificatesRefused &+= 1
+            desk.counts.certificatesRefused &+= 1
             connectFailed(
                 index, "TLS: \(error)", kind: .certificateRefused,
                 remedy: "install current ca-certificates, or set the endpoint's CA file")
@@ -116,18 +117,18 @@ extension DeliveryLoop {
 
     private mutating func established(_ index: Int) {
         guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
-            counts.http2Refused &+= 1
+            desk.counts.http2Refused &+= 1
             return connectFailed(
                 index, "the server does not speak HTTP/2 (ALPN)", kind: .http2Refused,
                 remedy: "is there a TLS-inspecting proxy on the way to APNs?")
         }
-        counts.connects &+= 1
+        desk.counts.connects &+= 1
         connections[index].stage = .established
-        connections[index].machine.connected(at: now.monotonic)
+        connections[index].machine.connected(at: desk.now.monotonic)
         let version = connections[index].link!.tls.version
-        pools[connections[index].pool].log.write(
+        desk.pools[connections[index].pool].log.write(
             .connected, .info, "connected to \(connections[index].address!), \(version)",
-            at: now.monotonic)
+            at: desk.now.monotonic)
         watch(index, for: .read)
         // The server may have sent its SETTINGS with the end of the handshake.
         read(index)
@@ -137,7 +138,7 @@ extension DeliveryLoop {
         guard connections[index].link!.interest != interest else { return }
         connections[index].link!.interest = interest
         do {
-            try epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
+            try desk.epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
         } catch {
             // Only for want of kernel memory; the connection would never be heard of again.
             lost(index, error.description)
@@ -152,10 +153,10 @@ extension DeliveryLoop {
         remedy: String? = nil
     ) {
         let pool = connections[index].pool
-        counts.connectFailures &+= 1
-        pools[pool].connectFailed(at: now.monotonic, random: &random)
-        pools[pool].log.write(
-            kind, .error, "cannot connect: \(text)", remedy: remedy, at: now.monotonic)
+        desk.counts.connectFailures &+= 1
+        desk.holdBackConnects(of: pool)
+        desk.pools[pool].log.write(
+            kind, .error, "cannot connect: \(text)", remedy: remedy, at: desk.now.monotonic)
         vacate(index)
     }
 
@@ -168,19 +169,19 @@ extension DeliveryLoop {
         }
         let inFlight = connections[index].inFlight.count
         if inFlight > 0 {
-            counts.connectionsLost &+= 1
-            pools[pool].log.write(
+            desk.counts.connectionsLost &+= 1
+            desk.pools[pool].log.write(
                 .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
-                at: now.monotonic)
+                at: desk.now.monotonic)
         }
         giveBackInFlight(index)
         // A server that takes connections and nothing else must not be hammered.
         if !connections[index].wasWelcomed {
-            pools[pool].connectFailed(at: now.monotonic, random: &random)
+            desk.holdBackConnects(of: pool)
             if inFlight == 0 {
-                pools[pool].log.write(
+                desk.pools[pool].log.write(
                     .lost, .warning, "connection lost before its first answer: \(why)",
-                    at: now.monotonic)
+                    at: desk.now.monotonic)
             }
         }
         vacate(index)
@@ -188,15 +189,13 @@ extension DeliveryLoop {
 
     private mutating func giveBackInFlight(_ index: Int) {
         let pool = connections[index].pool
-        pools[pool].inFlight &-= connections[index].inFlight.count
+        desk.pools[pool].inFlight &-= connections[index].inFlight.count
         // From the newest, since each that is sent again goes to the head of the queue.
-        while let slot = connections[index].inFlight.popLast(table.places) {
-            if connections[index].wasNeverSent(table.streams + Int(slot)) {
+        while let slot = connections[index].inFlight.popLast(desk.places) {
+            if connections[index].wasNeverSent(streams + Int(slot)) {
                 sendAgain(slot, pool: pool)
             } else {
-                outcomes.append(
-                    PushOutcome(
-                        slot: slot, kind: .unknown, sentAt: table.places[Int(slot)].since))
+                desk.unknown(slot)
             }
         }
     }
@@ -206,12 +205,12 @@ extension DeliveryLoop {
         if connections[index].stage == .established {
             connections[index].link!.session.goAway()
             // Best effort: the server learns it from the closed connection otherwise.
-            _ = try? connections[index].flush(partly: true, bytes: &counts.bytesSent)
+            _ = try? connections[index].flush(partly: true, bytes: &desk.counts.bytesSent)
             connections[index].link!.tls.close()
             // Nothing was ever accepted on it: a successor at once would fare no better.
             if !connections[index].wasWelcomed {
                 let pool = connections[index].pool
-                pools[pool].connectFailed(at: now.monotonic, random: &random)
+                desk.holdBackConnects(of: pool)
             }
         }
         vacate(index)
@@ -220,7 +219,7 @@ extension DeliveryLoop {
     private mutating func vacate(_ index: Int) {
         if connections[index].link != nil {
             // Closing the only descriptor of a socket removes it from the set as well.
-            try? epoll.remove(connections[index].descriptor)
+            try? desk.epoll.remove(connections[index].descriptor)
             connections[index].link = nil
             connections[index].headers = nil
         }

@@ -11,53 +11,36 @@ extension DeliveryLoop {
     mutating func keepDeadlines() {
         for index in connections.indices where connections[index].stage != .vacant {
             if connections[index].stage == .established { timeOutRequests(index) }
-            switch connections[index].machine.due(at: now.monotonic) {
+            switch connections[index].machine.due(at: desk.now.monotonic) {
             case .nothing: break
             case .retire: connections[index].machine.retired()
             case .abort(let reason): lost(index, reason.rawValue)
             }
         }
-        for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            if phase != .running {
-                giveBackWaiting(pool: pool, all: true)
-            } else if !hasOpenConnection(pool) {
-                giveBackWaiting(pool: pool, all: false)
-            }
-        }
+        desk.giveBackWaiting(without: connections)
     }
 
     /// Requests are in flight in the order they were sent, so only the first is looked at.
     private mutating func timeOutRequests(_ index: Int) {
         let pool = connections[index].pool
-        let limit = now.monotonic - pools[pool].settings.limits.requestTimeout
+        let limit = desk.now.monotonic - desk.pools[pool].settings.limits.requestTimeout
         while !connections[index].inFlight.isEmpty {
             let slot = connections[index].inFlight.first
-            let sentAt = table.places[Int(slot)].since
-            guard sentAt <= limit else { return }
-            connections[index].inFlight.remove(slot, table.places)
-            connections[index].link!.session.abandon(table.streams + Int(slot))
+            guard desk.places[Int(slot)].since <= limit else { return }
+            connections[index].inFlight.remove(slot, desk.places)
+            connections[index].link!.session.abandon(streams + Int(slot))
             connections[index].machine.streamTimedOut()
-            pools[pool].inFlight &-= 1
-            counts.timeouts &+= 1
-            outcomes.append(PushOutcome(slot: slot, kind: .unknown, sentAt: sentAt))
+            desk.pools[pool].inFlight &-= 1
+            desk.counts.timeouts &+= 1
+            desk.unknown(slot)
         }
-    }
-
-    private func hasOpenConnection(_ pool: Int) -> Bool {
-        for index in pools[pool].places {
-            switch connections[index].machine.phase {
-            case .warming, .open: return true
-            case .connecting, .settingsAwaited, .draining, .closed: break
-            }
-        }
-        return false
     }
 
     /// The end of the turn: writes what is left, watches for room where there is none, and closes
     /// connections that have nothing more to do.
     mutating func settleConnections() {
         for index in connections.indices where connections[index].stage != .vacant {
-            if phase != .running { connections[index].machine.retired() }
+            if desk.phase != .running { connections[index].machine.retired() }
             if connections[index].stage == .established {
                 flush(index, partly: true)
                 guard connections[index].stage == .established else { continue }
@@ -75,36 +58,31 @@ extension DeliveryLoop {
     func nextDeadline() -> MonotonicTime {
         var next = MonotonicTime.distantFuture
         for index in connections.indices where connections[index].stage != .vacant {
+            if connections[index].hasMoreToRead { return desk.now.monotonic }
             next = min(next, connections[index].machine.nextDeadline)
             guard !connections[index].inFlight.isEmpty else { continue }
-            let oldest = table.places[Int(connections[index].inFlight.first)].since
+            let oldest = desk.places[Int(connections[index].inFlight.first)].since
             let pool = connections[index].pool
-            next = min(next, oldest + pools[pool].settings.limits.requestTimeout)
+            next = min(next, oldest + desk.pools[pool].settings.limits.requestTimeout)
         }
-        guard phase == .running else { return next }
-        for pool in pools.indices {
-            if pools[pool].connectAt > now.monotonic,
-                pools[pool].wantsConnections(at: now.monotonic)
-            {
-                next = min(next, pools[pool].connectAt)
-            }
-            guard !pools[pool].waiting.isEmpty, !hasOpenConnection(pool) else { continue }
-            let oldest = table.places[Int(pools[pool].waiting.first)].since
-            next = min(next, oldest + pools[pool].settings.limits.waitMax)
+        guard desk.phase == .running else { return next }
+        for pool in desk.pools.indices
+        where desk.pools[pool].connectAt > desk.now.monotonic
+            && desk.pools[pool].wantsConnections(at: desk.now.monotonic)
+        {
+            next = min(next, desk.pools[pool].connectAt)
         }
-        return next
+        return min(next, desk.nextGiveBack(without: connections))
     }
 
-    /// The port is stopping: every push gets its outcome now.
+    /// The port is stopping: what is in flight gets its outcome now, as what waits does with its
+    /// deadline.
     mutating func abandonEverything() {
-        for pool in pools.indices { giveBackWaiting(pool: pool, all: true) }
         for index in connections.indices where connections[index].stage != .vacant {
-            while let slot = connections[index].inFlight.popFirst(table.places) {
-                pools[connections[index].pool].inFlight &-= 1
-                connections[index].link!.session.abandon(table.streams + Int(slot))
-                outcomes.append(
-                    PushOutcome(
-                        slot: slot, kind: .unknown, sentAt: table.places[Int(slot)].since))
+            while let slot = connections[index].inFlight.popFirst(desk.places) {
+                desk.pools[connections[index].pool].inFlight &-= 1
+                connections[index].link!.session.abandon(streams + Int(slot))
+                desk.unknown(slot)
             }
             leave(index)
         }

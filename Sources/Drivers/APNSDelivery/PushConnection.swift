@@ -9,7 +9,7 @@ internal import PushModel
 
 /// One place for a connection of a pool, and the connection in it when there is one. It moves bytes
 /// and knows its requests; what may happen when is the machine's to say.
-struct PushConnection: ~Copyable {
+struct PushConnection: PooledConnection, ~Copyable {
     enum Stage {
         case vacant
         case resolving
@@ -64,10 +64,10 @@ struct PushConnection: ~Copyable {
     /// One record that waits, and room for the largest chunk twice.
     private static let outputBytes = recordBytes + 2 * ClientSession.chunkBytesMax
 
-    init(pool: Int, limits: ConnectionLimits) {
+    init(pool: Int, settings: PoolSettings) {
         self.pool = pool
         machine = ConnectionMachine(
-            limits: limits, at: MonotonicTime(nanoseconds: 0), jitter: 0)
+            limits: settings.limits, at: MonotonicTime(nanoseconds: 0), jitter: 0)
         machine.closed()
         output = .allocate(byteCount: Self.outputBytes, alignment: 64)
     }
@@ -89,6 +89,19 @@ struct PushConnection: ~Copyable {
         outputStart = 0
         outputEnd = 0
     }
+
+    var isVacant: Bool { stage == .vacant }
+
+    var isOpen: Bool {
+        switch machine.phase {
+        case .warming, .open: true
+        case .connecting, .settingsAwaited, .draining, .closed: false
+        }
+    }
+
+    var capacity: Int { machine.capacity }
+
+    mutating func retire() { machine.retired() }
 
     /// Of the socket; there must be one.
     var descriptor: CInt {

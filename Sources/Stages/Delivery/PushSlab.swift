@@ -70,14 +70,30 @@ package struct PushSlab: @unchecked Sendable {
             count: Int(push.pointee.tokenBytes))
     }
 
-    /// What delivery left at `reason`.
-    package func reasonText(_ slot: PushSlot) -> String {
-        let bytes = UnsafeBufferPointer(start: reason(slot), count: Self.reasonBytes)
-        return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    /// Keeps Apple's word for a reason that the table does not know; cut at a character where it is
+    /// longer than `reasonBytes`.
+    package func keepReason(_ text: String, of slot: PushSlot) {
+        let room = reason(slot)
+        room.update(repeating: 0)
+        var used = 0
+        for character in text {
+            let bytes = character.utf8
+            if used + bytes.count > room.count { break }
+            for byte in bytes {
+                room[used] = byte
+                used += 1
+            }
+        }
     }
 
-    /// Where delivery leaves the text of a reason that the table does not know (UTF-8, zero filled).
-    package func reason(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
-        reasons + Int(slot) &* Self.reasonBytes
+    /// What `keepReason` has kept. Only for an outcome whose reason is unknown: nothing else
+    /// writes here.
+    package func reasonText(_ slot: PushSlot) -> String {
+        String(decoding: reason(slot).prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    private func reason(_ slot: PushSlot) -> UnsafeMutableBufferPointer<UInt8> {
+        UnsafeMutableBufferPointer(
+            start: reasons + Int(slot) &* Self.reasonBytes, count: Self.reasonBytes)
     }
 }

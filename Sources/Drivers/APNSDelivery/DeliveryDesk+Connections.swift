@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Logging
+internal import PushModel
+
+/// A place for a connection of a pool, as far as the desk has to know it.
+protocol PooledConnection: ~Copyable {
+    /// A vacant place.
+    init(pool: Int, settings: PoolSettings)
+
+    /// Nothing is open or opening in this place.
+    var isVacant: Bool { get }
+    /// Pushes may be sent on it, now or when others have ended.
+    var isOpen: Bool { get }
+    /// How many pushes it may carry at once.
+    var capacity: Int { get }
+    /// Of the provider token that was shown on it first.
+    var keyGeneration: Int? { get }
+
+    /// It takes no new push.
+    mutating func retire()
+}
+
+/// The places of a thread, those of a pool next to each other; at fixed addresses.
+typealias ConnectionPlaces<Connection: ~Copyable> = UnsafeMutableBufferPointer<Connection>
+
+/// What the state of the connections means for pools and their pushes.
+extension DeliveryDesk {
+    /// All vacant. The caller's to deinitialize.
+    func makePlaces<Connection: PooledConnection & ~Copyable>() -> ConnectionPlaces<Connection> {
+        let count = pools.indices.last.map { pools[$0].places.upperBound } ?? 0
+        let connections = ConnectionPlaces<Connection>.allocate(capacity: count)
+        for pool in pools.indices {
+            for place in pools[pool].places {
+                connections.initializeElement(
+                    at: place, to: Connection(pool: pool, settings: pools[pool].settings))
+            }
+        }
+        return connections
+    }
+
+    /// Gets this turn's token for each pool with something to send, and leaves the connections that
+    /// have seen another key. A pool whose token cannot be made has none.
+    mutating func refreshTokens<Connection: PooledConnection & ~Copyable>(
+        for connections: ConnectionPlaces<Connection>
+    ) {
+        for pool in pools.indices where !pools[pool].waiting.isEmpty {
+            do {
+                let token = try pools[pool].settings.providerTokens.current(now: now)
+                pools[pool].token = token
+                for index in pools[pool].places {
+                    guard let seen = connections[index].keyGeneration else { continue }
+                    if seen != token.keyGeneration { connections[index].retire() }
+                }
+            } catch {
+                pools[pool].token = nil
+                pools[pool].log.write(
+                    .providerToken, .error, error.description,
+                    remedy: "check the credential's key file, key ID and team ID",
+                    at: now.monotonic)
+            }
+        }
+    }
+
+    /// Gives waiting pushes back: all of them when nothing is sent any more, else those that have
+    /// waited for longer than a pool without an open connection may keep them.
+    mutating func giveBackWaiting<Connection: PooledConnection & ~Copyable>(
+        without connections: ConnectionPlaces<Connection>
+    ) {
+        for pool in pools.indices where !pools[pool].waiting.isEmpty {
+            if phase == .running, isOpen(pool, connections) { continue }
+            let limit = now.monotonic - pools[pool].settings.limits.waitMax
+            while !pools[pool].waiting.isEmpty {
+                let slot = pools[pool].waiting.first
+                guard phase != .running || places[Int(slot)].since <= limit else { break }
+                pools[pool].waiting.remove(slot, places)
+                outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
+            }
+        }
+    }
+
+    /// When `giveBackWaiting` has to be called again, at the latest.
+    func nextGiveBack<Connection: PooledConnection & ~Copyable>(
+        without connections: ConnectionPlaces<Connection>
+    ) -> MonotonicTime {
+        var next = MonotonicTime.distantFuture
+        for pool in pools.indices where !pools[pool].waiting.isEmpty {
+            if isOpen(pool, connections) { continue }
+            let oldest = places[Int(pools[pool].waiting.first)].since
+            next = min(next, oldest + pools[pool].settings.limits.waitMax)
+        }
+        return next
+    }
+
+    private func isOpen<Connection: PooledConnection & ~Copyable>(
+        _ pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) -> Bool {
+        for index in pools[pool].places where connections[index].isOpen { return true }
+        return false
+    }
+
+    /// The next connect of the pool waits, with jitter: the last one led to nothing.
+    mutating func holdBackConnects(of pool: Int) {
+        pools[pool].connectFailed(at: now.monotonic, random: &random)
+    }
+
+    /// Tells the planner how many pushes each pool takes, where that has changed.
+    func publishCapacities<Connection: PooledConnection & ~Copyable>(
+        of connections: ConnectionPlaces<Connection>
+    ) {
+        for pool in pools.indices {
+            let capacity = phase == .running ? capacity(of: pool, connections) : 0
+            guard capacity != pools[pool].publishedCapacity else { continue }
+            pools[pool].publishedCapacity = capacity
+            port.publish(capacity: capacity, of: pools[pool].settings.id)
+        }
+    }
+
+    /// What the open connections carry, and an eighth more (at least 32), so that a freed stream
+    /// finds the next push here instead of waiting for a round through the planner.
+    private func capacity<Connection: PooledConnection & ~Copyable>(
+        of pool: Int, _ connections: ConnectionPlaces<Connection>
+    ) -> Int {
+        var carried = 0
+        for index in pools[pool].places { carried += connections[index].capacity }
+        return carried + max(ConnectionPool.coldCapacity, carried / 8)
+    }
+
+    func isEmpty<Connection: PooledConnection & ~Copyable>(
+        _ connections: ConnectionPlaces<Connection>
+    ) -> Bool {
+        for index in pools.indices where !pools[index].waiting.isEmpty { return false }
+        for index in connections.indices where !connections[index].isVacant { return false }
+        return !port.hasSubmissions
+    }
+}

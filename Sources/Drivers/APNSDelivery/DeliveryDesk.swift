@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import LinuxIO
+internal import Logging
+internal import PushModel
+internal import Simdjson
+
+/// What every delivery thread does alike, whichever transport it runs: it takes pushes from the
+/// port, sorts them into pools, hands back outcomes, reads the clocks once a turn, and sleeps.
+/// Owned by the transport's loop; no allocation, lock or log line per push.
+package struct DeliveryDesk: ~Copyable {
+    let port: DeliveryPort
+    let slab: PushSlab
+    let plan: DeliveryPlan
+    let budget: ConnectBudget
+    let epoll: Epoll
+    private let counters: TransportCounters
+
+    /// At fixed addresses, so that their noncopyable contents are changed in place.
+    let pools: UnsafeMutableBufferPointer<ConnectionPool>
+    /// One for each slot of the slab.
+    let places: UnsafeMutablePointer<SlotPlace>
+    /// The pool of each lane.
+    private let poolsByLane: [Int]
+    private let taken: UnsafeMutableBufferPointer<PushSlot>
+
+    var outcomes: OutcomeBatch
+    var parser = JSONParser(bytesMax: 4096, depthMax: 16)
+    var counts = TransportCounts()
+    var random = SplitMix64(seed: .random(in: .min ... .max))
+    private(set) var now: Now
+    private(set) var phase = DeliveryPort.Phase.running
+
+    private static let wakerTag = UInt64.max
+    /// So many pushes are taken from the port in one turn; the rest wait for the next.
+    private static let takenMax = 1024
+
+    init(_ duty: DeliveryDuty) throws(SystemError) {
+        let epoll = try Epoll()
+        try epoll.add(duty.port.deliveryWaker.descriptor, for: .read, tag: Self.wakerTag)
+        self.init(duty, epoll: epoll)
+    }
+
+    private init(_ duty: DeliveryDuty, epoll: consuming Epoll) {
+        port = duty.port
+        slab = duty.port.slab
+        plan = duty.plan
+        budget = duty.budget
+        counters = duty.counters
+        self.epoll = epoll
+        outcomes = OutcomeBatch(port: duty.port)
+        now = Self.readClocks()
+        places = .allocate(capacity: slab.slots)
+        places.initialize(repeating: SlotPlace(), count: slab.slots)
+        taken = .allocate(capacity: Self.takenMax)
+        poolsByLane = duty.plan.routing.lanes.map { lane in
+            duty.plan.pools.firstIndex { $0.id == lane.pool } ?? -1
+        }
+        pools = Self.makePools(duty, at: now.monotonic)
+    }
+
+    private static func makePools(
+        _ duty: DeliveryDuty, at now: MonotonicTime
+    ) -> UnsafeMutableBufferPointer<ConnectionPool> {
+        let pools = UnsafeMutableBufferPointer<ConnectionPool>.allocate(
+            capacity: duty.plan.pools.count)
+        var next = 0
+        for (index, settings) in duty.plan.pools.enumerated() {
+            let first = next
+            next += ConnectionPool.placesNeeded(settings)
+            let name = duty.plan.routing[settings.id]
+            let log = ConnectionLog(
+                logger: duty.logger, pool: "\(name.credential)/\(name.environment.name)")
+            pools.initializeElement(
+                at: index,
+                to: ConnectionPool(settings: settings, places: first..<next, log: log, at: now))
+        }
+        return pools
+    }
+
+    deinit {
+        pools.deinitialize().deallocate()
+        places.deallocate()
+        taken.deallocate()
+    }
+
+    // MARK: Turns
+
+    mutating func beginTurn() {
+        now = Self.readClocks()
+        phase = port.currentPhase
+    }
+
+    /// Sorts what the planner has handed over into its pools; gives it back at once when nothing
+    /// is sent any more.
+    mutating func takeSubmissions() {
+        let count = port.take(into: taken)
+        guard count > 0 else { return }
+        for index in 0..<count {
+            let slot = taken[index]
+            places[Int(slot)].since = now.monotonic
+            places[Int(slot)].resends = 0
+            if phase == .running {
+                let pool = poolsByLane[Int(slab.push(slot).pointee.lane.rawValue)]
+                precondition(pool >= 0, "the plan has no pool for this lane")
+                pools[pool].waiting.append(slot, places)
+            } else {
+                outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
+            }
+        }
+    }
+
+    /// What epoll reports at this position; nil for a wake-up, which needs no handling.
+    func event(_ position: Int) -> Epoll.Event? {
+        let event = epoll.event(position)
+        return event.tag == Self.wakerTag ? nil : event
+    }
+
+    /// Shows what the turn has changed, and hands its outcomes to the planner. Returns whether it
+    /// was the last: nothing is sent any more, and nothing is left to be handed back.
+    mutating func endTurn<Connection: PooledConnection & ~Copyable>(
+        with connections: ConnectionPlaces<Connection>
+    ) -> Bool {
+        publishCapacities(of: connections)
+        counters.publish(counts)
+        outcomes.flush()
+        return phase != .running && isEmpty(connections)
+    }
+
+    /// Sleeps until something happens or is due; returns how many events epoll has.
+    func sleep(until deadline: MonotonicTime) -> Int {
+        if port.hasSubmissions || deadline <= now.monotonic { return epoll.wait(timeout: .zero) }
+        port.deliveryWaker.prepareToSleep()
+        defer { port.deliveryWaker.awake() }
+        // The second look, without which a hand-over just now would find nobody to wake.
+        if port.hasSubmissions || port.currentPhase != phase { return epoll.wait(timeout: .zero) }
+        let timeout = deadline == .distantFuture ? nil : deadline - Self.readClocks().monotonic
+        return epoll.wait(timeout: timeout)
+    }
+
+    private static func readClocks() -> Now {
+        Now(
+            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
+            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import PushModel
+
+/// What a delivery thread keeps of each push it has: at fixed addresses, one place per slot of the
+/// slab, so that nothing is allocated, looked up or counted per push.
+struct SlotPlace: BitwiseCopyable {
+    /// Links of the one list the push is in; see `SlotList`.
+    var next = SlotList.none
+    var previous = SlotList.none
+    /// How often it was given back by a server that had not processed it.
+    var resends: UInt16 = 0
+    /// When it was taken from the port, then when it was given to a connection.
+    var since = MonotonicTime(nanoseconds: 0)
+}
+
+/// A list of slots in the order they came, linked through their places: the pushes that wait
+/// in a pool, or those in flight on a connection, oldest first. A slot is in one list at a time.
+struct SlotList {
+    static let none = PushSlot.max
+
+    private(set) var first = SlotList.none
+    private var last = SlotList.none
+    private(set) var count = 0
+
+    var isEmpty: Bool { first == Self.none }
+
+    mutating func append(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+        places[Int(slot)].previous = last
+        places[Int(slot)].next = Self.none
+        if last == Self.none { first = slot } else { places[Int(last)].next = slot }
+        last = slot
+        count &+= 1
+    }
+
+    mutating func prepend(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+        places[Int(slot)].previous = Self.none
+        places[Int(slot)].next = first
+        if first == Self.none { last = slot } else { places[Int(first)].previous = slot }
+        first = slot
+        count &+= 1
+    }
+
+    mutating func remove(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+        let (next, previous) = (places[Int(slot)].next, places[Int(slot)].previous)
+        if previous == Self.none { first = next } else { places[Int(previous)].next = next }
+        if next == Self.none { last = previous } else { places[Int(next)].previous = previous }
+        count &-= 1
+    }
+
+    mutating func popFirst(_ places: UnsafeMutablePointer<SlotPlace>) -> PushSlot? {
+        guard first != Self.none else { return nil }
+        let slot = first
+        remove(slot, places)
+        return slot
+    }
+
+    mutating func popLast(_ places: UnsafeMutablePointer<SlotPlace>) -> PushSlot? {
+        guard last != Self.none else { return nil }
+        let slot = last
+        remove(slot, places)
+        return slot
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import Foundation
+internal import LinuxIO
+internal import Logging
+internal import PushModel
+
+/// The transports that every test of the contract runs with.
+enum TransportKind: String, CaseIterable {
+    case nghttp2, libcurl
+
+    func make(port: DeliveryPort, plan: DeliveryPlan, budget: ConnectBudget) -> any PushTransport {
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        return switch self {
+        case .nghttp2: NGHTTP2Transport(port: port, plan: plan, budget: budget, logger: logger)
+        case .libcurl: CurlTransport(port: port, plan: plan, budget: budget, logger: logger)
+        }
+    }
+}
+
+/// A delivery thread and the planner's side of its port, aimed at any server.
+final class DeliveryBench {
+    static let teamID = "TEAM123456"
+    static let keyID = "KEY7654321"
+    static let bundleID = "com.example.Home"
+    static let body = #"{"aps":{"content-changed":true}}"#
+    /// Of every push; the rest of the token is the push's number.
+    static let tokenPrefix = String(repeating: "ab", count: 30)
+
+    let port: DeliveryPort
+    let slab = PushSlab(slots: 4096)
+    let transport: any PushTransport
+    let tokens: ProviderTokens
+    private let waker = Waker()
+    private let lane: LaneID
+    private var vacant: [PushSlot]
+    private let text: UnsafeMutableBufferPointer<UInt8>
+
+    init(
+        _ kind: TransportKind, to serverPort: UInt16, caFile: String, privatePEM: String,
+        serverName: String = "localhost", connections: Int = 1,
+        limits: ConnectionLimits = DeliveryBench.brisk()
+    ) throws {
+        tokens = try ProviderTokens(teamID: Self.teamID, keyID: Self.keyID, pem: privatePEM)
+        var routing = RoutingTable()
+        routing.add(credential: "team", apps: [Self.bundleID], environments: [.production])
+        lane = routing.lane(
+            environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
+        let pool = PoolSettings(
+            id: PoolID(rawValue: 0), host: "127.0.0.1", port: serverPort, serverName: serverName,
+            caFile: caFile, connections: connections, providerTokens: tokens, limits: limits)
+        port = DeliveryPort(slab: slab, pools: 1, plannerWaker: waker)
+        transport = kind.make(
+            port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),
+            budget: ConnectBudget())
+        vacant = (0..<PushSlot(slab.slots)).reversed()
+        text = .allocate(capacity: Self.body.utf8.count)
+        _ = text.initialize(from: Self.body.utf8)
+        try NamedThread.detach(name: "delivery") { [transport] in transport.run() }
+    }
+
+    deinit {
+        port.enter(.stopping)
+        _ = wait { port.hasExited }
+        text.deallocate()
+    }
+
+    /// Times short enough for a test.
+    static func brisk(_ change: (inout ConnectionLimits) -> Void = { _ in }) -> ConnectionLimits {
+        var limits = ConnectionLimits()
+        limits.reconnectMin = .milliseconds(20)
+        limits.reconnectMax = .milliseconds(100)
+        change(&limits)
+        return limits
+    }
+
+    /// Hands over `count` controls pushes; `shape` changes one, by its number, before that.
+    @discardableResult
+    func submit(
+        _ count: Int, shape: (Int, UnsafeMutablePointer<WirePush>) -> Void = { _, _ in }
+    ) -> [PushSlot] {
+        let slots = (0..<count).map { number -> PushSlot in
+            let slot = vacant.removeLast()
+            var push = WirePush()
+            push.lane = lane
+            push.priority = 10
+            push.expiration = 0
+            push.tokenBytes = 32
+            push.apnsID = APNSID(high: 0x0123_4567_89AB_8DEF, low: 1 << 63 | UInt64(number))
+            push.body = UnsafePointer(text.baseAddress!)
+            push.bodyBytes = UInt32(text.count)
+            slab.inlineToken(slot).update(repeating: 0xAB, count: 30)
+            slab.inlineToken(slot)[30] = UInt8(number >> 8)
+            slab.inlineToken(slot)[31] = UInt8(number & 255)
+            slab.push(slot).pointee = push
+            shape(number, slab.push(slot))
+            return slot
+        }
+        slots.withUnsafeBufferPointer { port.submit($0) }
+        return slots
+    }
+
+    /// Waits for so many outcomes; returns fewer only when the deadline has passed.
+    func collect(_ count: Int, within limit: Duration = .seconds(10)) -> [PushOutcome] {
+        var outcomes: [PushOutcome] = []
+        let room = UnsafeMutableBufferPointer<PushOutcome>.allocate(capacity: 512)
+        defer { room.deallocate() }
+        _ = wait(within: limit) {
+            let taken = port.collect(into: room)
+            outcomes += room[..<taken]
+            vacant += room[..<taken].map(\.slot)
+            return outcomes.count >= count
+        }
+        return outcomes
+    }
+
+    /// Waits until `condition` holds; false when the deadline has passed.
+    func wait(within limit: Duration = .seconds(10), until condition: () -> Bool) -> Bool {
+        let deadline = ContinuousClock.now + limit
+        while !condition() {
+            if ContinuousClock.now >= deadline { return false }
+            usleep(500)
+        }
+        return true
+    }
+
+    /// Drains the thread; false when it has not gone in time.
+    func drain() -> Bool {
+        port.enter(.draining)
+        return wait { port.hasExited }
+    }
+}
