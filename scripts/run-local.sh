@@ -21,11 +21,17 @@ token=$(printf '%064x' 42)
 pids=()
 
 stop() {
-    local pid
+    local pid tries
     # The worker first, so that it drains while the others still answer.
     for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
         pid=${pids[i]}
         kill -TERM "$pid" 2>/dev/null || continue
+        # The worker has 25 s to drain; nothing may keep the terminal longer than that.
+        for ((tries = 300; tries > 0; tries--)); do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.1
+        done
+        kill -KILL "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
     done
     pids=()

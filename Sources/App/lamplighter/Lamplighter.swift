@@ -24,6 +24,9 @@ struct Lamplighter: AsyncParsableCommand {
     static func main() async {
         // A peer that closes its socket must be an error of that write, not the end of the process.
         BrokenPipe.ignoreSignal()
+        // Before the first suspension, while this is the only thread. The simulators wait for these
+        // signals themselves; a worker's service group has handlers of its own.
+        if CommandLine.arguments.dropFirst().first == "simulate" { StopSignals.block() }
         await Self.main(nil)
     }
 }
