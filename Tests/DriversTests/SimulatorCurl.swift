@@ -63,12 +63,13 @@ struct CurlAnswer: Equatable, CustomStringConvertible {
 
 extension SimulatorFixture {
     /// Has one curl make the requests in turn, on one connection an environment.
-    func curl(_ requests: [CurlRequest]) throws -> [CurlAnswer] {
+    /// - Parameter options: lines of curl's own configuration.
+    func curl(_ requests: [CurlRequest], options: [String] = []) throws -> [CurlAnswer] {
         let marker = "\u{1}"
         let written =
             "\(marker)%{http_code}\(marker)%header{apns-id}\(marker)%header{apns-unique-id}"
             + "\(marker)%{time_total}\(marker)"
-        var lines: [String] = []
+        var lines = options
         for (index, request) in requests.enumerated() {
             if index > 0 { lines.append("next") }
             let bodyFile = directory.appending(path: "body-\(index)")

@@ -90,7 +90,7 @@ final class Fleet: Sendable {
         options.keys = [SigningTeam.home.simulatorKey, SigningTeam.other.simulatorKey]
         options.apps = SigningTeam.home.simulatorApps + SigningTeam.other.simulatorApps
         options.recordRequests = plan.recordRequests
-        options.delay = plan.answerDelay
+        options.delay = .fixed(plan.answerDelay)
         let simulator = try APNSSimulator(options)
         try simulator.start()
         return simulator

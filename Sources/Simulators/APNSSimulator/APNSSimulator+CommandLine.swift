@@ -6,13 +6,14 @@ package import Logging
 internal import PushModel
 
 extension APNSSimulator {
-    /// Serves until SIGTERM or SIGINT. Prints one `environment host:port` line for each listener
-    /// and one `ca file` line, and writes the same lines to `options.addressFile`.
+    /// Serves until SIGTERM, SIGINT or `quit`. Prints one `environment host:port` line for each
+    /// listener, one `ca file` and one `control address` line, and writes the same lines to `options.addressFile`.
     ///
     /// To be called before the process has other threads: the two signals are blocked here, and
     /// threads started earlier would still take them.
     package static func run(
-        _ options: SimulatorOptions, logger: Logger = Logger(label: "apns-simulator")
+        _ options: SimulatorOptions, control address: ControlAddress? = nil,
+        script: SimulatorScript? = nil, logger: Logger = Logger(label: "apns-simulator")
     ) throws {
         var endings = sigset_t()
         sigemptyset(&endings)
@@ -23,12 +24,17 @@ extension APNSSimulator {
 
         let simulator = try APNSSimulator(options, logger: logger)
         try simulator.start()
+        let control = try SimulatorControl(
+            simulator, address: address, script: script, logger: logger,
+            // Taken up by the wait below, as any other end.
+            onQuit: { kill(getpid(), SIGTERM) })
         var lines = options.listeners.compactMap { listener in
             simulator.port(of: listener.environment).map {
                 "\(listener.environment.name) \(options.address):\($0)\n"
             }
         }
         if case .generated(let caFile?) = options.certificate { lines.append("ca \(caFile)\n") }
+        if let address = control.address { lines.append("control \(address)\n") }
         let text = lines.joined()
         print(text, terminator: "")
         // nil: every stream; a parent that reads through a pipe waits for the lines.
@@ -37,6 +43,7 @@ extension APNSSimulator {
 
         var ending: CInt = 0
         sigwait(&endings, &ending)
+        control.stop()
         simulator.stop()
     }
 }

@@ -15,6 +15,8 @@ package final class APNSSimulator: Sendable {
     private let shared: SimulatorShared
     private let running = Mutex<Running?>(nil)
 
+    private let rules: Mutex<RuleLedger>
+
     /// What a client must trust; nil when the certificate was given.
     package let authorityPEM: String?
 
@@ -45,6 +47,7 @@ package final class APNSSimulator: Sendable {
             if let caFile { try TextFile.write(authority.certificatePEM, to: caFile) }
         }
         self.options = options
+        rules = Mutex(RuleLedger(options.rules))
         shared = SimulatorShared(
             options: options, context: context,
             registry: try ProviderTokenRegistry(options.keys), logger: logger)
@@ -73,6 +76,8 @@ package final class APNSSimulator: Sendable {
                 sockets.append(ListeningSocket(socket, environment: listener.environment))
             }
             let mailboxes = (0..<options.threads).map { _ in SimulatorMailbox() }
+            // Read before any socket.
+            for command in options.commands { try carryOut(command, by: mailboxes) }
             // The first thread accepts for all. It comes last: when another cannot be started,
             // nobody has been served, and those that run are told to end.
             do {
@@ -98,7 +103,43 @@ package final class APNSSimulator: Sendable {
     /// Has every thread carry the command out. Requests that are sent after this has returned are
     /// treated under it.
     package func perform(_ command: SimulatorCommand) {
+        do {
+            try attempt(command)
+        } catch {
+            shared.logger.error("a command is not carried out", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// `perform`, for those who can say what went wrong.
+    /// - Throws: when there are too many rules, or a device token is given to an unknown topic.
+    package func attempt(_ command: SimulatorCommand) throws(SimulatorError) {
         let mailboxes = running.withLock { $0?.mailboxes ?? [] }
+        try carryOut(command, by: mailboxes)
+    }
+
+    /// Holds the order of commands to be the same on all threads.
+    private func carryOut(
+        _ command: SimulatorCommand, by mailboxes: [SimulatorMailbox]
+    ) throws(SimulatorError) {
+        switch command {
+        case .addRule(let rule):
+            guard rules.withLock({ $0.add(rule) }) else {
+                throw SimulatorError(
+                    description: "\(RuleLedger.rulesMax) rules are in force; say rules clear")
+            }
+        case .rules(let given): rules.withLock { $0.replace(given) }
+        case .deviceTokenGapMin(let gap): shared.tokens.keepGap(gap.nanoseconds)
+        case .assignToken(let token, let topic, let environment):
+            switch shared.assign(token, topic: topic, environment) {
+            case .done: break
+            case .unknownTopic:
+                throw SimulatorError(description: "\(topic) is no topic of an app given by --app")
+            case .bookIsFull:
+                throw SimulatorError(
+                    description: "\(options.deviceTokensMax) device tokens are known already")
+            }
+        default: break
+        }
         for mailbox in mailboxes { mailbox.post(.command(command)) }
     }
 
@@ -146,13 +187,25 @@ package final class APNSSimulator: Sendable {
     }
 }
 
-/// A thread that can be waited for once.
-private final class ServingThread: Sendable {
-    private let thread: Mutex<NamedThread?>
+/// How many rules are in force, so that a script cannot pile them up without end.
+private struct RuleLedger {
+    static let rulesMax = 1000
+    private var ends: [ContinuousClock.Instant?] = []
 
-    init(_ thread: consuming NamedThread) { self.thread = Mutex(thread) }
+    init(_ rules: [ScriptedRule]) { replace(rules) }
 
-    func join() {
-        if let thread = thread.withLock({ $0.take() }) { thread.join() }
+    mutating func replace(_ rules: [ScriptedRule]) { ends = rules.map(Self.end) }
+
+    /// False when there are too many.
+    mutating func add(_ rule: ScriptedRule) -> Bool {
+        let now = ContinuousClock.now
+        ends.removeAll { $0.map { $0 <= now } ?? false }
+        guard ends.count < Self.rulesMax else { return false }
+        ends.append(Self.end(rule))
+        return true
+    }
+
+    private static func end(_ rule: ScriptedRule) -> ContinuousClock.Instant? {
+        rule.lasting.map { .now + $0 }
     }
 }

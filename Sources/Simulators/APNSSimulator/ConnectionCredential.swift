@@ -9,14 +9,13 @@ internal import Simdjson
 struct ConnectionCredential {
     struct Limits {
         /// All in seconds.
-        let ageMax: Int64
-        let updateMin: Int64
-        let clockSkewMax: Int64
+        var ageMax: Int64
+        var updateMin: Int64
+        var clockSkewMax: Int64
     }
 
     private let registry: ProviderTokenRegistry
     private let environment: PushEnvironment
-    private let limits: Limits
 
     /// The value of `authorization` that was last accepted, and when it first was.
     private var text: [UInt8] = []
@@ -27,10 +26,9 @@ struct ConnectionCredential {
     /// Too early an update closes the connection to pushes until then.
     private var blockedUntil: Int64 = .min
 
-    init(registry: ProviderTokenRegistry, environment: PushEnvironment, limits: Limits) {
+    init(registry: ProviderTokenRegistry, environment: PushEnvironment) {
         self.registry = registry
         self.environment = environment
-        self.limits = limits
     }
 
     /// The key that signed the token in force.
@@ -39,25 +37,27 @@ struct ConnectionCredential {
     /// nil when the push may pass.
     /// - Parameter now: seconds since 1970.
     mutating func refusal(
-        of authorization: UnsafeRawBufferPointer?, now: Int64
+        of authorization: UnsafeRawBufferPointer?, now: Int64, limits: Limits
     ) -> SimulatedAnswer? {
         guard let authorization else { return .missingProviderToken }
         if isWedged { return .expiredProviderToken }
         if now < blockedUntil { return .tooManyProviderTokenUpdates }
         if let token, text.withUnsafeBytes({ $0.equals(authorization) }) {
-            return ageRefusal(of: token, now: now)
+            return ageRefusal(of: token, now: now, limits: limits)
         }
         guard let next = registry.verify(authorization: authorization) else {
             return .invalidProviderToken
         }
-        if let refusal = refusal(of: next, now: now) { return refusal }
+        if let refusal = refusal(of: next, now: now, limits: limits) { return refusal }
         text = Array(authorization)
         token = next
         acceptedAt = now
         return nil
     }
 
-    private mutating func refusal(of next: ProviderToken, now: Int64) -> SimulatedAnswer? {
+    private mutating func refusal(
+        of next: ProviderToken, now: Int64, limits: Limits
+    ) -> SimulatedAnswer? {
         let key = registry.keys[next.key].settings
         guard key.environments.contains(environment) else { return .badEnvironmentKeyID }
         if let token {
@@ -67,7 +67,7 @@ struct ConnectionCredential {
                 return .unrelatedKeyID
             }
         }
-        if let refusal = ageRefusal(of: next, now: now) { return refusal }
+        if let refusal = ageRefusal(of: next, now: now, limits: limits) { return refusal }
         if token != nil, now - acceptedAt < limits.updateMin {
             blockedUntil = acceptedAt + limits.updateMin
             return .tooManyProviderTokenUpdates
@@ -75,7 +75,9 @@ struct ConnectionCredential {
         return nil
     }
 
-    private mutating func ageRefusal(of token: ProviderToken, now: Int64) -> SimulatedAnswer? {
+    private mutating func ageRefusal(
+        of token: ProviderToken, now: Int64, limits: Limits
+    ) -> SimulatedAnswer? {
         // Reported as `InvalidProviderToken`: no source says what a token from the future gets.
         if token.issuedAt > now + limits.clockSkewMax { return .invalidProviderToken }
         guard now - token.issuedAt > limits.ageMax else { return nil }

@@ -9,28 +9,70 @@ struct DelayedAnswer {
     let request: Int
     let serial: UInt64
     let answer: SimulatedAnswer
+    /// Set by `DelayedAnswers`: of two that are due at once, the one decided first goes first.
+    fileprivate var order: UInt64 = 0
+
+    init(due: Int64, connection: UInt64, request: Int, serial: UInt64, answer: SimulatedAnswer) {
+        self.due = due
+        self.connection = connection
+        self.request = request
+        self.serial = serial
+        self.answer = answer
+    }
+
+    fileprivate func precedes(_ other: DelayedAnswer) -> Bool {
+        (due, order) < (other.due, other.order)
+    }
 }
 
-/// Answers in the order they were decided. A shorter delay does not let one overtake another.
-/// Bounded by the open streams of the thread's connections.
+/// Answers in the order they are due: a binary heap. A client that resets streams leaves answers
+/// behind that nobody waits for, so whoever appends asks `isCrowded` and purges.
 struct DelayedAnswers {
-    private var answers: [DelayedAnswer] = []
-    private var first = 0
+    private var heap: [DelayedAnswer] = []
+    private var appended: UInt64 = 0
+    /// Twice what the last purge left, so that purging costs a constant an append.
+    private var crowd = 4096
 
-    mutating func append(_ answer: DelayedAnswer) { answers.append(answer) }
+    var nextDue: Int64? { heap.first?.due }
+    var isCrowded: Bool { heap.count >= crowd }
 
-    var nextDue: Int64? { first < answers.count ? answers[first].due : nil }
+    mutating func append(_ answer: DelayedAnswer) {
+        var answer = answer
+        answer.order = appended
+        appended += 1
+        heap.append(answer)
+        var place = heap.count - 1
+        while place > 0, heap[place].precedes(heap[(place - 1) / 2]) {
+            heap.swapAt(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
 
     mutating func next(until now: Int64) -> DelayedAnswer? {
         guard let due = nextDue, due <= now else { return nil }
-        defer {
-            first += 1
-            // Half of the room is used up: the move costs as much as the appends before it.
-            if first * 2 > answers.count {
-                answers.removeFirst(first)
-                first = 0
+        heap.swapAt(0, heap.count - 1)
+        let first = heap.removeLast()
+        sink(from: 0)
+        return first
+    }
+
+    mutating func purge(keeping isWanted: (DelayedAnswer) -> Bool) {
+        heap.removeAll { !isWanted($0) }
+        for place in (0..<heap.count / 2).reversed() { sink(from: place) }
+        crowd = max(4096, heap.count * 2)
+    }
+
+    private mutating func sink(from start: Int) {
+        var place = start
+        while true {
+            var least = place
+            for child in 2 * place + 1...2 * place + 2
+            where child < heap.count && heap[child].precedes(heap[least]) {
+                least = child
             }
+            if least == place { return }
+            heap.swapAt(place, least)
+            place = least
         }
-        return answers[first]
     }
 }

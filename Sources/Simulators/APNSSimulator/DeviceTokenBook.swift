@@ -36,6 +36,17 @@ final class DeviceTokenBook: Sendable {
         return shards[Int(key >> 58)].table.withLock { $0.look(key, owner: owner, now: now) }
     }
 
+    /// - Parameter gapMin: as with `init`; a token's first push under a new gap passes.
+    func keepGap(_ gapMin: Int64) {
+        for shard in shards { shard.table.withLock { $0.keepGap(gapMin) } }
+    }
+
+    /// Says whose a token is, known or not; false when the book is full.
+    func assign(_ hash: UInt64, owner: UInt32) -> Bool {
+        let key = hash == 0 ? 1 : hash
+        return shards[Int(key >> 58)].table.withLock { $0.assign(key, owner: owner) }
+    }
+
     private final class Shard: Sendable {
         let table: Mutex<Table>
 
@@ -46,18 +57,33 @@ final class DeviceTokenBook: Sendable {
     private struct Table {
         private var keys: [UInt64]
         private var owners: [UInt32]
-        /// When each was last pushed to; empty while there is no gap to keep.
+        /// When each was last pushed to, 0 for never; empty while there is no gap to keep.
         private var pushedAt: [Int64]
         private var count = 0
         private let tokensMax: Int
-        private let gapMin: Int64
+        private var gapMin: Int64
 
         init(tokensMax: Int, gapMin: Int64) {
             self.tokensMax = tokensMax
             self.gapMin = gapMin
             keys = Array(repeating: 0, count: 256)
             owners = Array(repeating: 0, count: 256)
-            pushedAt = gapMin > 0 ? Array(repeating: .min, count: 256) : []
+            pushedAt = gapMin > 0 ? Array(repeating: 0, count: 256) : []
+        }
+
+        mutating func keepGap(_ gapMin: Int64) {
+            // Times of an earlier gap have holes: what was pushed to without one is not in them.
+            pushedAt = gapMin > 0 ? Array(repeating: 0, count: keys.count) : []
+            self.gapMin = gapMin
+        }
+
+        mutating func assign(_ key: UInt64, owner: UInt32) -> Bool {
+            let place = place(of: key)
+            if keys[place] == key {
+                owners[place] = owner
+                return true
+            }
+            return add(key, owner: owner, at: place, pushedAt: 0)
         }
 
         mutating func look(_ key: UInt64, owner: UInt32, now: Int64) -> Finding {
@@ -69,13 +95,19 @@ final class DeviceTokenBook: Sendable {
                 pushedAt[place] = now
                 return .belongs
             }
-            guard count < tokensMax else { return .unremembered }
+            return add(key, owner: owner, at: place, pushedAt: now) ? .belongs : .unremembered
+        }
+
+        private mutating func add(
+            _ key: UInt64, owner: UInt32, at place: Int, pushedAt time: Int64
+        ) -> Bool {
+            guard count < tokensMax else { return false }
             keys[place] = key
             owners[place] = owner
-            if gapMin > 0 { pushedAt[place] = now }
+            if gapMin > 0 { pushedAt[place] = time }
             count += 1
             if count * 2 > keys.count { grow() }
-            return .belongs
+            return true
         }
 
         private func place(of key: UInt64) -> Int {
@@ -89,7 +121,7 @@ final class DeviceTokenBook: Sendable {
             let old = self
             keys = Array(repeating: 0, count: old.keys.count * 2)
             owners = Array(repeating: 0, count: keys.count)
-            if gapMin > 0 { pushedAt = Array(repeating: .min, count: keys.count) }
+            if gapMin > 0 { pushedAt = Array(repeating: 0, count: keys.count) }
             for index in old.keys.indices where old.keys[index] != 0 {
                 let place = place(of: old.keys[index])
                 keys[place] = old.keys[index]

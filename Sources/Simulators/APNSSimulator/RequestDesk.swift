@@ -20,6 +20,8 @@ final class RequestDesk: ServerRequests {
     private let judge: RequestJudge
     private let turn: ServingTurn
     private let keepsHeaders: Bool
+    /// When the last request came; when the connection did, before the first.
+    private var heardAt: Int64
 
     init(
         streamLimit: Int, credential: ConnectionCredential, judge: RequestJudge,
@@ -30,6 +32,7 @@ final class RequestDesk: ServerRequests {
         self.judge = judge
         self.turn = turn
         self.keepsHeaders = keepsHeaders
+        heardAt = turn.now
     }
 
     func forgetEnded() { ended.removeAll(keepingCapacity: true) }
@@ -57,6 +60,10 @@ final class RequestDesk: ServerRequests {
     func headersReceived(_ request: Int, _ fields: borrowing HeaderBlock) {
         judge.judgeHeaders(
             fields, of: &requests[request], credential: &credential, now: turn.wallSeconds)
+        if turn.idleMax > 0 && turn.now - heardAt > turn.idleMax {
+            requests[request].refusal = .idleTimeout
+        }
+        heardAt = turn.now
         if requests[request].apnsID.isEmpty {
             requests[request].apnsID.append(contentsOf: turn.newUUID())
         }

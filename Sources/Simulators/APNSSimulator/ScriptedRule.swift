@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// An answer that the script dictates to requests that are otherwise valid.
 package struct ScriptedRule: Hashable, Sendable {
     /// Lowercase hexadecimal; "" applies to every token, a whole token to itself.
@@ -9,11 +11,17 @@ package struct ScriptedRule: Hashable, Sendable {
     /// every 1/share-th of its own.
     package var share: Double
     package var answer: ScriptedAnswer
+    /// How long the rule holds, from when it is given; nil for until the rules are replaced.
+    package var lasting: Duration?
 
-    package init(tokenPrefix: String = "", share: Double = 1, answer: ScriptedAnswer) {
+    package init(
+        tokenPrefix: String = "", share: Double = 1, answer: ScriptedAnswer,
+        lasting: Duration? = nil
+    ) {
         self.tokenPrefix = tokenPrefix.lowercased()
         self.share = min(max(share, 0), 1)
         self.answer = answer
+        self.lasting = lasting
     }
 }
 
@@ -66,24 +74,39 @@ package enum ScriptedTimestamp: Hashable, Sendable {
 
 /// The rules in force on one thread, and how far each is from its next turn.
 struct Script {
-    private let rules: [ScriptedRule]
-    private let prefixes: [[UInt8]]
-    private var owed: [Double]
+    private struct Entry {
+        let prefix: [UInt8]
+        let share: Double
+        let answer: ScriptedAnswer
+        /// Monotonic nanoseconds.
+        let until: Int64
+        var owed: Double = 0
+    }
 
-    init(_ rules: [ScriptedRule]) {
-        self.rules = rules
-        prefixes = rules.map { Array($0.tokenPrefix.utf8) }
-        owed = Array(repeating: 0, count: rules.count)
+    private var entries: [Entry] = []
+
+    /// - Parameter now: monotonic nanoseconds, as with all of a script.
+    init(_ rules: [ScriptedRule], now: Int64) {
+        for rule in rules { append(rule, now: now) }
+    }
+
+    mutating func append(_ rule: ScriptedRule, now: Int64) {
+        entries.removeAll { $0.until <= now }
+        entries.append(
+            Entry(
+                prefix: Array(rule.tokenPrefix.utf8), share: rule.share, answer: rule.answer,
+                until: rule.lasting.map { now + $0.nanoseconds } ?? .max))
     }
 
     /// The first rule that applies to the token and whose turn it is.
-    mutating func next(token: [UInt8]) -> ScriptedAnswer? {
-        for index in rules.indices where token.starts(with: prefixes[index]) {
-            owed[index] += rules[index].share
+    mutating func next(token: [UInt8], now: Int64) -> ScriptedAnswer? {
+        for index in entries.indices
+        where entries[index].until > now && token.starts(with: entries[index].prefix) {
+            entries[index].owed += entries[index].share
             // Sums of shares like 0.1 fall short of a whole by rounding.
-            guard owed[index] >= 1 - 1e-9 else { continue }
-            owed[index] -= 1
-            return rules[index].answer
+            guard entries[index].owed >= 1 - 1e-9 else { continue }
+            entries[index].owed -= 1
+            return entries[index].answer
         }
         return nil
     }

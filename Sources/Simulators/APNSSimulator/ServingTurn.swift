@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 internal import PushModel
 
 /// What the connections of one thread have in common: the settings as commands change them, the
@@ -8,19 +9,24 @@ internal import PushModel
 final class ServingTurn {
     /// Seconds since 1970, read once a turn of the loop: good enough for the age of a token.
     var wallSeconds: Int64 = 0
+    /// Monotonic nanoseconds, read as often.
+    var now: Int64 = 0
     var counts = SimulatorCounts()
 
     /// Requests are read and not answered.
     var isStalled = false
+    /// Nothing is read and nothing is written.
+    var isBlackHole = false
+    /// Nanoseconds without a request after which the next is refused; 0 for no such rule.
+    var idleMax: Int64 = 0
     var streamLimit: Int
-    /// Nanoseconds between an answer's decision and its sending.
-    var delay: Int64
+    var delay: AnswerDelay
     private var streamsToRefuse = 0
     private var random = RandomStream()
 
     init(options: SimulatorOptions) {
         streamLimit = options.streamLimit
-        delay = options.delay.nanoseconds
+        delay = options.delay
     }
 
     func refuseStreams(_ count: Int) { streamsToRefuse = max(0, count) }
@@ -29,6 +35,20 @@ final class ServingTurn {
         guard streamsToRefuse > 0 else { return true }
         streamsToRefuse -= 1
         return false
+    }
+
+    /// Nanoseconds between an answer's decision and its sending.
+    func nextDelay() -> Int64 {
+        switch delay {
+        case .fixed(let delay): return delay.nanoseconds
+        case .uniform(let range):
+            let width = Double((range.upperBound - range.lowerBound).nanoseconds)
+            return range.lowerBound.nanoseconds + Int64(random.nextFraction() * width)
+        case .exponential(let mean, let cap):
+            // The inverse of its distribution function; the fraction is never 1.
+            let drawn = -log(1 - random.nextFraction()) * Double(mean.nanoseconds)
+            return Int64(min(drawn, Double(cap.nanoseconds)))
+        }
     }
 
     /// A random UUID (version 4) as 36 bytes of text.
@@ -53,5 +73,11 @@ private struct RandomStream {
         mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
         return mixed ^ mixed >> 31
+    }
+
+    /// Even over 0 up to, and without, 1.
+    mutating func nextFraction() -> Double {
+        // A Double holds 53 bits exactly.
+        Double(next() >> 11) / 0x1p53
     }
 }

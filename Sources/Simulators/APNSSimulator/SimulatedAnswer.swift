@@ -37,6 +37,7 @@ package struct SimulatedAnswer: Hashable, Sendable {
     static let badTopic = SimulatedAnswer(400, "BadTopic")
     static let deviceTokenNotForTopic = SimulatedAnswer(400, "DeviceTokenNotForTopic")
     static let duplicateHeaders = SimulatedAnswer(400, "DuplicateHeaders")
+    static let idleTimeout = SimulatedAnswer(400, "IdleTimeout")
     static let invalidPushType = SimulatedAnswer(400, "InvalidPushType")
     static let missingDeviceToken = SimulatedAnswer(400, "MissingDeviceToken")
     static let missingTopic = SimulatedAnswer(400, "MissingTopic")

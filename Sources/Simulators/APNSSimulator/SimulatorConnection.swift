@@ -50,6 +50,9 @@ final class SimulatorConnection {
     var tag: UInt64 { UInt64(accepted.number) }
     var isDead: Bool { state == .dead }
 
+    /// The client has reset the connection, or the network has.
+    var hasFailed: Bool { accepted.socket.pendingError() != nil }
+
     /// True when TLS is up.
     func shakeHands() -> Bool {
         guard state == .handshaking else { return true }

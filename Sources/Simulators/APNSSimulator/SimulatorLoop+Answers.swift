@@ -26,7 +26,7 @@ extension SimulatorLoop {
         var answer = judged.answer
         if judged.isUnremembered { turn.counts.tokensUnremembered += 1 }
         if answer.status == 200,
-            let scripted = judge.script.next(token: desk.requests[request].token)
+            let scripted = judge.script.next(token: desk.requests[request].token, now: turn.now)
         {
             guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
                 turn.counts.unanswered += 1
@@ -56,10 +56,12 @@ extension SimulatorLoop {
             environment: connection.accepted.environment.logName,
             request: connection.desk.requests[request], answer: answer)
         record(answer, on: request, of: connection)
-        guard turn.delay > 0 else { return send(answer, on: request, of: connection) }
+        let delay = turn.nextDelay()
+        guard delay > 0 else { return send(answer, on: request, of: connection) }
+        if delayed.isCrowded { delayed.purge(keeping: isAwaited) }
         delayed.append(
             DelayedAnswer(
-                due: SystemClock.monotonicNanoseconds() + turn.delay, connection: connection.tag,
+                due: SystemClock.monotonicNanoseconds() + delay, connection: connection.tag,
                 request: request, serial: connection.desk.requests[request].serial,
                 answer: answer))
     }
@@ -84,14 +86,23 @@ extension SimulatorLoop {
         }
         connection.session.respond(
             stream: connection.desk.requests[request].stream, headers, body: body)
+        if answer == .idleTimeout { leave(connection, reason: answer.reason) }
+    }
+
+    /// Says GOAWAY: what is open is still answered.
+    private func leave(_ connection: SimulatorConnection, reason: String) {
+        connection.goAway(
+            lastStream: connection.session.lastStream, debugData: Self.goAwayData(reason))
+    }
+
+    private func isAwaited(_ answer: DelayedAnswer) -> Bool {
+        connections[answer.connection]?.desk.isOpen(answer.request, serial: answer.serial) ?? false
     }
 
     func sendDelayed(until now: Int64) {
         var touched: Set<UInt64> = []
         while let next = delayed.next(until: now) {
-            guard let connection = connections[next.connection],
-                connection.desk.isOpen(next.request, serial: next.serial)
-            else { continue }
+            guard let connection = connections[next.connection], isAwaited(next) else { continue }
             send(next.answer, on: next.request, of: connection)
             touched.insert(next.connection)
         }
@@ -120,41 +131,6 @@ extension SimulatorLoop {
                 connection: connection.accepted.number,
                 environment: connection.accepted.environment.name, headers: whole.headers,
                 body: whole.body, answer: answer))
-    }
-
-    // MARK: Commands
-
-    func carryOut(_ command: SimulatorCommand) {
-        switch command {
-        case .goAway(let reason, let streamsBelow):
-            let debugData = reason.map { Array(#"{"reason":"\#($0)"}"#.utf8) } ?? []
-            onEach { connection in
-                // A client's streams have odd numbers.
-                let last = Int(connection.session.lastStream) - 2 * streamsBelow
-                connection.goAway(lastStream: Int32(max(0, last)), debugData: debugData)
-            }
-        case .resetConnections: onEach { $0.reset() }
-        case .stall(let isStalled): turn.isStalled = isStalled
-        case .streamLimit(let limit):
-            turn.streamLimit = max(0, limit)
-            onEach { connection in
-                guard connection.isWidened else { return }
-                connection.desk.streamLimit = turn.streamLimit
-                connection.session.announce(streamLimit: turn.streamLimit)
-            }
-        case .refuseStreams(let count): turn.refuseStreams(count)
-        case .delay(let delay): turn.delay = max(0, delay.nanoseconds)
-        case .rules(let rules): judge.script = Script(rules)
-        case .stop: preconditionFailure("the loop itself obeys this one")
-        }
-    }
-
-    private func onEach(_ body: (SimulatorConnection) -> Void) {
-        for connection in connections.values {
-            body(connection)
-            connection.write()
-            settle(connection)
-        }
     }
 }
 

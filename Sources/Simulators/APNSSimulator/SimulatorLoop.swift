@@ -59,9 +59,8 @@ final class SimulatorLoop {
             log = try AnswerLog(path: path, logger: shared.logger)
         }
         turn = ServingTurn(options: shared.options)
-        judge = RequestJudge(
-            topics: shared.topics, tokens: shared.tokens, seed: shared.tokenSeed,
-            rules: shared.options.rules)
+        turn.now = SystemClock.monotonicNanoseconds()
+        judge = RequestJudge(shared: shared, now: turn.now)
         epoll = try Epoll(eventsMax: 256)
         try epoll.add(mailbox.waker.descriptor, for: .read, tag: Self.wakerTag)
         for (index, listener) in listeners.enumerated() {
@@ -77,10 +76,13 @@ final class SimulatorLoop {
             let count = epoll.wait(timeout: timeout)
             mailbox.waker.awake()
             turn.wallSeconds = SystemClock.wallNanoseconds() / 1_000_000_000
+            turn.now = SystemClock.monotonicNanoseconds()
             for message in mailbox.take() { obey(message) }
-            let resumed = unfinished
-            unfinished.removeAll(keepingCapacity: true)
-            for tag in resumed { serve(tag, readable: true) }
+            if !turn.isBlackHole {
+                let resumed = unfinished
+                unfinished.removeAll(keepingCapacity: true)
+                for tag in resumed { serve(tag, readable: true) }
+            }
             for index in 0..<count { handle(epoll.event(index)) }
             endTurn()
         }
@@ -92,14 +94,22 @@ final class SimulatorLoop {
         if event.tag > Self.listenerTag - UInt64(listeners.count) {
             return accept(from: listeners[Int(Self.listenerTag - event.tag)])
         }
+        if turn.isBlackHole { return vanished(event.tag) }
         serve(event.tag, readable: event.isReadable)
     }
 
+    /// In a black hole a descriptor is in the set for nothing, so its event is that of its end; it
+    /// may also be one that was reported before.
+    private func vanished(_ tag: UInt64) {
+        guard let connection = connections[tag], connection.hasFailed else { return }
+        drop(connection)
+    }
+
     private func sleepMax() -> Duration? {
-        if !unfinished.isEmpty { return .zero }
+        if !unfinished.isEmpty && !turn.isBlackHole { return .zero }
         let now = SystemClock.monotonicNanoseconds()
         var until: Int64 = .max
-        if let due = delayed.nextDue { until = min(until, due) }
+        if let due = delayed.nextDue, !turn.isBlackHole { until = min(until, due) }
         if let acceptAgainAt { until = min(until, acceptAgainAt) }
         if log?.isEmpty == false { until = min(until, flushAt) }
         // Somebody may be stuck in a handshake.
@@ -109,7 +119,7 @@ final class SimulatorLoop {
 
     private func endTurn() {
         let now = SystemClock.monotonicNanoseconds()
-        sendDelayed(until: now)
+        if !turn.isBlackHole { sendDelayed(until: now) }
         if let at = acceptAgainAt, now >= at {
             acceptAgainAt = nil
             listen(for: .read)
@@ -118,7 +128,7 @@ final class SimulatorLoop {
             log?.flush()
             flushAt = now + Self.flushEvery
             for connection in connections.values
-            where connection.state == .handshaking
+            where connection.state == .handshaking && !turn.isBlackHole
                 && now - connection.acceptedAt > Self.handshakeMax
             {
                 connection.reset()
@@ -164,8 +174,7 @@ final class SimulatorLoop {
 
     private func adopt(_ accepted: AcceptedSocket) {
         let credential = ConnectionCredential(
-            registry: shared.registry, environment: accepted.environment,
-            limits: shared.credentialLimits)
+            registry: shared.registry, environment: accepted.environment)
         // One stream until a provider token is valid.
         let desk = RequestDesk(
             streamLimit: min(1, turn.streamLimit), credential: credential, judge: judge,
@@ -176,6 +185,7 @@ final class SimulatorLoop {
         do throws(SystemError) {
             try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)
             connections[connection.tag] = connection
+            settle(connection)
         } catch {
             shared.counters.connectionClosed()
             shared.logger.warning("a connection is lost", metadata: ["error": "\(error)"])
@@ -205,7 +215,8 @@ final class SimulatorLoop {
     /// Drops a connection that has ended, or asks epoll for what it waits for.
     func settle(_ connection: SimulatorConnection) {
         if connection.isDead { return drop(connection) }
-        let interest: Epoll.Interest = connection.wantsWritable ? [.read, .write] : .read
+        let interest: Epoll.Interest =
+            turn.isBlackHole ? [] : connection.wantsWritable ? [.read, .write] : .read
         guard interest != connection.interest else { return }
         do throws(SystemError) {
             try epoll.modify(

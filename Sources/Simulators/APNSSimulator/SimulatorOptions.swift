@@ -21,7 +21,7 @@ package struct SimulatorOptions: Sendable {
     /// APNs does. 1000 is what was seen of APNs in 2020 and 2021.
     package var streamLimit = 1000
     /// Added to each answer: the answer is decided, and logged, when the request has arrived.
-    package var delay: Duration = .zero
+    package var delay: AnswerDelay = .zero
     /// Scripted answers for requests that are valid otherwise; the first that applies wins.
     package var rules: [ScriptedRule] = []
 
@@ -34,6 +34,8 @@ package struct SimulatorOptions: Sendable {
     /// A token that is pushed to again within this time is answered 429 TooManyRequests; zero
     /// switches it off. Apple publishes no rate.
     package var deviceTokenGapMin: Duration = .zero
+    /// Carried out in this order before the first request is read.
+    package var commands: [SimulatorCommand] = []
 
     /// Threads that serve; connections are dealt out to them in turn.
     package var threads = 1

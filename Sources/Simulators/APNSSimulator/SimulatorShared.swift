@@ -34,6 +34,21 @@ final class SimulatorShared: Sendable {
         recorder = RequestRecorder(requestsMax: options.recordRequests)
     }
 
+    enum Assignment {
+        case done
+        case unknownTopic
+        case bookIsFull
+    }
+
+    /// - Parameter token: lowercase hexadecimal.
+    func assign(_ token: String, topic: String, _ environment: PushEnvironment) -> Assignment {
+        let match = Array(topic.utf8).withUnsafeBytes { topics.match($0, type: nil) }
+        guard case .topic(let app, let type) = match else { return .unknownTopic }
+        let hash = Array(token.utf8).withUnsafeBytes { StableHash.hash64($0, seed: tokenSeed) }
+        let owner = topics.owner(app: app, type: type, environment)
+        return tokens.assign(hash, owner: owner) ? .done : .bookIsFull
+    }
+
     var credentialLimits: ConnectionCredential.Limits {
         ConnectionCredential.Limits(
             ageMax: options.providerTokenAgeMax.components.seconds,

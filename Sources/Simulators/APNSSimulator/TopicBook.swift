@@ -70,6 +70,11 @@ struct TopicBook: Sendable {
         return isOfApp ? .wrongSuffix : .unknown
     }
 
+    /// Whose a device token is, as one number; the lowest bit is the environment's.
+    func owner(app: Int, type: Int, _ environment: PushEnvironment) -> UInt32 {
+        UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))
+    }
+
     private func has(suffix: UnsafeRawBufferPointer, of type: Int) -> Bool {
         rows[type].suffix.withUnsafeBytes { $0.equals(suffix) }
     }

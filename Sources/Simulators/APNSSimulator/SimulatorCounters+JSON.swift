@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+extension SimulatorCounts {
+    /// One line, the names being the properties'.
+    package var json: String {
+        let pairs: [(String, Int)] = [
+            ("accepted", accepted), ("rejected", rejected), ("unanswered", unanswered),
+            ("streamsRefused", streamsRefused), ("connectionsOpened", connectionsOpened),
+            ("connectionsOpen", connectionsOpen),
+            ("connectionsTurnedAway", connectionsTurnedAway),
+            ("tokensUnremembered", tokensUnremembered),
+        ]
+        return "{" + pairs.map { #""\#($0)":\#($1)"# }.joined(separator: ",") + "}"
+    }
+
+    /// Requests have come.
+    var hasRequests: Bool { accepted + rejected + unanswered + streamsRefused > 0 }
+}
