@@ -77,6 +77,7 @@ let app: [Target] = [
     .floor(
         "App", "Pipeline",
         ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
+    .floor("App", "Checker", ["Rdkafka"]),
     .floor(
         "App", "Worker",
         [
@@ -100,6 +101,14 @@ let app: [Target] = [
         ],
         path: "Sources/App/lamplighter",
         swiftSettings: .house),
+    // Imports nothing of the worker's, so that no mistake of ours is made twice.
+    .executableTarget(
+        name: "lamplighter-check",
+        dependencies: [
+            "Checker", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        ],
+        path: "Sources/App/lamplighter-check",
+        swiftSettings: .house),
 ]
 
 // MARK: Tests mirror Sources; Simulation and Integration cut across.
@@ -120,6 +129,7 @@ let tests: [Target] = [
             "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka",
             "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "Rdkafka",
         ], logs: true),
+    .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
     .tests("AppTests", ["PushModel", "Worker", "Intake", "Delivery", "KafkaLog"]),
     .tests(
         "IntegrationTests",
@@ -131,7 +141,10 @@ let tests: [Target] = [
 
 let package = Package(
     name: "lamplighter",
-    products: [.executable(name: "lamplighter", targets: ["lamplighter"])],
+    products: [
+        .executable(name: "lamplighter", targets: ["lamplighter"]),
+        .executable(name: "lamplighter-check", targets: ["lamplighter-check"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),

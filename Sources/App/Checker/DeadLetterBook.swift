@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+
+/// The dead letters, by the event they name and by the token.
+struct DeadLetterBook {
+    /// A push to one token that failed for good.
+    struct Failure {
+        /// Of the last answer; nil when the pushes ran out of attempts.
+        var status: UInt16?
+        var reason: UInt64
+        /// Milliseconds since 1970, rounded down.
+        var lastAt: Int64
+    }
+
+    private struct Target: Hashable {
+        var event: Coordinates
+        var token: UInt32
+    }
+
+    private var targets: Set<Target> = []
+    private var failures: [UInt32: [Failure]] = [:]
+    private var unreadableEvents: Set<Coordinates> = []
+    private(set) var unreadable = 0
+    private(set) var count = 0
+
+    /// Takes a letter in: the record's value.
+    mutating func add(_ record: LoggedRecord, tokens: TokenBook) {
+        count += 1
+        guard let letter = record.members, let source = letter.object("source"),
+            let event = try? source.coordinates(), let lastAt = letter.instant("lastAt"),
+            let named = letter.objects("tokens"), let reason = letter.text("reason")
+        else {
+            unreadable += 1
+            return
+        }
+        let status = letter.integer("status").flatMap { UInt16(exactly: $0) }
+        // A letter that lost its tokens because it was too large for Kafka has attempts. It is no
+        // evidence, as it does not say for whom.
+        if named.isEmpty, status == nil, letter.integer("attempts") == 0 {
+            unreadableEvents.insert(event)
+        }
+        for target in named {
+            guard let environment = target.text("environment").flatMap(Environment.word),
+                let topic = target.text("apnsTopic"), let text = target.text("token"),
+                let token = tokens.number(
+                    Fingerprint(environment: environment, topic: topic, token: text))
+            else { continue }
+            targets.insert(Target(event: event, token: token))
+            failures[token, default: []].append(
+                Failure(status: status, reason: LoggedAnswer.short(reason), lastAt: lastAt))
+        }
+    }
+
+    /// Whether a letter says that the event could not be read, or that its push to the token failed.
+    func names(_ event: Coordinates, token: UInt32) -> Bool {
+        unreadableEvents.contains(event) || targets.contains(Target(event: event, token: token))
+    }
+
+    func failures(of token: UInt32) -> [Failure] { failures[token] ?? [] }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Everything that was written down about a run but its events.
+struct Evidence {
+    var tokens = TokenBook()
+    var registrations = RegistrationHistory()
+    /// Nil when the verdicts topic was not given.
+    var verdicts: VerdictHistory?
+    var letters = DeadLetterBook()
+    var accepted = AnswerTable()
+    var refused = AnswerTable()
+    /// Of each partition whose start was given, the oldest offset that the broker still had.
+    var lowWatermarks: [Partition: Int64] = [:]
+
+    struct Partition: Hashable {
+        var topic: String
+        var partition: Int32
+    }
+
+    /// Answers to tokens that no registration names.
+    private(set) var strayAnswers = 0
+    private(set) var acceptedCount = 0
+    private(set) var firstAcceptedAt = Int64.max
+    private(set) var lastAcceptedAt = Int64.min
+    /// The latest that any answer was given, in nanoseconds since 1970.
+    private(set) var lastAnswerAt = Int64.min
+
+    mutating func add(_ answer: LoggedAnswer) {
+        lastAnswerAt = max(lastAnswerAt, answer.t)
+        if answer.status == 200 {
+            acceptedCount += 1
+            firstAcceptedAt = min(firstAcceptedAt, answer.t)
+            lastAcceptedAt = max(lastAcceptedAt, answer.t)
+        }
+        guard let token = tokens.number(answer.address) else {
+            strayAnswers += 1
+            return
+        }
+        if answer.status == 200 {
+            accepted.append(answer, token: token, tag: answer.apnsID)
+        } else {
+            refused.append(answer, token: token, tag: answer.reason)
+        }
+    }
+
+    /// Once, when all answers are in.
+    mutating func indexAnswers() {
+        accepted.index(tokens: tokens.count)
+        refused.index(tokens: tokens.count)
+    }
+
+    // MARK: Endings
+
+    /// Whether a dead letter ends the pair.
+    ///
+    /// A letter names the oldest event that its push answered for. One that joined the push later is
+    /// ended by it too, if the simulator's log has the refusal that the letter speaks of, and has it
+    /// after the event.
+    func isDeadLettered(_ event: ProducedEvent, _ token: UInt32) -> Bool {
+        if letters.names(event.coordinates, token: token) { return true }
+        let failures = letters.failures(of: token)
+        guard !failures.isEmpty else { return false }
+        return refused.positions(of: token).contains { position in
+            let row = refused.rows[position]
+            guard row.t > event.t else { return false }
+            return failures.contains { failure in
+                guard row.t < (failure.lastAt + 1).nanoseconds else { return false }
+                return failure.status == nil
+                    || failure.status == row.status && failure.reason == row.tag
+            }
+        }
+    }
+
+    /// Whether APNs had said that the token is dead: after the event, or before it and with no
+    /// registration since. Where the verdicts are known, one before the event must have led to one.
+    func isSuppressed(_ event: ProducedEvent, _ token: UInt32) -> Bool {
+        let milliseconds = event.t / 1_000_000
+        let registeredAt = registrations.registeredAt(of: token, at: milliseconds) ?? .min
+        let standing = verdicts?.standing(on: token, registeredAt: registeredAt, at: milliseconds)
+        return refused.positions(of: token).contains { position in
+            let row = refused.rows[position]
+            if row.status == 410, row.t > event.t { return true }
+            guard let standing else {
+                return row.status == 410 && row.t >= registeredAt.nanoseconds
+            }
+            return standing.contains { verdict in
+                verdict.status == row.status && row.t < (verdict.t + 1).nanoseconds
+                    && row.t >= registeredAt.nanoseconds
+            }
+        }
+    }
+
+    /// Whether the broker had dropped the event by the time it was asked.
+    func isTruncated(_ event: Coordinates) -> Bool {
+        let partition = Partition(topic: event.topic, partition: event.partition)
+        return lowWatermarks[partition].map { event.offset < $0 } ?? false
+    }
+}
+
+extension Int64 {
+    /// Of milliseconds; the ends of the range stay what they are.
+    fileprivate var nanoseconds: Int64 {
+        let (product, isOver) = multipliedReportingOverflow(by: 1_000_000)
+        return isOver ? (self < 0 ? .min : .max) : product
+    }
+}
