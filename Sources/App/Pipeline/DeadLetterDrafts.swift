@@ -8,8 +8,10 @@ internal import PushModel
 /// letter, until it is full or old.
 struct DeadLetterDrafts {
     private var drafts: [Key: Draft] = [:]
-    /// Keys in the order in which their drafts began.
-    private var order: [Key] = []
+    /// Keys in the order in which their drafts began, which is the order in which they are due. A
+    /// draft that was taken when it was full leaves its key behind until its turn.
+    private var order: [Begun] = []
+    private var first = 0
     private let tokensMax: Int
     private let delay: Duration
 
@@ -19,10 +21,23 @@ struct DeadLetterDrafts {
         var status: UInt16
     }
 
+    private struct Begun {
+        var key: Key
+        var due: MonotonicTime
+    }
+
     struct Draft {
         var letter: DeadLetter
         var holds: [Hold]
         var due: MonotonicTime
+
+        mutating func add(_ other: DeadLetter, _ more: [Hold]) {
+            letter.targets.append(contentsOf: other.targets)
+            letter.firstAt = min(letter.firstAt, other.firstAt)
+            letter.lastAt = max(letter.lastAt, other.lastAt)
+            letter.attempts = max(letter.attempts, other.attempts)
+            holds.append(contentsOf: more)
+        }
     }
 
     init(tokensMax: Int, delay: Duration) {
@@ -34,34 +49,48 @@ struct DeadLetterDrafts {
     /// Failing tokens in all drafts.
     private(set) var targets = 0
 
-    var nextDue: MonotonicTime { order.first.flatMap { drafts[$0]?.due } ?? .distantFuture }
+    var nextDue: MonotonicTime { first < order.count ? order[first].due : .distantFuture }
 
     /// Adds the letter of one failed push. The result is a letter that is full.
     mutating func add(
         _ letter: DeadLetter, key: Key, holds: [Hold], now: MonotonicTime
     ) -> Draft? {
         targets += letter.targets.count
-        if drafts[key] == nil {
-            drafts[key] = Draft(letter: letter, holds: holds, due: now + delay)
-            order.append(key)
-        } else {
-            drafts[key]!.letter.targets.append(contentsOf: letter.targets)
-            drafts[key]!.letter.firstAt = min(drafts[key]!.letter.firstAt, letter.firstAt)
-            drafts[key]!.letter.lastAt = max(drafts[key]!.letter.lastAt, letter.lastAt)
-            drafts[key]!.letter.attempts = max(drafts[key]!.letter.attempts, letter.attempts)
-            drafts[key]!.holds.append(contentsOf: holds)
+        guard let index = drafts.index(forKey: key) else {
+            let draft = Draft(letter: letter, holds: holds, due: now + delay)
+            if letter.targets.count >= tokensMax {
+                targets -= letter.targets.count
+                return draft
+            }
+            drafts[key] = draft
+            order.append(Begun(key: key, due: draft.due))
+            return nil
         }
-        return drafts[key]!.letter.targets.count >= tokensMax ? take(key) : nil
+        drafts.values[index].add(letter, holds)
+        return drafts.values[index].letter.targets.count >= tokensMax ? take(key) : nil
     }
 
     /// The oldest draft whose time has come; any draft if `all`.
     mutating func takeDue(now: MonotonicTime, all: Bool) -> Draft? {
-        guard let key = order.first, all || drafts[key]!.due <= now else { return nil }
-        return take(key)
+        while first < order.count {
+            let begun = order[first]
+            // A draft of the same key that began later is due later, and is listed again.
+            let isGone = drafts[begun.key]?.due != begun.due
+            guard isGone || all || begun.due <= now else { return nil }
+            advance()
+            if !isGone { return take(begun.key) }
+        }
+        return nil
+    }
+
+    private mutating func advance() {
+        first += 1
+        guard first > 1024, first * 2 > order.count else { return }
+        order.removeFirst(first)
+        first = 0
     }
 
     private mutating func take(_ key: Key) -> Draft? {
-        order.removeAll { $0 == key }
         let draft = drafts.removeValue(forKey: key)
         targets -= draft?.letter.targets.count ?? 0
         return draft

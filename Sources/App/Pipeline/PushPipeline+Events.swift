@@ -243,7 +243,7 @@ extension PushPipeline {
             let cell = audience.pending(token)
             return cell == 0 ? nil : cell - 1
         }
-        return payloadPushes[token]?.first { pushes[$0].coalescingKey == key }
+        return payloadPushes[token]?.first { pushes.coalescingKey(of: $0) == key }
     }
 
     private mutating func remember(_ slot: UInt32, for token: TokenID, key: UInt64) {

@@ -9,9 +9,17 @@ package import PushModel
 
 extension PushPipeline {
     /// What became of a push that was handed over.
-    package mutating func outcome(_ outcome: PushOutcome, now: Now) {
+    /// - Returns: the pool that carried it.
+    @discardableResult
+    package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
+        let lane = pushes.lane(of: outcome.slot)
+        let pool = lanes[Int(lane.rawValue)].pool
+        land(outcome, lane: lane, now: now)
+        return pool
+    }
+
+    private mutating func land(_ outcome: PushOutcome, lane: LaneID, now: Now) {
         let slot = outcome.slot
-        let lane = pushes.lane(of: slot)
         let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
         pools[pool].inFlight -= 1
         lanes[Int(lane.rawValue)].inFlight -= 1

@@ -217,6 +217,8 @@ package struct PushPipeline: ~Copyable {
             && lateRequests.isEmpty
     }
 
+    package var poolCount: Int { pools.count }
+
     package var load: Load {
         Load(
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,

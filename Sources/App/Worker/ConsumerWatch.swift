@@ -14,6 +14,9 @@ struct ConsumerWatch {
     private var restartedAt: MonotonicTime?
     private var reported = Counters()
     private var unreadableLogged = 0
+    private var refusalLoggedAt: MonotonicTime?
+
+    private static let refusalLogInterval = Duration.seconds(10)
 
     /// The first few unreadable registrations are named; after that the counter tells.
     private static let unreadableLoggedMax = 20
@@ -63,7 +66,9 @@ struct ConsumerWatch {
             ])
     }
 
-    func refused(_ error: RdkafkaError, logger: Logger) {
+    mutating func refused(_ error: RdkafkaError, now: Now, logger: Logger) {
+        if let last = refusalLoggedAt, now.monotonic - last < Self.refusalLogInterval { return }
+        refusalLoggedAt = now.monotonic
         logger.error("Kafka does not take a record of ours", metadata: ["cause": "\(error)"])
     }
 

@@ -14,9 +14,8 @@ extension PlannerLoop {
             let count = port.collect(into: outcomeBatch)
             for index in 0..<count {
                 let outcome = outcomeBatch[index]
-                let lane = pipeline.routing[port.slab.push(outcome.slot).pointee.lane]
-                outstanding[number][Int(lane.pool.rawValue)] -= 1
-                pipeline.outcome(outcome, now: now)
+                let pool = pipeline.outcome(outcome, now: now)
+                outstanding[number][Int(pool.rawValue)] -= 1
             }
             isMore = isMore || count == outcomeBatch.count
         }
@@ -28,9 +27,13 @@ extension PlannerLoop {
     mutating func handOver(now: Now) -> Bool {
         guard stop?.hasAskedDelivery != true else { return false }
         var isMore = false
-        for pool in pipeline.routing.pools.indices {
+        firstPort = firstPort + 1 < ports.count ? firstPort + 1 : 0
+        for pool in 0..<pipeline.poolCount {
             let id = PoolID(rawValue: UInt16(pool))
-            for (number, port) in ports.enumerated() {
+            for turn in ports.indices {
+                // Another thread is first each time, so that all of them have work.
+                let number = (firstPort + turn) % ports.count
+                let port = ports[number]
                 let room = port.capacity(of: id) - outstanding[number][pool]
                 guard room > 0 else { continue }
                 let wanted = min(room, slotBatch.count)

@@ -74,6 +74,7 @@ extension PlannerLoop {
             readEvent(record, now: now)
         }
         takeFacts(of: consumer, now: now)
+        if read > 0 { schedule.wasBusy(now) }
         return read == limit
     }
 
@@ -158,7 +159,8 @@ extension PlannerLoop {
     // MARK: Offsets
 
     mutating func storeOffsets(now: Now) {
-        consumer?.store(positions(of: partitions.open, now: now))
+        let stored = consumer?.store(positions(of: partitions.open, now: now)) ?? 0
+        schedule.stored(anything: stored > 0, now)
     }
 
     mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {
@@ -214,13 +216,14 @@ extension PlannerLoop {
             unproduced.append(contentsOf: pipeline.records)
             pipeline.records.removeAll(keepingCapacity: true)
         }
-        var produced = 0
-        while produced < unproduced.count, produce(unproduced[produced]) { produced += 1 }
-        unproduced.removeFirst(produced)
+        guard producesAgainAt <= now.monotonic else { return }
+        var done = 0
+        while done < unproduced.count, produce(unproduced[done], now: now) { done += 1 }
+        unproduced.removeFirst(done)
     }
 
-    /// - Returns: false when there is no room now.
-    private mutating func produce(_ record: OutgoingRecord) -> Bool {
+    /// - Returns: false when there is no room now, and the record is to be tried again.
+    private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
         let topic =
             record.topic == .verdicts ? WorkerPlan.verdictsProduced : WorkerPlan.deadLettersProduced
         let acceptance = record.key.withUnsafeBytes { key in
@@ -234,17 +237,19 @@ extension PlannerLoop {
         switch acceptance {
         case .accepted: break
         case .queueFull: return false
+        case .failed(let error) where error.code == .messageTooLarge:
+            pipeline.tooLarge(record.ticket)
         case .failed(let error):
-            watch.refused(error, logger: logger)
-            if error.code == .messageTooLarge {
-                pipeline.tooLarge(record.ticket)
-            } else {
-                pipeline.refused(record.ticket)
-                return false
-            }
+            watch.refused(error, now: now, logger: logger)
+            // Back to the end of the line, so that records for the other topic go first.
+            pipeline.refused(record.ticket)
+            producesAgainAt = now.monotonic + Self.producePause
         }
         return true
     }
+
+    /// After a record that the producer would not take at all, such as for a topic that is gone.
+    private static var producePause: Duration { .seconds(1) }
 
     mutating func collectAcknowledgements(now: Now) -> Bool {
         producer.poll(now: now) { ticket, error in

@@ -33,8 +33,11 @@ struct PlannerLoop: ~Copyable {
     var end: WorkerEnd?
     /// Records that the producer had no room for.
     var unproduced: [OutgoingRecord] = []
+    var producesAgainAt = MonotonicTime(nanoseconds: 0)
     /// Pushes with each port, by pool.
     var outstanding: [[Int]]
+    /// The port that is offered pushes first.
+    var firstPort = 0
     var schedule: TurnSchedule
     var watch = ConsumerWatch()
 

@@ -10,6 +10,7 @@ struct TurnSchedule {
 
     /// Well under the library's commit interval of 200 ms.
     private static let storeInterval = Duration.milliseconds(100)
+    private static let idleInterval = Duration.seconds(1)
     private static let watchInterval = Duration.seconds(5)
 
     init(now: Now) {
@@ -19,10 +20,16 @@ struct TurnSchedule {
 
     var next: MonotonicTime { min(storeAt, watchAt) }
 
-    mutating func isStoreDue(_ now: Now) -> Bool {
-        guard storeAt <= now.monotonic else { return false }
-        storeAt = now.monotonic + Self.storeInterval
-        return true
+    func isStoreDue(_ now: Now) -> Bool { storeAt <= now.monotonic }
+
+    /// An idle worker looks less often; rebalances want a poll a second at least.
+    mutating func stored(anything: Bool, _ now: Now) {
+        storeAt = now.monotonic + (anything ? Self.storeInterval : Self.idleInterval)
+    }
+
+    /// Something was read: its offset will want to be stored soon.
+    mutating func wasBusy(_ now: Now) {
+        storeAt = min(storeAt, now.monotonic + Self.storeInterval)
     }
 
     mutating func isWatchDue(_ now: Now) -> Bool {

@@ -144,11 +144,16 @@ package struct EventDecoder: ~Copyable {
 
     // MARK: Events
 
+    /// Now where Kafka has none; and never so far ahead that a life added to it would overflow.
+    private static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
+        record.timestamp.milliseconds < 0 ? now : min(record.timestamp, latest(from: now))
+    }
+
     private func plainEvent(
         subject: UnsafeRawBufferPointer, _ record: EventRecord, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
-        let time = record.timestamp.milliseconds < 0 ? now : record.timestamp
+        let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
         var event = Event(app: app, subject: subject, time: time, expiresAt: deadline)
         event.kinds = bindings[record.binding].kinds
@@ -167,7 +172,7 @@ package struct EventDecoder: ~Copyable {
         if let environment = fields.environment { try routes.requireServed(app, environment) }
         let subject = try subject(of: fields, record)
 
-        let recorded = record.timestamp.milliseconds < 0 ? now : record.timestamp
+        let recorded = Self.recordTime(record, now)
         let time = fields.time ?? recorded
         let standard = fields.payload == nil ? binding.changeLife : binding.payloadLife
         let life = fields.ttl.map { Milliseconds($0) } ?? standard
