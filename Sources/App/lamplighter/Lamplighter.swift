@@ -2,9 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
-import LinuxIO
 
-@main
 struct Lamplighter: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lamplighter",
@@ -20,13 +18,4 @@ struct Lamplighter: AsyncParsableCommand {
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, SimulateCommand.self,
         ])
-
-    static func main() async {
-        // A peer that closes its socket must be an error of that write, not the end of the process.
-        BrokenPipe.ignoreSignal()
-        // Before the first suspension, while this is the only thread. The simulators wait for these
-        // signals themselves; a worker's service group has handlers of its own.
-        if CommandLine.arguments.dropFirst().first == "simulate" { StopSignals.block() }
-        await Self.main(nil)
-    }
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Glibc
+import Testing
+
+/// The simulators as programs: `make run-local` waits for their end.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct `A simulator as a process` {
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `of Kafka ends when it is told to, whatever its standard input`(
+        signal: Int32
+    ) async throws {
+        try await expectEnd(of: ["simulate", "kafka", "--topics", "t:1"], at: signal)
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `of APNs ends when it is told to`(signal: Int32) async throws {
+        try await expectEnd(of: ["simulate", "apns", "--app", "com.example.Home"], at: signal)
+    }
+
+    private func expectEnd(of arguments: [String], at signal: Int32) async throws {
+        let output = FileManager.default.temporaryDirectory
+            .appending(path: "simulator-\(UUID().uuidString).log")
+        defer { try? FileManager.default.removeItem(at: output) }
+        let process = try ChildProcess(
+            "simulator", executable: try Fleet.program, arguments: arguments, outputFile: output,
+            input: "")
+        // Its first line says that it serves.
+        try await waitUntil("the simulator to serve") { process.output.contains("127.0.0.1:") }
+        process.signal(signal)
+        #expect(try await process.finish(within: .seconds(10)) == 0)
+    }
+}
