@@ -27,6 +27,27 @@ internal import Testing
         #expect(fixture.isIdle)
     }
 
+    @Test func `what trails a push in flight is counted when it ends unsent`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", token, shows: ["door"])
+        fixture.event("door")
+        let dead = fixture.take()[0]
+        fixture.event("door")
+        fixture.answer(dead, 410, .unregistered)
+        #expect(fixture.counters.unregistered == 1)
+        #expect(fixture.counters.suppressed == 1)
+
+        fixture.registerControl("B", [9], shows: ["gate"])
+        fixture.event("gate")
+        let orphan = fixture.take()[0]
+        fixture.event("gate")
+        fixture.unregister("B")
+        #expect(fixture.counters.unregistered == 2)
+        fixture.answer(orphan, 200)
+        #expect(fixture.counters.accepted == 1)
+        #expect(fixture.take().isEmpty)
+    }
+
     @Test func `a suppressed token is not sent to until it registers again`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])

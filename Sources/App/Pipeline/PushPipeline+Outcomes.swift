@@ -197,6 +197,7 @@ extension PushPipeline {
         }
         // A token that has registered again since is not suppressed: what trails is still owed.
         let isSuppressed = audience.isSuppressed(TokenID(rawValue: push.token))
+        if isSuppressed, push.isDirty { counters.suppressed += 1 }
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: isSuppressed, now: now) { holds.append($0) }
         for hold in holds { ledger.retain(hold) }

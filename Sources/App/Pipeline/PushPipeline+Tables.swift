@@ -106,8 +106,11 @@ extension PushPipeline {
         var slots = payloadPushes.removeValue(forKey: token) ?? []
         let cell = audience.pending(token)
         if cell != 0 { slots.append(cell - 1) }
-        for slot in slots where pushes.orphan(slot, { ledger.release($0) }) {
-            counters.unregistered += 1
+        for slot in slots {
+            // What trails a push in flight ends here, the push itself with its outcome.
+            let isTrailing = pushes[slot].isDirty
+            let hasEnded = pushes.orphan(slot) { ledger.release($0) }
+            counters.unregistered += (hasEnded ? 1 : 0) + (isTrailing ? 1 : 0)
         }
         for late in lateRequests where late.entry.token == token {
             counters.unregistered += 1
