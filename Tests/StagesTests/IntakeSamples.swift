@@ -143,9 +143,32 @@ enum IntakeSamples {
          "class":"device","attempts":3,"lastSentAt":"2026-11-21T06:11:00Z",
          "payload":{"aps":{"alert":"x"}}}
         """#,
+        #"""
+        {"v":1,"notBefore":"2026-11-21T06:12:00Z","expiresAt":"2026-11-21T07:12:00Z",
+         "class":"device","attempts":3,"firstAt":"2026-11-21T06:11:00Z","collapseID":"score 1",
+         "priority":0,"apnsExpiration":"immediate","payload":{"aps":{"content-available":1}},
+         "source":{"topic":"events","partition":0,"offset":17},"subjectBase64":"/w=="}
+        """#,
     ]
 
+    /// A good one with one more member.
+    private static func deferred(with member: String) -> String {
+        #"""
+        {"v":1,"notBefore":"2026-11-21T06:12:00Z","expiresAt":"2026-11-21T07:12:00Z",
+         "class":"control","attempts":0,
+        """# + member + "}"
+    }
+
     static let badDeferred: [(String, UnreadableCode)] = [
+        (deferred(with: #""priority":7"#), .invalidField),
+        (deferred(with: #""apnsExpiration":"soon""#), .invalidField),
+        (deferred(with: #""collapseID":" x""#), .invalidField),
+        (deferred(with: #""source":"events""#), .invalidField),
+        (deferred(with: #""source":{"topic":"events","partition":-1,"offset":0}"#), .invalidField),
+        (deferred(with: #""source":{"topic":"events","partition":0}"#), .missingField),
+        (deferred(with: #""subjectBase64":"/w=""#), .invalidField),
+        (deferred(with: #""firstAt":"now""#), .invalidField),
+        (deferred(with: #""payload":"x""#), .invalidPayload),
         ("", .emptyValue), ("{}", .missingField),
         (#"{"v":1,"notBefore":"2026-11-21T06:12:00Z"}"#, .missingField),
         (
@@ -167,7 +190,7 @@ enum IntakeSamples {
             {"v":1,"notBefore":"2026-11-21T06:12:00Z","expiresAt":"2026-11-21T07:12:00Z",
              "class":"control","attempts":0,"payload":[]}
             """#,
-            .invalidField
+            .invalidPayload
         ),
     ]
 }

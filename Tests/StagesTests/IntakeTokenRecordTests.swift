@@ -101,6 +101,21 @@ internal import Testing
         #expect(refusal { _ = try deferred(value) } == code)
     }
 
+    @Test func `a deferred push with a payload has its coalescing key in its key`() throws {
+        let plain = IntakeSamples.tokenKey
+        #expect(try deferred(nil, key: plain).key.coalescingKey == 0)
+        #expect(try deferred(nil, key: plain + "/00000000000000ff").key.coalescingKey == 255)
+        for bad in ["/ff", "/00000000000000fg", "/00000000000000ff/1"] {
+            #expect(refusal { _ = try deferred(nil, key: plain + bad) } == .invalidKey)
+        }
+        #expect(refusal { _ = try verdict(nil, key: plain + "/00000000000000ff") } == .invalidKey)
+        let lane = Self.routing[try deferred(nil, key: plain).key.lane]
+        let written = [0x00, 0xFC, 0x13].withUnsafeBufferPointer {
+            RecordKey.deferred(lane: lane, token: $0, coalescingKey: 255)
+        }
+        #expect(String(decoding: written, as: UTF8.self) == plain + "/00000000000000ff")
+    }
+
     @Test func `null revokes, and ends a wait`() throws {
         #expect(try verdict(nil).verdict == nil)
         #expect(try deferred(nil).push == nil)
@@ -114,10 +129,20 @@ internal import Testing
         let written = String(decoding: VerdictEncoder.value(dead), as: UTF8.self)
         #expect(try verdict(written).verdict == dead)
 
-        let push = DeferredPush(
+        var push = DeferredPush(
             notBefore: WallTime(milliseconds: 1), expiresAt: WallTime(milliseconds: 2),
-            tokenClass: .widget, lastSentAt: instant, attempts: 2,
-            payload: instant.map { _ in Array(#"{"aps":{"alert":"\n"}}"#.utf8) })
+            tokenClass: .widget, attempts: 2)
+        if let instant {
+            push.lastSentAt = instant
+            push.firstAt = instant
+            push.payload = EventPayload(
+                body: Array(#"{"aps":{"alert":"\n"}}"#.utf8), type: .alert)
+            push.collapseID = "score 1"
+            push.priority = 0
+            push.expiration = .immediate
+            push.source = DeadLetter.Source(topic: "events", partition: 3, offset: 7)
+            push.subject = [0xFF, 0x00, 0x41]
+        }
         let waiting = String(decoding: DeferredEncoder.value(push), as: UTF8.self)
         #expect(try deferred(waiting).push == push)
     }
@@ -136,7 +161,7 @@ internal import Testing
                 read += 1
             }
             if let pair = try? deferred(value, key: key), let push = pair.push {
-                #expect((push.payload?.count ?? 0) <= 5120)
+                #expect((push.payload?.body.count ?? 0) <= 5120)
                 read += 1
             }
         }

@@ -37,7 +37,7 @@ package struct Event {
 }
 
 /// The body of a push that carries one.
-package struct EventPayload: Sendable {
+package struct EventPayload: Sendable, Equatable {
     /// A JSON object with an `aps` dictionary, UTF-8.
     package var body: [UInt8]
     /// `alert` when `aps` has `alert`, `badge` or `sound`, otherwise `background`.

@@ -6,7 +6,7 @@ package import PushModel
 /// What failed, for whom, and why: the value of a record of the dead-letters topic.
 package struct DeadLetter: Sendable {
     /// Where the event is, so that it can be read again while Kafka keeps it.
-    package struct Source: Sendable {
+    package struct Source: Sendable, Equatable {
         package var topic: String
         package var partition: Int32
         package var offset: Int64
@@ -101,12 +101,7 @@ package enum DeadLetterEncoder {
             json.member("message", letter.message)
             json.member("status", letter.status)
             json.member("attempts", letter.attempts)
-            json.name("source")
-            json.object { json in
-                json.member("topic", letter.source.topic)
-                json.member("partition", letter.source.partition)
-                json.member("offset", letter.source.offset)
-            }
+            json.member("source", letter.source)
             json.member("firstAt", letter.firstAt)
             json.member("lastAt", letter.lastAt)
             json.member("app", letter.app)
@@ -147,6 +142,18 @@ package enum DeadLetterEncoder {
                     }
                 }
             }
+        }
+    }
+}
+
+extension JSONWriter {
+    mutating func member(_ name: String, _ source: DeadLetter.Source?) {
+        guard let source else { return }
+        self.name(name)
+        object { json in
+            json.member("topic", source.topic)
+            json.member("partition", source.partition)
+            json.member("offset", source.offset)
         }
     }
 }

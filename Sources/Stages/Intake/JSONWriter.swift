@@ -111,4 +111,28 @@ enum Base64 {
         }
         return String(decoding: text, as: UTF8.self)
     }
+
+    /// Nil for anything but whole groups of digits, padded where the last is short.
+    static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+        guard text.count % 4 == 0 else { return nil }
+        var bytes: [UInt8] = []
+        for start in stride(from: 0, to: text.count, by: 4) {
+            let group = text[start..<start + 4]
+            let digits = group.prefix { $0 != UInt8(ascii: "=") }
+            let isLast = start + 4 == text.count
+            guard digits.count == 4 || isLast && digits.count >= 2,
+                group.dropFirst(digits.count).allSatisfy({ $0 == UInt8(ascii: "=") })
+            else { return nil }
+            var bits = 0
+            for digit in digits {
+                guard let value = alphabet.firstIndex(of: digit) else { return nil }
+                bits = bits << 6 | value
+            }
+            bits <<= 6 * (4 - digits.count)
+            for place in 0..<digits.count - 1 {
+                bytes.append(UInt8(truncatingIfNeeded: bits >> (16 - 8 * place)))
+            }
+        }
+        return bytes
+    }
 }

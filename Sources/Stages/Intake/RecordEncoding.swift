@@ -16,21 +16,6 @@ package enum VerdictEncoder {
     }
 }
 
-/// Values of the deferred topic. Keys are `RecordKey.token`.
-package enum DeferredEncoder {
-    package static func value(_ push: DeferredPush) -> [UInt8] {
-        JSONWriter.object { json in
-            json.member("v", RecordLimits.version)
-            json.member("notBefore", push.notBefore)
-            json.member("expiresAt", push.expiresAt)
-            json.member("class", push.tokenClass.name)
-            json.member("lastSentAt", push.lastSentAt)
-            json.member("attempts", push.attempts)
-            json.member("payload", raw: push.payload)
-        }
-    }
-}
-
 /// An event as a person or a program wants to emit it. What is nil or empty is left out.
 package struct EventDraft: Sendable {
     package var id: String?

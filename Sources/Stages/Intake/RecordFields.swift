@@ -16,6 +16,8 @@ package enum RecordLimits {
     /// Apple bounds no token; a path must fit the header list. 1,024 digits.
     package static let tokenBytesMax = 512
     package static let reasonBytesMax = 64
+    /// Kafka's own bound on a topic's name.
+    static let kafkaTopicBytesMax = 249
     /// APNs stores a push for 30 days at most.
     package static let ttlSecondsMax: Int64 = 30 * 86_400
 }

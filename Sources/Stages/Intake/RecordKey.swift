@@ -20,9 +20,21 @@ package enum RecordKey {
         Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
-    /// `environment/apnsTopic/tokenHex`: the keys of verdicts and of deferred pushes.
+    /// `environment/apnsTopic/tokenHex`: the keys of verdicts, and of deferred pushes that say "look
+    /// again".
     package static func token(lane: Lane, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         Array("\(lane.environment.name)/\(lane.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
+    }
+
+    /// The key of a deferred push. One with a payload has a fourth part, its coalescing key in 16
+    /// digits: a token may have several that are all owed, and compaction must keep each.
+    package static func deferred(
+        lane: Lane, token: UnsafeBufferPointer<UInt8>, coalescingKey: UInt64
+    ) -> [UInt8] {
+        let key = self.token(lane: lane, token: token)
+        if coalescingKey == 0 { return key }
+        let digits = withUnsafeBytes(of: coalescingKey.bigEndian) { Hexadecimal.encode($0) }
+        return key + [UInt8(ascii: "/")] + Array(digits.utf8)
     }
 
     // MARK: Reading
@@ -62,20 +74,29 @@ package enum RecordKey {
         let apnsTopic: UnsafeRawBufferPointer
         /// Hexadecimal, not yet looked at.
         let token: UnsafeRawBufferPointer
+        let coalescingKey: UInt64
     }
 
+    /// - Parameter isDeferred: a fourth part, the coalescing key, may follow.
     static func tokenParts(
-        _ key: UnsafeRawBufferPointer?
+        _ key: UnsafeRawBufferPointer?, isDeferred: Bool
     ) throws(UnreadableRecord) -> TokenParts {
         var rest = PartReader(key)
         // The longest suffix of a topic is Live Activities' with 25 bytes.
         guard let environment = rest.next(bytesMax: partBytesMax).flatMap(PushEnvironment.init),
             let apnsTopic = rest.next(bytesMax: partBytesMax + 32),
-            let token = rest.next(bytesMax: 2 * RecordLimits.tokenBytesMax), rest.isAtEnd
+            let token = rest.next(bytesMax: 2 * RecordLimits.tokenBytesMax),
+            let coalescingKey = isDeferred ? rest.coalescingKey() : 0, rest.isAtEnd
         else {
-            throw UnreadableRecord(.invalidKey, "the key must be environment/apnsTopic/tokenHex")
+            throw UnreadableRecord(
+                .invalidKey,
+                isDeferred
+                    ? "the key must be environment/apnsTopic/tokenHex, or have 16 digits more"
+                    : "the key must be environment/apnsTopic/tokenHex")
         }
-        return TokenParts(environment: environment, apnsTopic: apnsTopic, token: token)
+        return TokenParts(
+            environment: environment, apnsTopic: apnsTopic, token: token,
+            coalescingKey: coalescingKey)
     }
 
     private struct PartReader {
@@ -84,6 +105,13 @@ package enum RecordKey {
 
         init(_ key: UnsafeRawBufferPointer?) {
             rest = key ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+
+        /// 0 where there is no part left; nil where it is not one.
+        mutating func coalescingKey() -> UInt64? {
+            if isAtEnd { return 0 }
+            guard let digits = next(bytesMax: 16), digits.count == 16 else { return nil }
+            return UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
         }
 
         mutating func next(bytesMax: Int) -> UnsafeRawBufferPointer? {

@@ -9,42 +9,14 @@ package struct TokenKey: Sendable, Equatable {
     package var lane = LaneID(rawValue: 0)
     /// Bytes, not hexadecimal.
     package var token: [UInt8] = []
+    /// Of a deferred push with a payload; 0 for "look again".
+    package var coalescingKey: UInt64 = 0
 
     package init() {}
 }
 
 package enum VerdictField: String, CaseIterable, Sendable {
     case v, status, reason, apnsTimestamp, registeredAt
-}
-
-package enum DeferredField: String, CaseIterable, Sendable {
-    case v, notBefore, expiresAt
-    case tokenClass = "class"
-    case lastSentAt, attempts, payload
-}
-
-/// A push that waits longer than it may hold an offset: the value of a record of `deferred`.
-package struct DeferredPush: Sendable, Equatable {
-    package var notBefore: WallTime
-    package var expiresAt: WallTime
-    package var tokenClass: TokenClass
-    /// When the token was last sent a push, for its gap.
-    package var lastSentAt: WallTime?
-    package var attempts: Int
-    /// The JSON body, minified; nil for "look again".
-    package var payload: [UInt8]?
-
-    package init(
-        notBefore: WallTime, expiresAt: WallTime, tokenClass: TokenClass, lastSentAt: WallTime?,
-        attempts: Int, payload: [UInt8]?
-    ) {
-        self.notBefore = notBefore
-        self.expiresAt = expiresAt
-        self.tokenClass = tokenClass
-        self.lastSentAt = lastSentAt
-        self.attempts = attempts
-        self.payload = payload
-    }
 }
 
 /// Reads records of the two topics whose key is a token.
@@ -63,7 +35,7 @@ package struct TokenRecordDecoder: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> Verdict? {
         guard let object = try object(key, value, &tokenKey) else { return nil }
-        let fields = Fields(object: object)
+        let fields = MemberReader(object: object)
         let reason = try fields.required("reason")
         return Verdict(
             status: UInt16(try fields.required("status").integer("status", in: 100...599)),
@@ -76,24 +48,16 @@ package struct TokenRecordDecoder: ~Copyable {
     package mutating func deferred(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> DeferredPush? {
-        guard let object = try object(key, value, &tokenKey) else { return nil }
-        let fields = Fields(object: object)
-        let word = try fields.required("class")
-        guard let tokenClass = word.string.flatMap(TokenClass.init) else {
-            throw .field("class", "a class of token")
-        }
-        return DeferredPush(
-            notBefore: try fields.required("notBefore").instant("notBefore"),
-            expiresAt: try fields.required("expiresAt").instant("expiresAt"),
-            tokenClass: tokenClass, lastSentAt: try fields.instant("lastSentAt"),
-            attempts: Int(try fields.required("attempts").integer("attempts", in: 0...1_000_000)),
-            payload: try fields.optional("payload").map(Self.body))
+        guard let object = try object(key, value, &tokenKey, isDeferred: true) else { return nil }
+        return try DeferredPush(MemberReader(object: object))
     }
 
     private mutating func object(
-        _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ tokenKey: inout TokenKey
+        _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
+        _ tokenKey: inout TokenKey, isDeferred: Bool = false
     ) throws(UnreadableRecord) -> JSONObject? {
-        let parts = try RecordKey.tokenParts(key)
+        let parts = try RecordKey.tokenParts(key, isDeferred: isDeferred)
+        tokenKey.coalescingKey = parts.coalescingKey
         tokenKey.lane = try routes.lane(environment: parts.environment, apnsTopic: parts.apnsTopic)
         tokenKey.token.removeAll(keepingCapacity: true)
         tokenKey.token.append(contentsOf: repeatElement(0, count: parts.token.count / 2))
@@ -112,34 +76,36 @@ package struct TokenRecordDecoder: ~Copyable {
         try version.checkVersion()
         return object
     }
+}
 
-    private static func body(_ value: JSONValue) throws(UnreadableRecord) -> [UInt8] {
-        guard value.object != nil else { throw .field("payload", "an object") }
-        var body: [UInt8] = []
-        let bytesMax = PushType.all.map(\.bodyBytesMax).max()!
-        guard value.minify(into: &body, bytesMax: bytesMax) else {
-            throw UnreadableRecord(.payloadTooLarge, "payload is over \(bytesMax) bytes")
-        }
-        return body
+/// Members by name, null counting as absent.
+struct MemberReader {
+    let object: JSONObject
+
+    func optional(_ name: StaticString) -> JSONValue? {
+        guard let value = object[name], !value.isNull else { return nil }
+        return value
     }
 
-    /// Members by name, null counting as absent.
-    private struct Fields {
-        let object: JSONObject
+    func required(_ name: StaticString) throws(UnreadableRecord) -> JSONValue {
+        guard let value = optional(name) else { throw .missing("\(name)", "it is required") }
+        return value
+    }
 
-        func optional(_ name: StaticString) -> JSONValue? {
-            guard let value = object[name], !value.isNull else { return nil }
-            return value
-        }
+    func instant(_ name: StaticString) throws(UnreadableRecord) -> WallTime? {
+        guard let value = optional(name) else { return nil }
+        return try value.instant(name)
+    }
 
-        func required(_ name: StaticString) throws(UnreadableRecord) -> JSONValue {
-            guard let value = optional(name) else { throw .missing("\(name)", "it is required") }
-            return value
-        }
-
-        func instant(_ name: StaticString) throws(UnreadableRecord) -> WallTime? {
-            guard let value = optional(name) else { return nil }
-            return try value.instant(name)
-        }
+    /// What the writer put under either name; empty where it put nothing.
+    func bytes(
+        _ name: StaticString, base64: StaticString, bytesMax: Int
+    ) throws(UnreadableRecord) -> [UInt8] {
+        if let value = optional(name) { return Array(try value.text(name, bytes: 0...bytesMax)) }
+        guard let value = optional(base64) else { return [] }
+        guard let text = value.string, text.count <= (bytesMax + 2) / 3 * 4,
+            let bytes = Base64.decode(text)
+        else { throw .field("\(base64)", "base64 of at most \(bytesMax) bytes") }
+        return bytes
     }
 }
