@@ -9,8 +9,9 @@ set -euo pipefail
 
 swift_needed=6.2
 
-# Libraries, each with its pkg-config name; then tools of the build; then programs that are not
-# ours, which the tests prove interoperability against.
+# Libraries, each with its pkg-config name; then tools of the build (g++ brings the C and C++
+# headers and the linker); then what an unpacked Swift toolchain itself is linked to; then programs
+# that are not ours, which the tests prove interoperability against.
 libraries=(
     librdkafka-dev:rdkafka
     libcurl4-openssl-dev:libcurl
@@ -19,6 +20,7 @@ libraries=(
     libsimdjson-dev:simdjson
 )
 tools=(git g++ make pkg-config)
+toolchain=(libncurses6 libsqlite3-0 libxml2)
 test_programs=(curl openssl kcat nghttp2-client nghttp2-server python3)
 
 fail() {
@@ -29,8 +31,9 @@ fail() {
 require_swift() {
     command -v swift >/dev/null ||
         fail "Swift $swift_needed or newer is missing; install it from https://www.swift.org/install"
-    local found
-    found=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+    local version found
+    version=$(swift --version 2>&1) || fail "swift does not start: $version"
+    found=$(sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' <<<"$version" | head -n 1)
     [ "$(printf '%s\n' "$swift_needed" "$found" | sort -V | head -n 1)" = "$swift_needed" ] ||
         fail "Swift $swift_needed or newer is needed and this is ${found:-unknown}; see https://www.swift.org/install"
 }
@@ -41,7 +44,7 @@ is_installed() {
 
 install_with_apt() {
     local missing=() package
-    for package in "${libraries[@]%%:*}" "${tools[@]}" "${test_programs[@]}"; do
+    for package in "${libraries[@]%%:*}" "${tools[@]}" "${toolchain[@]}" "${test_programs[@]}"; do
         is_installed "$package" || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
