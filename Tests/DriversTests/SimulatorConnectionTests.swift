@@ -131,12 +131,14 @@ internal import Testing
         fixture.simulator.perform(.stall(true))
         let running = try ForeignProgram.start("nghttp", ["-nv"] + arguments(fixture))
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.unanswered == 1 })
+        #expect(fixture.simulator.counts.requestsOpen == 1)
         fixture.simulator.perform(.resetConnections)
         let output = running.finish().output
         #expect(!output.contains("GOAWAY <"))
         #expect(!output.contains(":status"))
         fixture.simulator.perform(.stall(false))
         #expect(try fixture.curl(Self.good).status == 200)
+        #expect(SimulatorFixture.eventually { fixture.simulator.counts.requestsOpen == 0 })
     }
 
     @Test func `follow a changed stream limit`() throws {

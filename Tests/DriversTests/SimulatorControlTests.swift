@@ -42,7 +42,7 @@ internal import Testing
             let status = try #require(first.ask("status"))
             let counts = try JSONDecoder().decode([String: Int].self, from: Data(status.utf8))
             #expect(counts["accepted"] == 1 && counts["rejected"] == 1)
-            #expect(counts["connectionsOpened"] == 2 && counts.count == 8)
+            #expect(counts["connectionsOpened"] == 2 && counts.count == 9)
             // Two lines in one packet, an empty one between; a part of a line waits for the rest.
             first.send("stall on\r\n\n  stall off\nref")
             #expect(first.line() == "ok")

@@ -35,6 +35,9 @@ final class RequestDesk: ServerRequests {
         heardAt = turn.now
     }
 
+    /// The session says nothing of the streams that end with their connection.
+    deinit { turn.counts.requestsOpen -= openCount }
+
     func forgetEnded() { ended.removeAll(keepingCapacity: true) }
 
     /// Whether the place still holds the request that was given this serial number.
@@ -50,6 +53,7 @@ final class RequestDesk: ServerRequests {
             return nil
         }
         openCount += 1
+        turn.counts.requestsOpen += 1
         opened += 1
         let request = vacant.popLast() ?? requests.count
         if request == requests.count { requests.append(PendingRequest()) }
@@ -85,6 +89,7 @@ final class RequestDesk: ServerRequests {
     func requestClosed(_ request: Int, errorCode: UInt32) {
         requests[request].isOpen = false
         openCount -= 1
+        turn.counts.requestsOpen -= 1
         vacant.append(request)
         // A reset may overtake the look at a request that has just ended.
         if !ended.isEmpty { ended.removeAll { $0 == request } }

@@ -9,8 +9,9 @@ package enum SimulatorCommand: Hashable, Sendable {
     // MARK: Connections
 
     /// GOAWAY on every open connection, with `{"reason":"…"}` as debug data or none. The last
-    /// stream named lies `streamsBelow` streams under the highest seen: unanswered streams above
-    /// it were not processed.
+    /// stream named lies `streamsBelow` streams under the highest seen: the client must take what
+    /// is above it for not processed. Answers above it that waited for their delay are logged
+    /// and never arrive; under `stall` nothing was decided, and nothing is logged.
     case goAway(reason: String?, streamsBelow: Int)
     /// Cuts every connection with a TCP reset.
     case resetConnections

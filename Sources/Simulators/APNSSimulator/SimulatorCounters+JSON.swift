@@ -6,7 +6,8 @@ extension SimulatorCounts {
     package var json: String {
         let pairs: [(String, Int)] = [
             ("accepted", accepted), ("rejected", rejected), ("unanswered", unanswered),
-            ("streamsRefused", streamsRefused), ("connectionsOpened", connectionsOpened),
+            ("streamsRefused", streamsRefused), ("requestsOpen", requestsOpen),
+            ("connectionsOpened", connectionsOpened),
             ("connectionsOpen", connectionsOpen),
             ("connectionsTurnedAway", connectionsTurnedAway),
             ("tokensUnremembered", tokensUnremembered),

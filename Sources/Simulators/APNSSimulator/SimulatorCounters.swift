@@ -13,6 +13,8 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var unanswered = 0
     /// Streams refused with REFUSED_STREAM.
     package var streamsRefused = 0
+    /// Requests that have begun and whose streams have not ended yet.
+    package var requestsOpen = 0
     package var connectionsOpened = 0
     package var connectionsOpen = 0
     /// Connections closed because `connectionsMax` were open.
@@ -28,6 +30,7 @@ final class SimulatorCounters: Sendable {
     private let rejected = Atomic<Int>(0)
     private let unanswered = Atomic<Int>(0)
     private let streamsRefused = Atomic<Int>(0)
+    private let requestsOpen = Atomic<Int>(0)
     private let connectionsOpened = Atomic<Int>(0)
     private let connectionsOpen = Atomic<Int>(0)
     private let connectionsTurnedAway = Atomic<Int>(0)
@@ -38,6 +41,7 @@ final class SimulatorCounters: Sendable {
         rejected.add(counts.rejected, ordering: .relaxed)
         unanswered.add(counts.unanswered, ordering: .relaxed)
         streamsRefused.add(counts.streamsRefused, ordering: .relaxed)
+        requestsOpen.add(counts.requestsOpen, ordering: .relaxed)
         tokensUnremembered.add(counts.tokensUnremembered, ordering: .relaxed)
     }
 
@@ -59,6 +63,7 @@ final class SimulatorCounters: Sendable {
             rejected: rejected.load(ordering: .relaxed),
             unanswered: unanswered.load(ordering: .relaxed),
             streamsRefused: streamsRefused.load(ordering: .relaxed),
+            requestsOpen: requestsOpen.load(ordering: .relaxed),
             connectionsOpened: connectionsOpened.load(ordering: .relaxed),
             connectionsOpen: connectionsOpen.load(ordering: .relaxed),
             connectionsTurnedAway: connectionsTurnedAway.load(ordering: .relaxed),
