@@ -44,7 +44,7 @@ let model: [Target] = [
 let stages: [Target] = [
     .stage("Intake", uses: ["Simdjson"]),
     .stage("Audience", uses: ["FlatMemory"]),
-    .stage("Planning", uses: []),
+    .stage("Planning", uses: ["FlatMemory"]),
     .stage("Delivery", uses: ["Simdjson"]),
     .stage("Ledger", uses: []),
 ]
@@ -79,6 +79,8 @@ let app: [Target] = [
         ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
     .floor("App", "Checker", ["Rdkafka"]),
     .floor(
+        "App", "Demo", ["PushModel", "Intake", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),
+    .floor(
         "App", "Worker",
         [
             "PushModel", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
@@ -93,7 +95,7 @@ let app: [Target] = [
         name: "lamplighter",
         dependencies: [
             "Worker", "Pipeline", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
-            "APNSSimulator", "EmbeddedKafka", "LinuxIO", "OpenSSL",
+            "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -130,12 +132,13 @@ let tests: [Target] = [
             "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "Rdkafka",
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
+    .tests("DemoTests", ["Demo", "Intake", "PushModel"]),
     .tests("AppTests", ["PushModel", "Worker", "Intake", "Delivery", "KafkaLog"]),
     .tests(
         "IntegrationTests",
         [
-            "lamplighter", "PushModel", "Intake", "KafkaLog", "EmbeddedKafka", "APNSSimulator",
-            "OpenSSL", "LinuxIO",
+            "lamplighter", "lamplighter-check", "PushModel", "Intake", "KafkaLog",
+            "EmbeddedKafka", "APNSSimulator", "OpenSSL", "LinuxIO",
         ], logs: true),
 ]
 

@@ -34,6 +34,30 @@ import Testing
         #expect(producer.fatalError == nil)
     }
 
+    @Test func `a report says where its record was written`() async throws {
+        let fixture = try KafkaFixture(["verdicts": 3])
+        let producer = try fixture.producer(["verdicts"])
+        for ticket in UInt64(0)..<30 {
+            let accepted = Bytes("key").lend { key in
+                producer.produce(
+                    topic: 0, partition: Int32(ticket % 3), key: key, value: nil, ticket: ticket)
+            }
+            try #require(accepted == .accepted)
+        }
+        var positions: [UInt64: RecordProducer.Report.Position] = [:]
+        try await eventually("all reports") {
+            producer.pollReports(now: .current) { report in
+                #expect(report.error == nil)
+                positions[report.ticket] = report.position
+            }
+            return positions.count >= 30
+        }
+        for (ticket, position) in positions {
+            #expect(position.partition == Int32(ticket % 3))
+            #expect(position.offset == Int64(ticket / 3))
+        }
+    }
+
     @Test func `refused replicas and lost connections are retried without a repetition`()
         async throws
     {

@@ -82,9 +82,20 @@ extension CheckReport {
     /// The verdict in one line, for people.
     package var summary: String {
         let share = acceptedPushes == 0 ? 0 : Double(duplicates) / Double(acceptedPushes) * 100
-        return "\(obligations) obligations · \(kills) kills · \(lost) lost · "
-            + (truncated == 0 ? "" : "\(truncated) dropped by the broker · ")
+        return "\(Self.grouped(obligations)) obligations · "
+            + "\(kills) \(kills == 1 ? "kill" : "kills") · "
+            + "\(Self.grouped(lost)) lost · "
+            + (truncated == 0 ? "" : "\(Self.grouped(truncated)) dropped by the broker · ")
             + "\(Self.rounded(share)) % duplicates"
+    }
+
+    /// With a comma between thousands.
+    private static func grouped(_ count: Int) -> String {
+        let digits = Array(String(count))
+        return digits.indices.map { index in
+            let isBoundary = index > 0 && (digits.count - index) % 3 == 0
+            return (isBoundary ? "," : "") + String(digits[index])
+        }.joined()
     }
 
     /// What to know about the inputs, and what was lost: coordinates and token IDs, no token.

@@ -7,8 +7,8 @@ import EmbeddedKafka
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
-        abstract: "Stands in for Apple or for Kafka, on this machine.",
-        subcommands: [APNS.self, Kafka.self])
+        abstract: "Stands in for Apple, Kafka or those who use them, on this machine.",
+        subcommands: [APNS.self, Kafka.self, Traffic.self])
 
     struct Kafka: ParsableCommand {
         static let configuration = CommandConfiguration(

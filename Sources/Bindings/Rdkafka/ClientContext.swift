@@ -39,6 +39,9 @@ package struct DeliveryReport: Sendable {
     package let ticket: UInt64
     /// `none` when all in-sync replicas have it.
     package let code: ErrorCode
+    /// Where it was written; of use only without an error.
+    package let partition: Int32
+    package let offset: Int64
 }
 
 /// The callbacks of one client. All but `log` run inside poll calls.
@@ -74,7 +77,8 @@ final class ClientContext: @unchecked Sendable {
                 let message = message!.pointee
                 let report = DeliveryReport(
                     ticket: UInt64(UInt(bitPattern: message._private)),
-                    code: ErrorCode(message.err))
+                    code: ErrorCode(message.err), partition: message.partition,
+                    offset: message.offset)
                 ClientContext.from(opaque!).reports.append(report)
             }
         }

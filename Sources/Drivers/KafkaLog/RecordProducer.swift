@@ -85,6 +85,34 @@ package final class RecordProducer {
     /// an error was not written, or nobody knows: what depends on it must not be released.
     @discardableResult
     package func poll(now: Now, _ body: (_ ticket: UInt64, _ error: ErrorCode?) -> Void) -> Int {
+        pollReports(now: now) { body($0.ticket, $0.error) }
+    }
+
+    /// What became of one record.
+    package struct Report: Hashable, Sendable {
+        package let ticket: UInt64
+        /// Where it was written; nil with an error.
+        package let position: Position?
+        package let error: ErrorCode?
+
+        package struct Position: Hashable, Sendable {
+            package let partition: Int32
+            package let offset: Int64
+        }
+
+        fileprivate init(_ report: DeliveryReport) {
+            ticket = report.ticket
+            let isWritten = report.code == .none
+            error = isWritten ? nil : report.code
+            position =
+                isWritten
+                ? Position(partition: report.partition, offset: report.offset) : nil
+        }
+    }
+
+    /// As `poll`, for those who must know where a record was written.
+    @discardableResult
+    package func pollReports(now: Now, _ body: (Report) -> Void) -> Int {
         let reports = client.takeDeliveryReports()
         if client.hasNews {
             for error in client.takeNews().errors where error.code != .fatal {
@@ -93,7 +121,7 @@ package final class RecordProducer {
                 }
             }
         }
-        for report in reports { body(report.ticket, report.code == .none ? nil : report.code) }
+        for report in reports { body(Report(report)) }
         return reports.count
     }
 

@@ -28,5 +28,15 @@ static inline void *CLinux_reserve(size_t bytes) {
 /// Declared by the system's header only under _GNU_SOURCE, which a module cannot ask for.
 extern int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
 
+/// Starts a program in a process group of its own, with these standard streams (above 2 here) and
+/// no other descriptor. The kernel kills it when the thread that called this ends.
+/// Returns its process identifier, or -1 and errno; a program that cannot be executed exits with
+/// 127.
+int CLinux_spawn(const char *path, char *const arguments[], char *const environment[],
+                 int input, int output, int error);
+
+/// pipe2 with O_CLOEXEC on both ends.
+int CLinux_pipe(int descriptors[2]);
+
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline void CLinux_nameThread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// How a demo is run.
+package struct DemoOptions: Sendable {
+    /// `lamplighter` itself, of which every process is one.
+    package var program: String
+    /// `lamplighter-check`.
+    package var checker: String
+    /// Of events; starting, waiting for the last push and the verdict come on top.
+    package var duration = Duration.seconds(40)
+    package var installations = 3000
+    /// Events a second.
+    package var rate = 250.0
+    /// auto, nghttp2 or curl.
+    package var transport = "auto"
+    package var workers = 2
+    /// Standard output has the checker's JSON and nothing else.
+    package var isJSON = false
+    /// Where everything is written and kept; nil for a folder that is removed.
+    package var directory: String?
+    /// A file for the view's data, NDJSON.
+    package var recording: String?
+    /// Seconds since 1970 from which the first push is timed; nil for now.
+    package var startedAt: Double?
+
+    package init(program: String, checker: String) {
+        self.program = program
+        self.checker = checker
+    }
+
+    package static let durations = 5.0...3600
+}
+
+/// Why a demo could not go on. The run's logs are named where there are any.
+package struct DemoError: Error, CustomStringConvertible {
+    package let description: String
+}

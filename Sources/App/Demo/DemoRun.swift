@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import LinuxIO
+
+/// One demo, from the start of its processes to the verdict. Belongs to the main thread: when that
+/// ends, so does every process.
+package final class DemoRun {
+    private let options: DemoOptions
+    let fleet: DemoFleet
+    private let display: DemoDisplay
+    private var observer: DemoObserver
+    private var line: SimulatorLine?
+    var schedule = CommandSchedule()
+    private var script: DisturbanceScript
+    let kills: FileHandle
+    var figures = DemoFigures()
+    private var messages: [String] = []
+    var nextVictim = 0
+    private var replacements = 0
+    var endIsAsked = false
+    private let startedAt: Int64
+    private var runningSince: ContinuousClock.Instant?
+    private var nextStatus = ContinuousClock.now
+
+    package enum Verdict: Sendable {
+        case proven, lost
+        /// There is none: it was ended before the first event.
+        case none
+    }
+
+    private static let turn = Duration.milliseconds(50)
+    private static let statusInterval = Duration.milliseconds(200)
+    /// Workers that end by themselves are replaced so often.
+    private static let replacementsMax = 20
+    private static let startMax = Duration.seconds(60)
+    /// For what is owed when the last event is produced: a kill costs the group's session, and a
+    /// push that was refused or swallowed is tried again within seconds.
+    private static let drainMax = Duration.seconds(45)
+    private static let checkMax = Duration.seconds(120)
+    private static let endMax = Duration.seconds(8)
+
+    package init(_ options: DemoOptions) throws {
+        self.options = options
+        startedAt =
+            options.startedAt.map { Int64($0 * 1e9) } ?? SystemClock.wallNanoseconds()
+        StopRequests.count()
+        display = try DemoDisplay(isJSON: options.isJSON, recording: options.recording)
+        fleet = try DemoFleet(options)
+        let neighbourhood = Neighbourhood(installations: options.installations)
+        observer = DemoObserver(
+            neighbourhood, events: fleet.path("events.ndjson"),
+            answers: fleet.path("answers.ndjson"), reports: fleet.path("traffic.log"))
+        script = DisturbanceScript(duration: options.duration)
+        let killsLog = fleet.path("kills.ndjson")
+        _ = FileManager.default.createFile(atPath: killsLog, contents: nil)
+        guard let kills = FileHandle(forWritingAtPath: killsLog) else {
+            throw DemoError(description: "\(killsLog) cannot be written")
+        }
+        self.kills = kills
+        figures.duration = Int(options.duration.components.seconds)
+        figures.installations = neighbourhood.installations
+    }
+
+    /// - Throws: what kept it from coming to a verdict. Nothing is left running either way; what
+    ///   was logged is kept where there is something to find out.
+    package func run() throws -> Verdict {
+        do {
+            let verdict = try runToVerdict()
+            display.close(messages)
+            fleet.end(within: Self.endMax, keepingLogs: verdict == .lost)
+            if verdict == .lost { display.tell("the logs are in \(fleet.directory)") }
+            return verdict
+        } catch {
+            display.close(messages)
+            fleet.end(within: Self.endMax, keepingLogs: true)
+            display.tell("the logs are in \(fleet.directory)")
+            throw error
+        }
+    }
+
+    private func runToVerdict() throws -> Verdict {
+        guard try start() else { return .none }
+        try disturb()
+        try drain()
+        return try judge()
+    }
+
+    // MARK: Phases
+
+    /// False when it was ended before the first event.
+    private func start() throws -> Bool {
+        try fleet.startSimulators()
+        guard try watch("the simulators", Self.startMax, until: { try fleet.simulatorsServe() })
+        else { return false }
+        line = try SimulatorLine(port: fleet.addresses.controlPort)
+        say("Kafka \(fleet.bootstrap) · APNs \(fleet.addresses.host):\(fleet.addresses.port)")
+        try fleet.startWorkersAndTraffic()
+        say("\(options.workers) workers; \(figures.installations.grouped) installations register")
+        return try watch("the first event", Self.startMax) { observer.traffic.phase == .running }
+    }
+
+    private func disturb() throws {
+        figures.phase = .running
+        let start = ContinuousClock.now
+        runningSince = start
+        while !endIsAsked, ContinuousClock.now - start < options.duration {
+            if figures.isScripted {
+                for disturbance in script.due(at: ContinuousClock.now - start) {
+                    try perform(disturbance)
+                }
+            }
+            try turn()
+        }
+    }
+
+    private func drain() throws {
+        figures.phase = .draining
+        endIsAsked = false
+        let asked = StopRequests.received
+        _ = fleet.traffic?.say("quit")
+        let deadline = ContinuousClock.now + Self.drainMax
+        while ContinuousClock.now < deadline, StopRequests.received == asked {
+            try turn()
+            if observer.traffic.phase == .ended, observer.owed.waiting == 0 { return }
+        }
+        let waiting = observer.owed.waiting.grouped
+        say("\(waiting) pushes still wait; what has not arrived by now counts as lost")
+    }
+
+    private func judge() throws -> Verdict {
+        figures.phase = .judging
+        let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
+        let deadline = ContinuousClock.now + Self.checkMax
+        var ending = checker.poll()
+        while ending == nil {
+            guard ContinuousClock.now < deadline else {
+                throw DemoError(description: "lamplighter-check did not end in time")
+            }
+            try turn()
+            ending = checker.poll()
+        }
+        let (json, lines) = fleet.verdict()
+        figures.phase = .ended
+        figures.verdict = lines.last
+        display.show(figures, messages: messages)
+        display.close(messages)
+        for line in lines { display.tell(line) }
+        if options.isJSON { StandardOutput.write(json) }
+        switch ending {
+        case .exited(0): return .proven
+        case .exited(1): return .lost
+        default: throw DemoError(description: "lamplighter-check has \(ending!.words)")
+        }
+    }
+
+    // MARK: One turn
+
+    /// Turns until the condition holds; false when an end was asked for before.
+    private func watch(
+        _ what: String, _ limit: Duration, until condition: () throws -> Bool
+    ) throws -> Bool {
+        let deadline = ContinuousClock.now + limit
+        while try !condition() {
+            guard ContinuousClock.now < deadline else {
+                throw DemoError(description: "waited \(limit) for \(what)")
+            }
+            try turn()
+            if endIsAsked { return false }
+        }
+        return true
+    }
+
+    private func turn() throws {
+        let now = ContinuousClock.now
+        try lookAfterProcesses()
+        let accepted = observer.owed.accepted
+        observer.look(now: now)
+        if accepted == 0, let first = observer.owed.acceptedFirstAt {
+            let seconds = Double(first - startedAt) / 1e9
+            say("first push accepted \((seconds * 10).rounded() / 10) s after the start")
+        }
+        talkToSimulator(now)
+        fillFigures(now)
+        display.show(figures, messages: messages)
+        for key in display.pause(Self.turn) { try press(key) }
+        if StopRequests.received > 0 { endIsAsked = true }
+    }
+
+    private func lookAfterProcesses() throws {
+        try fleet.requireSimulators()
+        let replaced = try fleet.replaceEndedWorkers()
+        for message in replaced { say(message) }
+        replacements += replaced.count
+        guard replacements <= Self.replacementsMax else {
+            throw DemoError(
+                description: "the workers keep ending: \(fleet.tail("worker-1.log"))")
+        }
+        guard let ending = fleet.traffic?.poll(), observer.traffic.phase != .ended else { return }
+        // Its last lines may not have been read yet.
+        observer.look(now: .now)
+        guard observer.traffic.phase != .ended else { return }
+        throw DemoError(
+            description: "the traffic has \(ending.words): \(fleet.tail("traffic-errors.log"))")
+    }
+
+    private func talkToSimulator(_ now: ContinuousClock.Instant) {
+        guard let line else { return }
+        for command in schedule.due(now: now) { line.say(command) }
+        if now >= nextStatus {
+            nextStatus = now + Self.statusInterval
+            line.say("status")
+        }
+        line.listen(
+            onStatus: { observer.inFlight = $0.requestsOpen }, onProblem: { say($0) })
+    }
+
+    private func fillFigures(_ now: ContinuousClock.Instant) {
+        if let runningSince { figures.seconds = Int((now - runningSince).components.seconds) }
+        figures.workers = fleet.workers.map {
+            DemoFigures.Worker(
+                process: $0.process.identifier,
+                seconds: Int((now - $0.startedAt).components.seconds))
+        }
+        observer.fill(&figures, wallNow: SystemClock.wallNanoseconds())
+        figures.messages = Array(messages.suffix(6))
+    }
+
+    func say(_ message: String) {
+        guard runningSince != nil else {
+            messages.append(message)
+            return
+        }
+        messages.append("\(DurationText.clock(figures.seconds)) \(message)")
+    }
+}

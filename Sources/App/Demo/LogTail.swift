@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+
+/// The new whole lines of a file that another process appends to. The file may appear later.
+struct LogTail {
+    private let path: String
+    private var file: FileHandle?
+    /// The beginning of a line whose end is not written yet.
+    private var partial: [UInt8] = []
+
+    /// Read at once; what is beyond is there at the next look.
+    private static let bytesMax = 4 << 20
+
+    init(path: String) { self.path = path }
+
+    /// Calls `body` with each line that has come since the last call, without its line end.
+    mutating func forEachNewLine(_ body: (ArraySlice<UInt8>) -> Void) {
+        if file == nil { file = FileHandle(forReadingAtPath: path) }
+        guard let data = try? file?.read(upToCount: Self.bytesMax), !data.isEmpty else { return }
+        let bytes = partial + data
+        var start = 0
+        while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            body(bytes[start..<end])
+            start = end + 1
+        }
+        partial = Array(bytes[start...])
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Intake
+package import PushModel
+
+/// Homes with a garage door and a lamp each, and the installations whose controls and widgets show
+/// them. Everything follows from the number of installations, so that the traffic and the view
+/// know the same tokens without telling each other.
+package struct Neighbourhood: Sendable {
+    package static let app = "com.example.Home"
+    /// The people of one home, each with an installation.
+    package static let installationsEach = 3
+    /// Every 97th installation was deleted without a word: APNs answers 410 to its tokens, which
+    /// begin with `goneTokenPrefix`.
+    package static let goneEvery = 97
+    package static let goneTokenPrefix = "dead"
+
+    package let installations: Int
+    package var homes: Int { installations / Self.installationsEach }
+
+    /// - Parameter installations: at least three; rounded down to whole homes.
+    package init(installations: Int) {
+        precondition(installations >= Self.installationsEach, "a home has three installations")
+        self.installations = installations / Self.installationsEach * Self.installationsEach
+    }
+
+    // MARK: Subjects: doors first, then lamps, each in the order of their homes
+
+    package var subjectCount: Int { homes * 2 }
+
+    package func subject(_ number: Int) -> String {
+        number < homes ? "door-\(number)" : "lamp-\(number - homes)"
+    }
+
+    package func subjectNumber(_ name: String) -> Int? {
+        let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let home = Int(parts[1]), (0..<homes).contains(home) else {
+            return nil
+        }
+        switch parts[0] {
+        case "door": return home
+        case "lamp": return homes + home
+        default: return nil
+        }
+    }
+
+    /// The door that is drawn; the traffic leaves it alone but for flips.
+    package static let drawnDoor = 0
+
+    // MARK: Tokens: a control's, a widget's and a device's of each installation, in this order
+
+    package enum Sort: Int, CaseIterable, Sendable { case control, widget, device }
+
+    package var tokenCount: Int { installations * Sort.allCases.count }
+
+    package func tokenNumber(_ sort: Sort, of installation: Int) -> Int {
+        installation * Sort.allCases.count + sort.rawValue
+    }
+
+    /// Half of the installations hear of changes by background push too.
+    private func hasDevice(_ installation: Int) -> Bool { installation % 2 == 0 }
+
+    /// 32 bytes that look like any token.
+    package func token(_ number: Int) -> [UInt8] {
+        var random = SplitMix64(seed: UInt64(number) &+ 1)
+        var token: [UInt8] = []
+        for _ in 0..<4 {
+            let word = random.next()
+            token += (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64($0 * 8)) }
+        }
+        let installation = number / Sort.allCases.count
+        if installation % Self.goneEvery == Self.goneEvery - 1 {
+            token.replaceSubrange(0..<2, with: [0xDE, 0xAD])
+        }
+        return token
+    }
+
+    /// The numbers of the tokens that an event about the subject is owed to.
+    package func audience(ofSubject number: Int) -> [Int] {
+        let isDoor = number < homes
+        let home = isDoor ? number : number - homes
+        let first = home * Self.installationsEach
+        return (first..<first + Self.installationsEach).flatMap { installation in
+            var tokens = [
+                tokenNumber(.control, of: installation), tokenNumber(.widget, of: installation),
+            ]
+            if isDoor && hasDevice(installation) {
+                tokens.append(tokenNumber(.device, of: installation))
+            }
+            return tokens
+        }
+    }
+
+    // MARK: Registrations
+
+    /// What the handlers of one installation tell.
+    package func registrations(of installation: Int, at time: WallTime) -> [RegistrationDraft] {
+        let home = installation / Self.installationsEach
+        let (door, lamp) = (subject(home), subject(homes + home))
+        func target(_ sort: Sort, _ shows: [RegistrationDraft.Show]) -> RegistrationDraft.Target {
+            RegistrationDraft.Target(
+                tokenClass: sort.tokenClass, token: token(tokenNumber(sort, of: installation)),
+                shows: shows)
+        }
+        var drafts = [
+            draft(
+                "Controls", installation, time,
+                target(
+                    .control,
+                    [
+                        .init(kind: "com.example.garageDoor", subjects: [door]),
+                        .init(kind: "com.example.lamp", subjects: [lamp]),
+                    ])),
+            draft(
+                "Widgets", installation, time,
+                target(.widget, [.init(kind: "com.example.home", subjects: [door, lamp])])),
+        ]
+        if hasDevice(installation) {
+            var device = target(.device, [.init(kind: nil, subjects: [door])])
+            device.hearsChanges = true
+            drafts.append(draft("Device", installation, time, device))
+        }
+        return drafts
+    }
+
+    private func draft(
+        _ handler: String, _ installation: Int, _ time: WallTime,
+        _ target: RegistrationDraft.Target
+    ) -> RegistrationDraft {
+        var draft = RegistrationDraft(
+            environment: .production, app: Self.app, installation: "phone-\(installation)",
+            handler: handler)
+        draft.registeredAt = time
+        draft.targets = [target]
+        return draft
+    }
+}
+
+extension Neighbourhood.Sort {
+    fileprivate var tokenClass: TokenClass {
+        switch self {
+        case .control: .control
+        case .widget: .widget
+        case .device: .device
+        }
+    }
+}
+
+/// Small, fast and the same everywhere from the same seed.
+struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}

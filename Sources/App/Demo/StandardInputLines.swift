@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import Glibc
+
+/// Standard input in whole lines, for a loop that has other things to do.
+struct StandardInputLines {
+    private var partial: [UInt8] = []
+    /// Longer is no command of ours; it is cut.
+    private static let lineBytesMax = 256
+
+    /// Waits at most so long, less if lines come; nil at the end of the input.
+    mutating func next(waiting limit: Duration) -> [String]? {
+        var wait = [pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)]
+        // Rounded up: a wait of nothing would spin.
+        let milliseconds = Int32(max(0, (limit / .milliseconds(1)).rounded(.up)))
+        guard poll(&wait, 1, milliseconds) > 0 else { return [] }
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        let count = read(STDIN_FILENO, &chunk, chunk.count)
+        guard count > 0 else { return count < 0 && errno == EINTR ? [] : nil }
+        var lines: [String] = []
+        for byte in chunk[..<count] {
+            if byte == UInt8(ascii: "\n") {
+                lines.append(String(decoding: partial, as: UTF8.self))
+                partial.removeAll()
+            } else if partial.count < Self.lineBytesMax {
+                partial.append(byte)
+            }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Demo
+import Foundation
+import Worker
+
+struct DemoCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Shows two workers under traffic, kills them, and proves that nothing was lost.",
+        discussion: """
+            An embedded Kafka, an APNs simulator, two workers and their traffic, each a process. At \
+            a terminal keys disturb it; without any it disturbs itself: three kills, a stall, a \
+            storm of GOAWAY, a burst of 503. It ends with the verdict of lamplighter-check, which \
+            is to be found beside this program.
+
+            Exit codes: 0 nothing was lost; 1 something was; 69 lamplighter-check is not there; 70 \
+            it could not be run to its end; 130 it was ended before the first event.
+            """)
+
+    @Option(help: "Seconds of traffic.")
+    var duration = 40.0
+
+    @Option(help: "How many installations, rounded down to whole homes.")
+    var installations = 3000
+
+    @Option(help: "Events a second.")
+    var rate = 250.0
+
+    @Option(help: "auto, nghttp2 or curl.")
+    var transport = "auto"
+
+    @Flag(help: "Print the checker's JSON on standard output, all else on standard error.")
+    var json = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Write everything into this empty folder, and keep it.", valueName: "folder"))
+    var keep: String?
+
+    @Option(help: ArgumentHelp("Write what the view shows, NDJSON.", valueName: "file"))
+    var record: String?
+
+    @Option(help: .hidden)
+    var startedAt: Double?
+
+    func validate() throws {
+        try TrafficArguments.check(installations: installations, rate: rate)
+        let durations = DemoOptions.durations
+        guard durations.contains(duration) else {
+            throw ValidationError(
+                "--duration is from \(durations.lowerBound) to \(durations.upperBound) seconds")
+        }
+        guard ["auto", "nghttp2", "curl"].contains(transport) else {
+            throw ValidationError("--transport is auto, nghttp2 or curl")
+        }
+    }
+
+    func run() throws {
+        let verdict: DemoRun.Verdict
+        do {
+            verdict = try DemoRun(try options()).run()
+        } catch {
+            let failure = Failure(error)
+            StandardError.write("lamplighter: \(failure.message)")
+            throw ExitCode(failure.status.rawValue)
+        }
+        switch verdict {
+        case .proven: return
+        case .lost: throw ExitCode(1)
+        // As a shell says of SIGINT.
+        case .none: throw ExitCode(130)
+        }
+    }
+
+    private func options() throws -> DemoOptions {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let checker = URL(filePath: program).deletingLastPathComponent()
+            .appending(path: "lamplighter-check").path
+        guard FileManager.default.isExecutableFile(atPath: checker) else {
+            throw Failure(
+                .unavailable,
+                "\(checker) is missing, which gives the verdict: build it with make build")
+        }
+        var options = DemoOptions(program: program, checker: checker)
+        options.duration = .seconds(duration)
+        options.installations = installations
+        options.rate = rate
+        options.transport = transport
+        options.isJSON = json
+        options.directory = keep
+        options.recording = record
+        options.startedAt = startedAt
+        return options
+    }
+}
