@@ -23,6 +23,8 @@ import Testing
         ("delivery.guard.verdictsPerMinuteMax", "1", "1000000", "0", "1000001"),
         ("delivery.queuedMax", "1000", "10000000", "999", "10000001"),
         ("delivery.queuedBytesMax", "1MiB", "16GiB", "1023KiB", "17GiB"),
+        ("delivery.deferredMax", "1000", "100000000", "999", "100000001"),
+        ("delivery.holdMax", "2s", "5m", "1999ms", "301s"),
         ("delivery.backoffMin", "100ms", "5m", "99ms", "301s"),
         ("delivery.backoffMax", "1s", "1h", "999ms", "61m"),
         ("delivery.cooldownMin", "1s", "5m", "999ms", "301s"),
@@ -127,6 +129,8 @@ private let defaults = """
     delivery.guard.verdictsPerMinuteMax: 1000
     delivery.queuedMax: 65536
     delivery.queuedBytesMax: 64MiB
+    delivery.deferredMax: 1000000
+    delivery.holdMax: 10s
     delivery.backoffMin: 1s
     delivery.backoffMax: 15m
     delivery.cooldownMin: 10s

@@ -30,6 +30,8 @@ final class PipelineFixture {
     ) {
         var settings = PipelineSettings()
         settings.slots = 256
+        // Tests of other rules wait as long as they like.
+        settings.holdMax = .seconds(10_000_000)
         settings.recentSubjectCells = 1024
         settings.eventTopics = bindings.indices.map { "events-\($0)" }
         settings.seed = 7
@@ -153,7 +155,7 @@ final class PipelineFixture {
             ProducedRecord(
                 topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
                 value: String(decoding: record.value ?? [], as: UTF8.self),
-                ticket: record.ticket)
+                ticket: record.ticket, endedOffset: record.endedOffset)
         }
     }
 
@@ -218,11 +220,12 @@ struct ProducedRecord {
     let key: String
     let value: String
     let ticket: UInt64
+    let endedOffset: Int64?
 }
 
 /// What delivery was given.
 struct SentPush: Equatable {
-    let slot: PushSlot
+    var slot: PushSlot
     let token: [UInt8]
     let lane: LaneID
     let type: PushType
@@ -284,6 +287,8 @@ extension PushPipeline {
         fanOuts.forEachHold { claimed.insert($0.holder) }
         letters.forEachHold { claimed.insert($0.holder) }
         tickets.forEachHold { claimed.insert($0.holder) }
+        deferred.checkInvariants()
+        deferred.forEachHold { claimed.insert($0.holder) }
         for late in lateRequests { for hold in late.holds { claimed.insert(hold.holder) } }
         precondition(claimed.count == ledger.holderCount, "a holder that nothing claims")
         precondition(pushes.released.isEmpty, "claims that were not given back")

@@ -64,7 +64,7 @@ struct Simulation {
         case 18..<26: register()
         case 26..<36: try readTables(number, limit: 1 + below(6))
         case 36..<54: try readEvents(number, limit: 1 + below(6))
-        case 54..<62: advance(number, steps: 1 + below(20))
+        case 54..<62: try advance(number, steps: 1 + below(20))
         case 62..<74: try handOver(number)
         case 74..<86: try answer(number)
         case 86..<91: try acknowledge(number)
@@ -74,6 +74,9 @@ struct Simulation {
         case 98: lose(number)
         default: if chance(40) { try crash(number) }
         }
+        if chance(10) { try readDeferred(number, limit: 1 + below(8)) }
+        if chance(1) { try loseDeferred(number) }
+        if chance(2) { compactDeferred() }
     }
 
     private mutating func pass(_ duration: Duration) {
@@ -86,6 +89,7 @@ struct Simulation {
             worker.model.forgive(now: now)
             try worker.check()
         }
+        kafka.deferred.forgive(now: now)
         for (index, partition) in kafka.partitions.enumerated() {
             guard let owner = partition.owner, let worker = workers[owner] else { continue }
             if let debt = worker.model.lost(partition: index, stored: partition.stored) {
@@ -103,6 +107,9 @@ struct Simulation {
         let offset = kafka.partitions[index].end
         let record = traffic.event(at: offset, now: now)
         kafka.partitions[index].records.append(record)
+        if let event = record.event, let payload = event.payload {
+            kafka.payloads[payload.body] = event
+        }
         kafka.partitions[index].end = offset + (chance(10) ? 3 : 1)
         tell("\(index)/\(offset) is produced: \(record.key ?? "-") \(record.value ?? "-")")
     }
@@ -140,6 +147,47 @@ struct Simulation {
         for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
             if index % 2 == number || chance(30) { assign(index, to: number) }
         }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == nil {
+            if index % 2 == number || chance(30) { assignDeferred(index, to: number) }
+        }
+    }
+
+    private mutating func assignDeferred(_ index: Int, to number: Int) {
+        let worker = workers[number]!
+        kafka.deferred.partitions[index].owner = number
+        worker.deferredTracks[index] = worker.pipeline.deferredAssigned()
+        worker.deferredPositions[index] = 0
+        worker.deferredEnds[index] = kafka.deferred.partitions[index].end
+        tell("worker \(number) is assigned deferred \(index)")
+    }
+
+    private mutating func compactDeferred() {
+        for index in kafka.deferred.partitions.indices {
+            let partition = kafka.deferred.partitions[index]
+            guard let owner = partition.owner, let worker = workers[owner],
+                worker.deferredEnds[index] == nil, worker.deferrals.isEmpty,
+                partition.records.allSatisfy({ $0.offset < worker.deferredPositions[index] })
+            else { continue }
+            kafka.deferred.compact(index)
+            coverage.note("compacted", worker)
+        }
+    }
+
+    /// The partition goes to somebody else, without notice.
+    private mutating func loseDeferred(_ number: Int) throws(SimulationFailure) {
+        let owned = kafka.deferred.partitions.indices.filter {
+            kafka.deferred.partitions[$0].owner == number
+        }
+        guard let index = owned.randomElement(using: &dice) else { return }
+        let worker = workers[number]!
+        coverage.note("deferred lost", worker)
+        tell("worker \(number) gives up deferred \(index)")
+        let written = worker.pipeline.records.count
+        worker.pipeline.deferredUnassigned(worker.deferredTracks[index]!)
+        worker.deferredTracks[index] = nil
+        try worker.note(from: written, world: kafka, now: now)
+        assignDeferred(index, to: chance(70) ? 1 - number : number)
     }
 
     private mutating func assign(_ index: Int, to number: Int) {
@@ -172,7 +220,7 @@ struct Simulation {
         coverage.note("revoked", workers[number]!)
         for _ in 0..<below(20) {
             pass(.milliseconds(100))
-            flushLetters(number)
+            try flushLetters(number)
             try turn(number)
             try check()
         }
@@ -193,14 +241,22 @@ struct Simulation {
         let worker = workers[number]!
         coverage.note("crash", worker)
         tell("worker \(number) is killed")
-        for (record, _) in worker.produced where chance(50) { keep(record) }
+        for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
         workers[number] = nil
         for index in kafka.partitions.indices where kafka.partitions[index].owner == number {
             kafka.partitions[index].owner = nil
         }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == number {
+            kafka.deferred.partitions[index].owner = nil
+        }
         try start(number)
         for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
             assign(index, to: chance(50) ? 1 - number : number)
+        }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == nil {
+            assignDeferred(index, to: chance(50) ? 1 - number : number)
         }
     }
 
@@ -214,7 +270,7 @@ struct Simulation {
             worker.verdictsRead += 1
             left -= 1
             tell("worker \(number) learns of \(String(decoding: record.key, as: UTF8.self))")
-            try worker.apply(record, now: now)
+            try apply(record, number)
         }
         while left > 0, worker.registrationsRead < kafka.registrations.count {
             let record = kafka.registrations[worker.registrationsRead]
@@ -222,9 +278,39 @@ struct Simulation {
             left -= 1
             tell("worker \(number) applies registration \(worker.registrationsRead)")
             if case .unreadable = record.meaning { coverage.note("bad registration", worker) }
-            try worker.apply(record, now: now)
+            try apply(record, number)
         }
         if !worker.pipeline.lateRequests.isEmpty { coverage.note("no slot", worker) }
+    }
+
+    private mutating func apply(
+        _ record: SimulatedTableRecord, _ number: Int
+    ) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let written = worker.pipeline.records.count
+        try worker.apply(record, now: now)
+        try worker.note(from: written, world: kafka, now: now)
+    }
+
+    private mutating func readDeferred(_ number: Int, limit: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for index in kafka.deferred.partitions.indices {
+            let partition = kafka.deferred.partitions[index]
+            guard partition.owner == number else { continue }
+            let position = worker.deferredPositions[index]
+            for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {
+                tell("worker \(number) reads deferred \(index)/\(record.offset)")
+                if record.value == nil { coverage.note("null read", worker) }
+                try worker.read(record, partition: index, world: kafka, now: now)
+            }
+            let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }
+            guard let end = worker.deferredEnds[index], next.map({ $0.offset >= end }) ?? true
+            else { continue }
+            worker.deferredEnds[index] = nil
+            let written = worker.pipeline.records.count
+            worker.pipeline.deferredReplayed(worker.deferredTracks[index]!, now: now)
+            try worker.note(from: written, world: kafka, now: now)
+        }
     }
 
     private mutating func readEvents(_ number: Int, limit: Int) throws(SimulationFailure) {
@@ -240,25 +326,29 @@ struct Simulation {
                 guard record.offset >= worker.positions[index] else { continue }
                 tell("worker \(number) reads \(index)/\(record.offset)")
                 if record.event == nil { coverage.note("unreadable", worker) }
+                if let event = record.event { kafka.deferred.read(event, now: now) }
                 try worker.read(record, partition: index, topic: partition.topic, now: now)
                 left -= 1
             }
         }
     }
 
-    private mutating func advance(_ number: Int, steps: Int) {
+    private mutating func advance(_ number: Int, steps: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let moment = now
-        worker.withTime {
+        try worker.withTime(world: kafka, now: now) {
             worker.pipeline.advance(now: moment)
+        }
+        // Apart, so that what was deferred is told from what the walks bring after it.
+        try worker.withTime(world: kafka, now: now) {
             _ = worker.pipeline.advanceFanOuts(steps: steps, now: moment)
         }
     }
 
-    private mutating func flushLetters(_ number: Int) {
+    private mutating func flushLetters(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let moment = now
-        worker.withTime { worker.pipeline.flushDeadLetters(now: moment, all: true) }
+        try worker.withTime(world: kafka, now: now) { worker.pipeline.flushDeadLetters(now: moment, all: true) }
     }
 
     private mutating func handOver(_ number: Int) throws(SimulationFailure) {
@@ -266,13 +356,15 @@ struct Simulation {
         for pool in 0..<2 {
             var dice = dice
             let weather = isDraining ? SimulatedWeather.fair : weather
+            let written = worker.pipeline.records.count
             let count = try worker.handOver(
-                pool: pool, capacity: 1 + below(16), now: now
+                pool: pool, capacity: 1 + below(16), world: kafka, now: now
             ) {
                 let answer = isDraining ? .accepted : SimulatedAnswer.next(weather, &dice)
                 let isSlow = weather == .slow && dice.next(below: 3) == 0
                 return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))
             }
+            try worker.note(from: written, world: kafka, now: now)
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
                 tell("worker \(number) sends \(flight)")
@@ -289,7 +381,7 @@ struct Simulation {
             let flight = worker.flights[index]
             tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
             coverage.note(flight.answer.rawValue, worker, push: worker.pipeline.pushes[flight.slot])
-            try worker.answered(index, now: now)
+            try worker.answered(index, world: &kafka, now: now)
         }
     }
 
@@ -307,36 +399,38 @@ struct Simulation {
             let roll = isDraining ? 99 : below(100)
             if roll < 12 {
                 coverage.note("refused record", worker)
-                let written = worker.pipeline.records.count
-                worker.pipeline.refused(record.ticket)
-                if worker.pipeline.records.count == written {
-                    worker.model.acknowledged(record.ticket)
-                }
-                tell("worker \(number): ticket \(record.ticket) is refused")
-            } else if roll < 16 {
+                worker.refused(record, world: &kafka, now: now)
+                tell("worker \(number): ticket \(record.ticket) is refused, \(Self.text(of: record))")
+            } else if roll < 16, record.topic != .deferred || worker.waits(for: record) {
+                // A null is never too large.
                 coverage.note("too large record", worker)
-                let written = worker.pipeline.records.count
-                worker.pipeline.tooLarge(record.ticket)
-                if worker.pipeline.records.count == written {
-                    worker.model.acknowledged(record.ticket)
-                }
+                tell("worker \(number): ticket \(record.ticket) is too large, \(Self.text(of: record))")
+                try worker.tooLarge(record, world: kafka, now: now)
             } else {
-                keep(record)
-                worker.pipeline.acknowledged(record.ticket)
-                worker.model.acknowledged(record.ticket)
-                tell("worker \(number): ticket \(record.ticket) is acknowledged")
+                keep(record, owing: worker.model.take(record.ticket))
+                worker.acknowledged(record, world: &kafka)
+                tell("worker \(number): ticket \(record.ticket) is acknowledged, \(Self.text(of: record))")
             }
         }
     }
 
-    private mutating func keep(_ record: OutgoingRecord) {
-        guard record.topic == .verdicts else {
-            kafka.deadLetters.append(record.value ?? [])
-            return
+    /// What a record of ours says, for the story.
+    private static func text(of record: OutgoingRecord) -> String {
+        let end = record.endedOffset.map { " ended up to \($0)" } ?? ""
+        let value = record.value.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
+        return "\(record.topic) \(String(decoding: record.key, as: UTF8.self))\(end)\(value)"
+    }
+
+    private mutating func keep(_ record: OutgoingRecord, owing debts: [SimulationModel.Debt]) {
+        switch record.topic {
+        case .deadLetters: kafka.deadLetters.append(record.value ?? [])
+        case .deferred:
+            kafka.deferred.append(record, debts: debts, now: now)
+        case .verdicts:
+            kafka.verdicts.append(
+                SimulatedTableRecord(
+                    key: record.key, value: record.value, timestamp: now.wall, meaning: .verdict))
         }
-        kafka.verdicts.append(
-            SimulatedTableRecord(
-                key: record.key, value: record.value, timestamp: now.wall, meaning: .verdict))
     }
 
     private mutating func store(_ number: Int) throws(SimulationFailure) {
@@ -359,7 +453,8 @@ struct Simulation {
         try acknowledge(number)
         try readTables(number, limit: 64)
         try readEvents(number, limit: 64)
-        advance(number, steps: 256)
+        try readDeferred(number, limit: 64)
+        try advance(number, steps: 256)
         try handOver(number)
         try store(number)
     }
@@ -384,10 +479,16 @@ struct Simulation {
                 "partition \(index) ends at \(last), and \(partition.stored) is stored; "
                     + "\(workers.map { $0!.pipeline.load })")
         }
+        try require(
+            kafka.deferred.debts.isEmpty,
+            "owed by the deferred topic: \(kafka.deferred.debts.prefix(3))")
         for worker in workers.compactMap(\.self) {
             try require(worker.pipeline.isIdle, "something is left: \(worker.pipeline.load)")
-            try require(worker.pipeline.ledger.holderCount == 0, "a holder is left")
+            try require(
+                worker.pipeline.ledger.holderCount == 0,
+                "a holder is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))")
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
+            try require(worker.pipeline.load.deferred == 0, "a deferred push is left")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
             try require(worker.pipeline.pushes.bodies.count == 0, "a payload is left")
         }
@@ -396,11 +497,21 @@ struct Simulation {
     private var isOver: Bool {
         workers.allSatisfy { worker in
             worker!.pipeline.isIdle && worker!.produced.isEmpty
+                && worker!.pipeline.load.deferred == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.ledger.holderCount == 0
                 && worker!.pipeline.pushes.bodies.count == 0
         }
+            && isDeferredRead
             && kafka.partitions.allSatisfy { partition in
                 partition.records.last.map { $0.offset < partition.stored } ?? true
             }
+    }
+
+    private var isDeferredRead: Bool {
+        kafka.deferred.partitions.enumerated().allSatisfy { index, partition in
+            guard let owner = partition.owner, let worker = workers[owner] else { return false }
+            return worker.deferredEnds[index] == nil
+                && partition.records.allSatisfy { $0.offset < worker.deferredPositions[index] }
+        }
     }
 }

@@ -14,10 +14,11 @@ struct SimulationCoverage {
 
     static let states = [
         "met", "payload", "trailing", "orphan", "again", "walking", "late", "letters", "shut",
+        "deferred",
     ]
     static let events = [
         "revoked", "lost", "crash", "refused record", "too large record", "unreadable",
-        "bad registration", "no room", "no slot",
+        "bad registration", "no room", "no slot", "deferred lost", "null read", "compacted",
     ]
     static var faults: [String] { SimulatedAnswer.allCases.map(\.rawValue) + events }
 
@@ -33,6 +34,7 @@ struct SimulationCoverage {
         if !worker.pipeline.lateRequests.isEmpty { count(fault, "late") }
         if worker.pipeline.load.unacknowledged > 0 { count(fault, "letters") }
         if worker.pipeline.pools[0].gate.isShut { count(fault, "shut") }
+        if worker.pipeline.load.deferred > 0 { count(fault, "deferred") }
     }
 
     private mutating func count(_ fault: String, _ state: String) {

@@ -16,22 +16,18 @@ struct SimulationModel {
         let sequence: Int
     }
 
-    enum Ending: Equatable {
-        case open
-        /// Rejected; the letter that says so is not written yet.
-        case unwritten
-        /// A dead letter or a verdict says what became of it; Kafka has not acknowledged it yet.
-        case written(ticket: UInt64)
-    }
-
+    /// What is owed to one token for one event. It ends when a push has told the token, or when Kafka
+    /// has acknowledged a record that says what became of it.
     struct Debt {
         let read: ReadEvent
         /// Nil: the record itself, which cannot be read.
         let token: SimulatedToken?
-        var ending = Ending.open
-        /// Its fan-out may not have come to the token when an earlier push was rejected: then the
-        /// event does not wait for that push's letter.
-        var mayBeAhead = false
+        /// Tickets of which any one ends it by its acknowledgement.
+        var tickets: Set<UInt64> = []
+        /// A push that answers for it was rejected, and its letter is not written yet.
+        var isUnwritten = false
+        /// Its offset waits for a record in any case, even if it expires meanwhile.
+        var isBound = false
     }
 
     /// A push that was handed over.
@@ -41,6 +37,9 @@ struct SimulationModel {
         /// The event whose payload it carries, and when that was read; nil for "look again".
         let payload: (event: SimulatedEvent, sequence: Int)?
         let sequence: Int
+        /// Of `deferred`, whether or not it comes from there.
+        let key: [UInt8]
+        let handedOverAt: MonotonicTime
         let registeredAt: WallTime
         var dueAt: MonotonicTime
         var answer: SimulatedAnswer
@@ -82,7 +81,7 @@ struct SimulationModel {
 
     /// - Parameter ticket: of the dead letter; the event ends with its acknowledgement.
     mutating func unreadable(_ event: ReadEvent, ticket: UInt64) {
-        debts.append(Debt(read: event, token: nil, ending: .written(ticket: ticket)))
+        debts.append(Debt(read: event, token: nil, tickets: [ticket], isBound: true))
     }
 
     mutating func apply(_ record: SimulatedTableRecord, now: Now) {
@@ -136,9 +135,7 @@ struct SimulationModel {
     /// Ends what need not be sent any more: expired, suppressed, or not shown any longer.
     mutating func forgive(now: Now) {
         debts = debts.filter { debt in
-            guard debt.ending == .open || debt.mayBeAhead, let token = debt.token else {
-                return true
-            }
+            guard !debt.isBound, let token = debt.token else { return true }
             return debt.read.event.expiresAt > now.wall && !isSuppressed(token)
                 && shows(token, debt.read.event)
         }
@@ -156,29 +153,70 @@ struct SimulationModel {
                 && payload.sequence > debt.read.sequence
     }
 
-    /// Accepted, or dead: also for an event whose earlier push was rejected before its walk came by.
+    /// Accepted, or dead.
     mutating func ended(_ flight: Flight) { debts = debts.filter { !answers(flight, $0) } }
 
-    mutating func rejected(_ flight: Flight, _ ending: Ending, isWalking: Bool) {
-        for index in debts.indices
-        where debts[index].ending == .open && answers(flight, debts[index]) {
-            debts[index].ending = ending
-            debts[index].mayBeAhead = isWalking
+    /// Says of an event whether the ticket in question keeps its offset from being stored.
+    typealias Holding = (ReadEvent) -> Bool
+
+    /// Rejected: the debts it answers for wait for the record of this ticket, or for a letter that is
+    /// not written yet.
+    /// - Parameter isAhead: an event may not have come to the token yet, so that its offset does not
+    ///   wait for this push's record.
+    mutating func rejected(
+        _ flight: Flight, ticket: UInt64?, isAhead: Bool, holding: Holding = { _ in false }
+    ) {
+        for index in debts.indices where !debts[index].isBound && answers(flight, debts[index]) {
+            if let ticket {
+                debts[index].tickets.insert(ticket)
+            } else {
+                debts[index].isUnwritten = true
+            }
+            debts[index].isBound = !isAhead || holding(debts[index].read)
         }
     }
 
     /// A dead letter names these tokens, in hexadecimal.
-    mutating func written(letter: String, ticket: UInt64) {
-        for index in debts.indices where debts[index].ending == .unwritten {
-            let hexadecimal = Hexadecimal.encode(debts[index].token!.bytes)
-            if letter.contains("\"\(hexadecimal)\"") {
-                debts[index].ending = .written(ticket: ticket)
-            }
+    mutating func written(letter: String, ticket: UInt64, holding: Holding) {
+        for index in debts.indices where debts[index].isUnwritten {
+            let name = "\"\(Hexadecimal.encode(debts[index].token!.bytes))\""
+            guard letter.contains(name) else { continue }
+            // Two letters may name one token; the offset waits for its own.
+            let holds = holding(debts[index].read)
+            guard holds || !debts[index].isBound else { continue }
+            debts[index].tickets.insert(ticket)
+            debts[index].isUnwritten = false
+            debts[index].isBound = holds
+        }
+    }
+
+    /// A record of `deferred` promises the token a push. By contract that ends every debt whose event
+    /// was read before and to which this push will be an answer, whether or not its walk has come by.
+    mutating func deferred(
+        _ token: SimulatedToken, ticket: UInt64, answers: (ReadEvent) -> Bool, holding: Holding
+    ) {
+        for index in debts.indices
+        where !debts[index].isBound && debts[index].token == token && answers(debts[index].read) {
+            debts[index].tickets.insert(ticket)
+            debts[index].isBound = holding(debts[index].read)
+        }
+    }
+
+    /// What waits for this ticket; it does not any more.
+    mutating func take(_ ticket: UInt64) -> [Debt] {
+        defer { acknowledged(ticket) }
+        return debts.filter { $0.tickets.contains(ticket) }
+    }
+
+    /// A later record stands for these too.
+    mutating func pass(_ ticket: UInt64, to later: UInt64) {
+        for index in debts.indices where debts[index].tickets.remove(ticket) != nil {
+            debts[index].tickets.insert(later)
         }
     }
 
     mutating func acknowledged(_ ticket: UInt64) {
-        debts.removeAll { $0.ending == .written(ticket: ticket) }
+        debts.removeAll { $0.tickets.contains(ticket) }
     }
 
     /// The partition is another worker's: it reads again whatever is still owed.

@@ -28,6 +28,16 @@ final class SimulationWorker {
     var positions: [Int64] = []
     var registrationsRead = 0
     var verdictsRead = 0
+    /// By partition of `deferred`; nil where it is another worker's.
+    var deferredTracks: [TrackID?] = [nil, nil]
+    var deferredPositions: [Int64] = [0, 0]
+    /// Where the log ended when the partition was assigned; nil when it was read so far.
+    var deferredEnds: [Int64?] = [nil, nil]
+    /// Of each open deferral its key.
+    var deferrals: [UInt64: [UInt8]] = [:]
+    /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
+    /// acknowledged.
+    private var rejections: [(flight: Flight, ticket: UInt64?)] = []
     /// Events whose payload may be on its way, by body.
     private var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
     private var sequence = 0
@@ -56,6 +66,7 @@ final class SimulationWorker {
         settings.tokenGuard.verdictsPerMinuteMax = 6
         settings.deadLetterTokensMax = 3
         settings.payloadBytesMax = 2048
+        settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
         settings.eventTopics = ["events", "slow"]
         settings.seed = dice.next()
@@ -130,7 +141,8 @@ final class SimulationWorker {
 
     /// - Returns: how many pushes were handed over.
     func handOver(
-        pool: Int, capacity: Int, now: Now, answer: () -> (SimulatedAnswer, Duration)
+        pool: Int, capacity: Int, world: SimulatedKafka, now: Now,
+        answer: () -> (SimulatedAnswer, Duration)
     ) throws(SimulationFailure) -> Int {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
         defer { batch.deallocate() }
@@ -147,7 +159,9 @@ final class SimulationWorker {
             try require(!model.isSuppressed(token), "a push to a token known dead")
             try require(model.isRegistered(token), "a push to a token that nobody registered")
             try require(slab.push(slot).pointee.expiresAt > now.monotonic, "an expired push")
-            let payload = bodies[push.body]
+            // A payload of an event that another worker has read came by way of `deferred`.
+            let payload =
+                bodies[push.body] ?? world.payloads[push.body].map { (event: $0, sequence: -1) }
             let twin = flights.contains {
                 $0.token == token && $0.payload == nil && payload == nil
                     && !pipeline.pushes.isOrphaned($0.slot)
@@ -157,20 +171,28 @@ final class SimulationWorker {
             flights.append(
                 Flight(
                     slot: slot, token: token, payload: payload, sequence: sequence,
-                    registeredAt: model.registrationTime(token)!,
+                    key: push.token.withUnsafeBufferPointer { token in
+                        RecordKey.deferred(
+                            lane: lane, token: token,
+                            coalescingKey: pipeline.pushes.coalescingKey(of: slot))
+                    },
+                    handedOverAt: now.monotonic, registeredAt: model.registrationTime(token)!,
                     dueAt: now.monotonic + delay, answer: answer))
         }
         return count
     }
 
-    func answered(_ index: Int, now: Now) throws(SimulationFailure) {
+    /// - Parameter world: learns which keys' pushes have ended.
+    func answered(
+        _ index: Int, world: inout SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
         var flight = flights.remove(at: index)
         if flight.answer == .expired, slab.push(flight.slot).pointee.expiresAt > now.monotonic {
             flight.answer = .unprocessed
         }
         let outcome = flight.answer.outcome(flight.slot, registeredAt: flight.registeredAt)
         let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
-        let isWalking = !pipeline.fanOuts.isEmpty
+        let isAhead = !pipeline.fanOuts.isEmpty || !pipeline.lateRequests.isEmpty
         let before = pipeline.counters
         let written = pipeline.records.count
         pipeline.outcome(outcome, now: now)
@@ -180,9 +202,14 @@ final class SimulationWorker {
         if outcome.status == 200 { model.ended(flight) }
         if after.rejected > before.rejected {
             untold[flight.token, default: 0] += 1
-            model.rejected(flight, .unwritten, isWalking: isWalking)
+            model.rejected(flight, ticket: nil, isAhead: isAhead)
+            rejections.append((flight, nil))
+        } else if after.accepted > before.accepted || after.unregistered > before.unregistered
+            || after.deadUnconfirmed > before.deadUnconfirmed
+        {
+            world.deferred.ended(flight)
         }
-        noteLetters(from: written)
+        try note(from: written, world: world, now: now)
         let verdicts = pipeline.records[written...].filter { $0.topic == .verdicts }
         for record in verdicts {
             try require(outcome.status == 410 || outcome.reason == .badDeviceToken, "a verdict")
@@ -190,7 +217,7 @@ final class SimulationWorker {
             try require(token == flight.token && time != nil, "a verdict on another token")
             try require(time == flight.registeredAt, "a verdict under another registration")
             model.rejected(
-                flight, .written(ticket: record.ticket), isWalking: isWalking)
+                flight, ticket: record.ticket, isAhead: isAhead, holding: holding(record.ticket))
             model.learned(token, verdict: time, now: now)
         }
         if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
@@ -198,24 +225,141 @@ final class SimulationWorker {
 
     // MARK: Records
 
-    /// What Kafka is to be given, and the letters among it.
-    func noteLetters(from position: Int) {
+    /// What Kafka is to be given: the letters among it, what was deferred, and what has ended there.
+    func note(
+        from position: Int, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        noteLetters(from: position)
+        pipeline.endRows()
+        for record in pipeline.records[position...] where record.topic == .deferred {
+            guard let value = record.value else {
+                try world.deferred.judge(record, by: model, now: now)
+                continue
+            }
+            deferrals[record.ticket] = record.key
+            // No offset waits for what an owner writes again.
+            guard waits(for: record) else { continue }
+            let (token, _) = SimulatedVerdict.parse(key: record.key, value: nil)
+            let payload = world.payload(in: value)
+            let until = SimulatedVerdict.time("expiresAt", in: value)!
+            model.deferred(token, ticket: record.ticket) { read in
+                guard until + .seconds(1) > read.event.expiresAt else { return false }
+                return self.isAnswer(payload, to: read, world: world)
+            } holding: {
+                self.holding(record.ticket)($0)
+            }
+        }
+    }
+
+    /// Whether a push with this payload, or none, says all that the event does.
+    private func isAnswer(
+        _ payload: SimulatedEvent?, to read: SimulationModel.ReadEvent, world: SimulatedKafka
+    ) -> Bool {
+        guard let payload else { return read.event.payload == nil }
+        if payload.serial == read.event.serial { return true }
+        guard payload.group == read.event.group else { return false }
+        if let own = bodies[payload.payload!.body] { return own.sequence > read.sequence }
+        return world.deferred.readAt(payload).map { $0 >= read.readAt.wall } ?? false
+    }
+
+    /// Whether the ticket holds the event's offset, or an older one of its partition.
+    private func holding(_ ticket: UInt64) -> SimulationModel.Holding {
+        let holds = pipeline.tickets[ticket]?.holds ?? []
+        return { [tracks] read in
+            guard let track = tracks[read.partition] else { return false }
+            return holds.contains { $0.track == track && $0.offset <= read.offset }
+        }
+    }
+
+    private func noteLetters(from position: Int) {
         for record in pipeline.records[position...] where record.topic == .deadLetters {
             let text = String(decoding: record.value!, as: UTF8.self)
-            model.written(letter: text, ticket: record.ticket)
+            model.written(
+                letter: text, ticket: record.ticket, holding: holding(record.ticket))
             for token in Array(untold.keys) {
                 let name = "\"\(Hexadecimal.encode(token.bytes))\""
                 let times = text.occurrences(of: name)
                 untold[token]! -= times
                 if untold[token] == 0 { untold[token] = nil }
+                guard times > 0 else { continue }
+                for index in rejections.indices
+                where rejections[index].flight.token == token && rejections[index].ticket == nil {
+                    rejections[index].ticket = record.ticket
+                }
             }
         }
     }
 
-    func withTime(_ body: () -> Void) {
+    func withTime(
+        world: SimulatedKafka, now: Now, _ body: () -> Void
+    ) throws(SimulationFailure) {
         let written = pipeline.records.count
         body()
-        noteLetters(from: written)
+        try note(from: written, world: world, now: now)
+    }
+
+    /// Kafka has the record.
+    func acknowledged(_ record: OutgoingRecord, world: inout SimulatedKafka) {
+        pipeline.acknowledged(record.ticket)
+        model.acknowledged(record.ticket)
+        deferrals[record.ticket] = nil
+        for rejection in rejections where rejection.ticket == record.ticket {
+            world.deferred.ended(rejection.flight)
+        }
+        rejections.removeAll { $0.ticket == record.ticket }
+    }
+
+    func refused(
+        _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
+    ) {
+        let written = pipeline.records.count
+        pipeline.refused(record.ticket)
+        guard pipeline.records.count == written else { return }
+        guard let key = deferrals.removeValue(forKey: record.ticket) else {
+            return model.acknowledged(record.ticket)
+        }
+        if let later = deferrals.filter({ $0.value == key }).keys.max() {
+            model.pass(record.ticket, to: later)
+        } else {
+            world.deferred.oweToLatest(model.take(record.ticket), key: key, now: now)
+        }
+    }
+
+    /// Whether offsets wait for the record.
+    func waits(for record: OutgoingRecord) -> Bool {
+        pipeline.tickets[record.ticket]?.holds.isEmpty == false
+    }
+
+    func tooLarge(
+        _ record: OutgoingRecord, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        pipeline.tooLarge(record.ticket)
+        if deferrals.removeValue(forKey: record.ticket) != nil {
+            // A letter takes its place.
+            model.pass(record.ticket, to: pipeline.records[written].ticket)
+            untold[SimulatedVerdict.parse(key: record.key, value: nil).0, default: 0] += 1
+        }
+        if pipeline.records.count == written { model.acknowledged(record.ticket) }
+        try note(from: written, world: world, now: now)
+    }
+
+    // MARK: The deferred topic
+
+    func read(
+        _ record: SimulatedDeferred.Record, partition: Int, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        let problem = withBytes(record.key) { key in
+            withBytes(record.value) { value in
+                pipeline.deferredRecord(
+                    track: deferredTracks[partition]!, offset: record.offset, key: key,
+                    value: value, endedOffset: record.endedOffset, now: now)
+            }
+        }
+        try require(problem == nil, "a deferred push was not read: \(problem!)")
+        deferredPositions[partition] = record.offset + 1
+        try note(from: written, world: world, now: now)
     }
 
     // MARK: Checks
@@ -228,8 +372,11 @@ final class SimulationWorker {
         try require(load.inFlight == flights.count, "what is in flight is miscounted")
         try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
         try require(
-            load.unacknowledged <= settings.unacknowledgedMax + 1,
+            load.unacknowledged <= 2 * settings.unacknowledgedMax + 1,
             "too many records unacknowledged: \(load.unacknowledged)")
+        try require(
+            pipeline.pushes.deferredShareCount <= settings.deferredSlots,
+            "deferred pushes take slots from events")
         try require(
             load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
             "too many bytes of payloads")
@@ -251,9 +398,14 @@ enum SimulatedVerdict {
             environment: parts[0] == "production" ? .production : .development,
             tokenClass: tokenClass, bytes: bytes)
         guard let value else { return (token, nil) }
+        return (token, time("registeredAt", in: value))
+    }
+
+    /// An instant by its name in a JSON object.
+    static func time(_ name: String, in value: [UInt8]) -> WallTime? {
         let text = String(decoding: value, as: UTF8.self)
-        let after = text.text(after: "\"registeredAt\":\"")
-        return (token, WallTime(rfc3339: String(after.prefix { $0 != "\"" })))
+        let after = text.text(after: "\"\(name)\":\"")
+        return WallTime(rfc3339: String(after.prefix { $0 != "\"" }))
     }
 }
 

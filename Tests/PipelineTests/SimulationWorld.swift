@@ -103,6 +103,17 @@ struct SimulatedKafka {
     var registrations: [SimulatedTableRecord] = []
     var verdicts: [SimulatedTableRecord] = []
     var deadLetters: [[UInt8]] = []
+    var deferred = SimulatedDeferred()
+    /// Events by their payload's text.
+    var payloads: [String: SimulatedEvent] = [:]
+
+    /// The event whose payload a record of `deferred` carries.
+    func payload(in value: [UInt8]) -> SimulatedEvent? {
+        let text = String(decoding: value, as: UTF8.self)
+        guard text.contains("\"payload\":") else { return nil }
+        let body = text.text(after: "\"payload\":")
+        return payloads.first { body.hasPrefix($0.key) }?.value
+    }
 
     /// The records that compaction leaves below `end`: the last of each key.
     static func compacted(_ log: [SimulatedTableRecord], end: Int) -> [SimulatedTableRecord] {

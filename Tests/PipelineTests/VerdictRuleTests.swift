@@ -138,7 +138,7 @@ internal import Testing
     }
 
     @Test func `a deploy to the wrong environment prunes nothing`() {
-        let fixture = PipelineFixture()
+        let fixture = PipelineFixture { $0.slots = 512 }
         fixture.checksEachCall = false
         let tokens = (0..<250).map { [UInt8(0x10), UInt8($0)] }
         for (number, token) in tokens.enumerated() {

@@ -135,6 +135,7 @@ internal import Testing
         if let instant {
             push.lastSentAt = instant
             push.firstAt = instant
+            push.payloadAt = instant
             push.payload = EventPayload(
                 body: Array(#"{"aps":{"alert":"\n"}}"#.utf8), type: .alert)
             push.collapseID = "score 1"

@@ -56,7 +56,7 @@ struct PlanningBench: ~Copyable {
         var request = PushRequest(
             token: token, lane: lane, type: key == 0 ? .controls : .alert, priority: priority,
             expiration: .immediate, expiresAt: now + expiresIn, origin: event.position,
-            readSequence: event.sequence, subject: 0, subjectTag: 0)
+            readSequence: event.sequence, subject: 0, subjectTag: 0, heldSince: now)
         request.coalescingKey = key
         request.body = body
         return request
@@ -134,5 +134,9 @@ struct ReadEvent {
 extension BodyStore {
     func text(_ id: BodyID) -> String { String(decoding: body(id), as: UTF8.self) }
 
-    mutating func insert(_ text: String) -> BodyID { insert(Array(text.utf8), collapseID: []) }
+    mutating func insert(_ text: String, collapseID: String = "") -> BodyID {
+        insert(
+            Array(text.utf8), collapseID: Array(collapseID.utf8),
+            readAt: WallTime(milliseconds: 0))
+    }
 }

@@ -127,7 +127,7 @@ internal import Testing
 @Suite struct `The store of bodies` {
     @Test func `keeps a body until its last user has ended`() {
         var bodies = BodyStore()
-        let id = bodies.insert(Array("body".utf8), collapseID: Array("id".utf8))
+        let id = bodies.insert("body", collapseID: "id")
         bodies.retain(id)
         bodies.release(id)
         #expect(bodies.text(id) == "body")

@@ -26,6 +26,19 @@ package struct Counters: Sendable, Equatable {
     package var deadUnconfirmed = 0
     package var rejected = 0
 
+    /// Written to `deferred`, or put back there: it waits too long to hold an offset.
+    package var deferred = 0
+
+    // What waits in `deferred`.
+    package var deferredRead = 0
+    package var deferredUnreadable = 0
+    /// Taken out, to be sent.
+    package var deferredSent = 0
+    /// Its wait is over, whatever came of it.
+    package var deferredEnded = 0
+    /// Written again: hidden by a null that spoke of an older one, or by one that promises less.
+    package var deferredRewritten = 0
+
     // On the way.
     package var handedOver = 0
     package var retried = 0

@@ -15,8 +15,15 @@ package struct PipelineSettings: Sendable {
     package var immediateFanOutMax = 64
     /// Bytes of payloads kept, at most.
     package var payloadBytesMax = 64 << 20
-    /// Verdicts and dead letters that wait for Kafka's acknowledgement, at most.
+    /// Verdicts and dead letters that wait for Kafka's acknowledgement, at most; and as many
+    /// deferred pushes.
     package var unacknowledgedMax = 32_768
+    /// No waiting push holds an offset longer: it is deferred.
+    package var holdMax = Duration.seconds(10)
+    /// Deferred pushes that this worker keeps in memory, at most.
+    package var deferredMax = 1_000_000
+    /// Bytes of their payloads, at most.
+    package var deferredBytesMax = 64 << 20
     /// An event is owed also to tokens registered up to this long after it.
     package var settle = Duration.seconds(2)
     /// Cells of the table that remembers recent subjects; a power of two.
@@ -46,6 +53,9 @@ package struct PipelineSettings: Sendable {
     package var eventTopics: [String] = []
 
     package init() {}
+
+    /// The share of the slots that is kept for deferred pushes.
+    package var deferredSlots: Int { slots / 8 }
 }
 
 /// The headers that the configuration may change, for each push type.

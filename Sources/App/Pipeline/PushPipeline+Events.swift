@@ -78,7 +78,7 @@ extension PushPipeline {
         request.priority = event.priority
         request.expiration = event.expiration
         if let payload = event.payload {
-            keep(payload, collapseID: event.collapseID, in: &request)
+            keep(payload, collapseID: event.collapseID, in: &request, now: now)
             recentPayloads.append(
                 request, kinds: event.kinds, hash: hash, now: now.monotonic,
                 bodies: &pushes.bodies)
@@ -88,7 +88,7 @@ extension PushPipeline {
         let count = subject.map { audience.count($0) } ?? 0
         if count == 0 {
             pushes.bodies.release(request.body)
-        } else if count <= settings.immediateFanOutMax, pushes.freeSlots >= count {
+        } else if count <= settings.immediateFanOutMax, freeEventSlots >= count {
             fanOutAtOnce(request, count: count, hold: ledger.hold(track), now: now)
         } else {
             audience.setCursor(SubjectID(rawValue: request.subject), true)
@@ -114,7 +114,7 @@ extension PushPipeline {
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
         var made = 0
-        while made < steps, pushes.freeSlots > 0 {
+        while made < steps, freeEventSlots > 0 {
             let step = fanOuts.step { audience.count(SubjectID(rawValue: $0)) }
             guard case .visit(let index, let walk) = step else { break }
             made += 1
@@ -161,20 +161,27 @@ extension PushPipeline {
             expiration: request.expiration ?? settings.wireDefaults.expiration(type),
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
-            subjectTag: request.subjectTag)
+            subjectTag: request.subjectTag, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
         push.body = request.body
         push.notBefore = request.notBefore
-        if let slot = existingPush(for: token, key: request.coalescingKey) {
+        return place(push, claims: claims, now: now)
+    }
+
+    /// Joins the push that the token has already, or makes one. False when that needs a slot and
+    /// none of its share is free.
+    mutating func place(_ push: PushRequest, claims: Claims, now: Now) -> Bool {
+        let token = TokenID(rawValue: push.token)
+        if let slot = existingPush(for: token, key: push.coalescingKey) {
             counters.pushesCoalesced += 1
             claim(claims, for: slot, push, now: now)
             return true
         }
-        guard pushes.freeSlots > 0 else { return false }
+        guard (push.past == nil ? freeEventSlots : pushes.freeSlots) > 0 else { return false }
         counters.pushesQueued += 1
         let slot = pushes.queue(push, now: now.monotonic)
         claim(claims, for: slot, push, now: now)
-        remember(slot, for: token, key: request.coalescingKey)
+        remember(slot, for: token, key: push.coalescingKey)
         return true
     }
 
@@ -238,7 +245,7 @@ extension PushPipeline {
 
     // MARK: Which push a token has
 
-    private func existingPush(for token: TokenID, key: UInt64) -> UInt32? {
+    func existingPush(for token: TokenID, key: UInt64) -> UInt32? {
         if key == 0 {
             let cell = audience.pending(token)
             return cell == 0 ? nil : cell - 1
@@ -272,20 +279,16 @@ extension PushPipeline {
     }
 
     private mutating func keep(
-        _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest
+        _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest, now: Now
     ) {
-        let identity = originHash(request.origin)
-        let merged = collapseID.map { Array($0.utf8) }
+        // A step back of the clock must not make the newer payload the older one.
+        payloadsReadAt = max(payloadsReadAt, now.wall)
+        let identity = PayloadIdentity(
+            type: payload.type, collapseID: collapseID, event: originHash(request.origin))
         request.payloadType = payload.type
-        request.coalescingKey =
-            merged.map { text in
-                text.withUnsafeBytes { StableHash.hash64($0, seed: UInt64(payload.type.rawValue)) }
-                    | 1
-            } ?? identity.low | 1
-        // An alert that is sent again after a crash must replace the one before, not stand beside it.
-        let fallback = payload.type == .alert ? APNSID(hash: identity).text : ""
+        request.coalescingKey = identity.coalescingKey
         request.body = pushes.bodies.insert(
-            payload.body, collapseID: merged ?? Array(fallback.utf8))
+            payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt)
     }
 
     /// A kind may have the name of a subject, and is another list.
@@ -303,9 +306,8 @@ extension PushPipeline {
 
     /// Identifies an event across workers and restarts.
     func originHash(_ origin: RecordPosition) -> StableHash.Value {
-        var hash = StableHash(seed: originSeeds[Int(origin.topic)])
-        hash.combine(UInt64(UInt32(bitPattern: origin.partition)))
-        hash.combine(UInt64(bitPattern: origin.offset))
-        return hash.finish()
+        StableHash.event(
+            topicSeed: originTopics.seeds[Int(origin.topic)], partition: origin.partition,
+            offset: origin.offset)
     }
 }

@@ -29,6 +29,7 @@ extension PushPipeline {
             taken += 1
         }
         counters.handedOver += taken
+        if taken > 0 { pools[row].lastHandedOverAt = now.monotonic }
         return taken
     }
 

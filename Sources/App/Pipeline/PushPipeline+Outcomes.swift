@@ -118,7 +118,7 @@ extension PushPipeline {
     }
 
     /// Ends the push, leaving its claims with `body`.
-    private mutating func endQuietly(
+    mutating func endQuietly(
         _ slot: UInt32, withTrailing: Bool, now: Now, _ body: (Hold) -> Void
     ) {
         let token = TokenID(rawValue: pushes.token(of: slot))
@@ -226,10 +226,12 @@ extension PushPipeline {
             giveUp(slot, now: now)
             return
         }
-        let delay = backoff.delay(attempt: attempts, random: &random)
-        pushes.retry(
-            slot, at: now.monotonic + delay, now: now.monotonic, costsAttempt: costsAttempt)
+        let again = now.monotonic + backoff.delay(attempt: attempts, random: &random)
+        pushes.retry(slot, at: again, now: now.monotonic, costsAttempt: costsAttempt)
         giveBack()
+        if holdsTooLong(slot, until: again), hasRoomForDeferrals {
+            deferPush(slot, notBefore: again, now: now)
+        }
     }
 
     /// Back to the end of its lane's queue: the fault is not the push's.

@@ -43,17 +43,25 @@ extension PushPipeline {
         if push.content.body != .none {
             letter.original = DeadLetter.Original(
                 key: nil, value: Array(pushes.bodies.body(push.content.body)))
+            let collapseID = pushes.bodies.collapseID(push.content.body)
+            if !collapseID.isEmpty {
+                letter.collapseID = String(decoding: collapseID, as: UTF8.self)
+            }
         }
         return letter
     }
 
+    func subject(of content: PushContent, app: AppID) -> [UInt8] {
+        subject(number: content.subject, tag: content.subjectTag, app: app)
+    }
+
     /// Empty if nobody shows the subject any more: its number may mean another one by now.
-    private func subject(of content: PushContent, app: AppID) -> [UInt8] {
-        let subject = SubjectID(rawValue: content.subject)
+    func subject(number: UInt32, tag: UInt32, app: AppID) -> [UInt8] {
+        guard number != 0 else { return [] }
+        let subject = SubjectID(rawValue: number)
         let bytes = audience.subjectBytes(of: subject)
         let hash = subjectHash(app: app, bytes: bytes, isKindWide: audience.isKindWide(subject))
-        guard UInt32(truncatingIfNeeded: hash) == content.subjectTag,
-            audience.subject(app, bytes) == subject
+        guard UInt32(truncatingIfNeeded: hash) == tag, audience.subject(app, bytes) == subject
         else { return [] }
         return Array(bytes)
     }
@@ -104,9 +112,9 @@ extension PushPipeline {
                 holds: [hold], fallback: Self.minimal(letter)))
     }
 
-    private func source(_ position: RecordPosition) -> DeadLetter.Source {
+    func source(_ position: RecordPosition) -> DeadLetter.Source {
         DeadLetter.Source(
-            topic: settings.eventTopics[Int(position.topic)], partition: position.partition,
+            topic: originTopics.names[Int(position.topic)], partition: position.partition,
             offset: position.offset)
     }
 
@@ -133,6 +141,8 @@ extension PushPipeline {
         guard let open = tickets[ticket] else { return }
         if let verdict = open.verdict, !isLatest(verdict) {
             acknowledged(ticket)
+        } else if let superseded = tickets.closeSuperseded(ticket) {
+            for hold in superseded.holds { ledger.release(hold) }
         } else {
             records.append(open.record)
         }
@@ -149,12 +159,51 @@ extension PushPipeline {
     /// counted, and its offsets are released: it must not block a partition.
     package mutating func tooLarge(_ ticket: UInt64) {
         counters.recordsRefused += 1
+        if tickets[ticket]?.record.topic == .deferred {
+            guard let deferral = tickets.close(ticket), !deferral.holds.isEmpty else {
+                counters.recordsAbandoned += 1
+                return
+            }
+            return deferralTooLarge(deferral)
+        }
         guard let record = tickets.shrink(ticket) else {
             counters.recordsAbandoned += 1
             acknowledged(ticket)
             return
         }
         records.append(record)
+    }
+
+    /// The push cannot wait in Kafka and must not hold its offsets for ever: it is a dead letter.
+    private mutating func deferralTooLarge(_ ticket: TicketTable.Ticket) {
+        let record = ticket.record
+        let push = record.key.withUnsafeBytes { key in
+            record.value!.withUnsafeBytes { value in
+                try? verdicts.deferred(key: key, value: value, into: &tokenKey)
+            }
+        }
+        guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
+        let lane = routing[tokenKey.lane]
+        var letter = DeadLetter(
+            reason: "DeferralTooLarge", source: push.source ?? source(RecordPosition(topic: 0, partition: 0, offset: 0)),
+            firstAt: push.firstAt ?? push.notBefore, lastAt: push.notBefore,
+            attempts: push.attempts, subject: push.subject,
+            targets: [
+                DeadLetter.Target(
+                    token: tokenKey.token, environment: lane.environment,
+                    apnsTopic: lane.apnsTopic)
+            ])
+        letter.app = routing.name(of: lane.app)
+        letter.collapseID = push.collapseID
+        letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
+        counters.rejected += 1
+        counters.deferred -= 1
+        counters.deadLettersWritten += 1
+        records.append(
+            tickets.issue(
+                topic: .deadLetters, key: key(of: letter),
+                value: DeadLetterEncoder.value(letter, eventBytesMax: 0), holds: ticket.holds,
+                fallback: Self.minimal(letter)))
     }
 
     private static func minimal(_ letter: DeadLetter) -> [UInt8] {
@@ -169,7 +218,7 @@ extension PushPipeline {
 
     /// Sends what found no slot before.
     mutating func sendLateRequests(now: Now) {
-        while let late = lateRequests.last, pushes.freeSlots > 0 {
+        while let late = lateRequests.last, freeEventSlots > 0 {
             lateRequests.removeLast()
             let visited = visit(late.entry, late.request, claims: .held(late.holds), now: now)
             precondition(visited, "there was a free slot")

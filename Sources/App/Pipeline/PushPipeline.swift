@@ -35,6 +35,8 @@ package struct PushPipeline: ~Copyable {
     var fanOuts: FanOuts
     var recentSubjects: RecentSubjects
     var recentPayloads = RecentPayloads()
+    /// When the last event with a payload was read.
+    var payloadsReadAt = WallTime(milliseconds: 0)
     var tickets = TicketTable()
     var letters: DeadLetterDrafts
     var random: SplitMix64
@@ -48,7 +50,16 @@ package struct PushPipeline: ~Copyable {
     var payloadPushes: [TokenID: [UInt32]] = [:]
     /// Pushes owed to tokens that registered just after an event, for want of a free slot.
     var lateRequests: [LateRequest] = []
-    var originSeeds: [UInt64]
+    var originTopics: OriginTopics
+    var deferred: DeferredTable
+    /// Tables that have been read to their end.
+    var replayed: Set<TrackID> = []
+    /// The lane whose deferred pushes are looked at first.
+    var deferredTurn = 0
+    var deferredSweepAt = MonotonicTime(nanoseconds: .min)
+    var holdWatchAt = MonotonicTime(nanoseconds: .min)
+    /// The worker is about to stop: what waits in `deferred` is left there.
+    package var isStopping = false
     /// The longest delay of any binding.
     let delayMax: Duration
     var lanes: [LaneState]
@@ -71,6 +82,7 @@ package struct PushPipeline: ~Copyable {
         var gate: SendingGate
         var health = PoolHealth()
         var inFlight = 0
+        var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
     }
 
     struct TrackPlace {
@@ -100,10 +112,8 @@ package struct PushPipeline: ~Copyable {
         letters = DeadLetterDrafts(
             tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
         random = SplitMix64(seed: settings.seed)
-        originSeeds = settings.eventTopics.map { topic in
-            var topic = topic
-            return topic.withUTF8 { StableHash.hash64(UnsafeRawBufferPointer($0), seed: 0) }
-        }
+        originTopics = OriginTopics(settings.eventTopics)
+        deferred = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
         lanes = routing.lanes.map { lane in
             LaneState(
                 environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
@@ -166,12 +176,14 @@ package struct PushPipeline: ~Copyable {
         recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         sendLateRequests(now: now)
         flushDeadLetters(now: now, all: false)
+        deferWhatWaits(now: now)
+        sendDeferred(now: now)
     }
 
     /// When `advance` or `takeReady` has something to do by itself. A gate whose time has come is
     /// left out: it waits for delivery to have room, which is an event.
     package func nextDue(now: Now) -> MonotonicTime {
-        var due = min(pushes.nextWake, letters.nextDue)
+        var due = min(pushes.nextWake, letters.nextDue, deferred.nextDue)
         for pool in pools where pool.gate.nextChange > now.monotonic {
             due = min(due, pool.gate.nextChange)
         }
@@ -185,7 +197,7 @@ package struct PushPipeline: ~Copyable {
 
     /// Whether another event may be read: every place it could need is there.
     package var hasRoomForEvents: Bool {
-        pushes.freeSlots > settings.immediateFanOutMax && !fanOuts.isFull && hasRoomForRecords
+        freeEventSlots > settings.immediateFanOutMax && !fanOuts.isFull && hasRoomForRecords
             && pushes.bodies.bytes < settings.payloadBytesMax
     }
 
@@ -205,7 +217,17 @@ package struct PushPipeline: ~Copyable {
     /// pushes that find none.
     package var roomForRegistrations: Int {
         guard hasRoomForRecords else { return 0 }
-        return pushes.freeSlots * 2 > pushes.slots ? .max : 1
+        return freeEventSlots * 2 > pushes.slots ? .max : 1
+    }
+
+    /// Slots that events may take: those kept for deferred pushes are not among them.
+    var freeEventSlots: Int {
+        pushes.freeSlots - max(0, settings.deferredSlots - pushes.deferredShareCount)
+    }
+
+    /// Whether another record of `deferred` may be read.
+    package var hasRoomForDeferredRecords: Bool {
+        deferred.count < settings.deferredMax && deferred.bodies.bytes < settings.deferredBytesMax
     }
 
     /// Verdicts and dead letters that are to be acknowledged, drafts included.
@@ -223,8 +245,9 @@ package struct PushPipeline: ~Copyable {
         Load(
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
             resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
-            holders: ledger.holderCount,
-            unacknowledged: unacknowledged, payloadBytes: pushes.bodies.bytes)
+            holders: ledger.holderCount, deferred: deferred.count,
+            unacknowledged: unacknowledged + tickets.deferrals,
+            payloadBytes: pushes.bodies.bytes)
     }
 
     /// What the pipeline is holding at this moment.
@@ -234,6 +257,8 @@ package struct PushPipeline: ~Copyable {
         package var resting: Int
         package var fanOuts: Int
         package var holders: Int
+        /// Rows of the `deferred` partitions that are ours.
+        package var deferred: Int
         package var unacknowledged: Int
         package var payloadBytes: Int
     }

@@ -8,6 +8,7 @@ internal import PushModel
 package enum RecordTopic: Sendable, Hashable {
     case verdicts
     case deadLetters
+    case deferred
 }
 
 /// A record to be produced. Its ticket comes back with the acknowledgement.
@@ -17,6 +18,8 @@ package struct OutgoingRecord: Sendable {
     /// Nil removes the key from a compacted topic.
     package var value: [UInt8]?
     package var ticket: UInt64
+    /// Goes into the header `DeferredPush.endedHeader`.
+    package var endedOffset: Int64?
 }
 
 /// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
@@ -24,6 +27,10 @@ package struct OutgoingRecord: Sendable {
 struct TicketTable {
     private var open: [UInt64: Ticket] = [:]
     private var last: UInt64 = 0
+    /// Of each key of `deferred` with an open ticket the latest one.
+    private var latestDeferrals: [[UInt8]: UInt64] = [:]
+    /// Open tickets of `deferred`, which have a bound of their own.
+    private(set) var deferrals = 0
 
     struct Ticket {
         var record: OutgoingRecord
@@ -40,7 +47,8 @@ struct TicketTable {
         var registeredAt: WallTime
     }
 
-    var count: Int { open.count }
+    /// Verdicts and dead letters.
+    var count: Int { open.count - deferrals }
     var isEmpty: Bool { open.isEmpty }
 
     subscript(ticket: UInt64) -> Ticket? { open[ticket] }
@@ -55,7 +63,38 @@ struct TicketTable {
         return record
     }
 
-    mutating func close(_ ticket: UInt64) -> Ticket? { open.removeValue(forKey: ticket) }
+    mutating func issueDeferral(
+        key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil, holds: [Hold]
+    ) -> OutgoingRecord {
+        var record = issue(topic: .deferred, key: key, value: value, holds: holds)
+        record.endedOffset = endedOffset
+        open[record.ticket]!.record.endedOffset = endedOffset
+        deferrals += 1
+        if value != nil { latestDeferrals[key] = record.ticket }
+        return record
+    }
+
+    /// A deferral that Kafka has refused, when a later one of its key says all it says: producing it
+    /// again would put the older word last. Its claims go to the later one, or are the result's.
+    mutating func closeSuperseded(_ ticket: UInt64) -> Ticket? {
+        guard let old = open[ticket], old.record.topic == .deferred, old.record.value != nil,
+            latestDeferrals[old.record.key] != ticket
+        else { return nil }
+        guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
+        open[latest]!.holds += old.holds
+        open[ticket]!.holds = []
+        return close(ticket)
+    }
+
+    mutating func close(_ ticket: UInt64) -> Ticket? {
+        guard let closed = open.removeValue(forKey: ticket) else { return nil }
+        guard closed.record.topic == .deferred else { return closed }
+        deferrals -= 1
+        if latestDeferrals[closed.record.key] == ticket {
+            latestDeferrals[closed.record.key] = nil
+        }
+        return closed
+    }
 
     /// Replaces what the ticket is to produce by its fallback, once; nil when there is none left.
     mutating func shrink(_ ticket: UInt64) -> OutgoingRecord? {

@@ -22,12 +22,11 @@ struct ConsumerWatch {
     private static let unreadableLoggedMax = 20
 
     mutating func unreadable(
-        _ problem: UnreadableRecord, of record: borrowing KafkaRecord, plan: WorkerPlan,
+        _ problem: UnreadableRecord, of record: borrowing KafkaRecord, topic: String,
         logger: Logger
     ) {
         guard unreadableLogged < Self.unreadableLoggedMax else { return }
         unreadableLogged += 1
-        let topic = plan.tableTopics[record.topic]
         logger.warning(
             "a record is skipped: \(problem.message)",
             metadata: [
@@ -88,7 +87,7 @@ struct ConsumerWatch {
                 "retried": "\(counters.retried - reported.retried)",
                 "resent": "\(counters.resent - reported.resent)",
                 "queued": "\(load.queued)", "inFlight": "\(load.inFlight)",
-                "resting": "\(load.resting)",
+                "resting": "\(load.resting)", "deferred": "\(load.deferred)",
             ])
         reported = counters
     }

@@ -16,6 +16,7 @@ extension PlannerLoop {
             guard control.isStopRequested else { return }
             logger.notice("stopping")
             control.enter(.draining)
+            pipeline.isStopping = true
             consumer?.pauseAll(now: now)
             let patience = plan.shutdownTimeout - Self.closingReserve
             stop = StopDrain(deadline: now.monotonic + max(.zero, patience))

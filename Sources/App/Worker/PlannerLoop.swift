@@ -27,6 +27,9 @@ struct PlannerLoop: ~Copyable {
     /// Nil until the index is complete: the first event must find everybody.
     var consumer: EventConsumer?
     var partitions = OpenPartitions()
+    var deferredPartitions = OpenPartitions()
+    /// By us, for want of memory.
+    var isDeferredPaused = false
     var valve = IntakeValve()
     var revoke: RevokeDrain?
     var stop: StopDrain?

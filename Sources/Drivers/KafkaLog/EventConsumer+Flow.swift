@@ -39,8 +39,11 @@ extension EventConsumer {
 
     /// Pauses every assigned partition that is not paused yet. What was prefetched of them is
     /// fetched again after the resume; keep polling meanwhile, or the group expels us.
-    package func pauseAll(now: Now) {
-        pause(partitions.assigned { !$0.isPaused && !$0.isMuted }, now: now)
+    ///
+    /// - Parameter isWanted: by the topic's position in `topics`.
+    package func pauseAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
+        let flowing = partitions.assigned { !$0.isPaused && !$0.isMuted }
+        pause(flowing.filter { isWanted($0.topic) }, now: now)
     }
 
     package func pause(_ id: PartitionEpoch, now: Now) {
@@ -49,7 +52,9 @@ extension EventConsumer {
     }
 
     /// Resumes exactly the partitions that these methods paused.
-    package func resumeAll(now: Now) { resume(pausedPartitions, now: now) }
+    package func resumeAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
+        resume(pausedPartitions.filter { isWanted($0.topic) }, now: now)
+    }
 
     package func resume(_ id: PartitionEpoch, now: Now) {
         guard partitions.row(id)?.isPaused == true else { return }

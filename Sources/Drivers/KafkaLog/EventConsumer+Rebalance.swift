@@ -26,7 +26,7 @@ extension EventConsumer {
             pending = .assigning(
                 StartResolver(
                     list: rebalance.partitions, topics: session?.topics ?? [],
-                    startFrom: startFrom, now: now))
+                    replayed: replayed, startFrom: startFrom, now: now))
             advanceAssignment(now)
         case .revokePartitions where !rebalance.isLost:
             beginRevoke(rebalance.partitions, now: now)

@@ -14,6 +14,9 @@ internal import Rdkafka
 /// than a second, since rebalances are answered by polling alone.
 package final class EventConsumer {
     package let topics: [String]
+    /// Positions in `topics` of those that are tables: read from their beginning in every epoch, and
+    /// their offsets never stored.
+    package let replayed: Set<Int>
     let settings: KafkaClientSettings
     let startFrom: StartFrom
     let logger: Logger
@@ -37,14 +40,15 @@ package final class EventConsumer {
     }
 
     package init(
-        settings: KafkaClientSettings, topics: [String], startFrom: StartFrom = .standard,
-        logger: Logger
+        settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
+        startFrom: StartFrom = .standard, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
         // The library would take it for a pattern, and deliver topics that have no position here.
         if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
         self.topics = topics
+        self.replayed = replayed
         self.startFrom = startFrom
         self.logger = logger
         partitions = PartitionTable(topics: topics.count)

@@ -13,6 +13,8 @@ internal import Rdkafka
 struct StartResolver {
     let list: TopicPartitionList
     private let topics: [Topic]
+    /// Topics that are read from their beginning each time.
+    private let replayed: Set<Int>
     private let startFrom: StartFrom
     private let openedAt: Now
     private var nextAttempt: MonotonicTime
@@ -41,9 +43,13 @@ struct StartResolver {
     /// A new leader may know of a lower end for a moment.
     private static let truncationPatience = Duration.seconds(3)
 
-    init(list: TopicPartitionList, topics: [Topic], startFrom: StartFrom, now: Now) {
+    init(
+        list: TopicPartitionList, topics: [Topic], replayed: Set<Int>, startFrom: StartFrom,
+        now: Now
+    ) {
         self.list = list
         self.topics = topics
+        self.replayed = replayed
         self.startFrom = startFrom
         openedAt = now
         nextAttempt = now.monotonic
@@ -84,10 +90,14 @@ struct StartResolver {
             for: wanted, committed: committed, newTopics: Set(newTopics.map(\.name)),
             client: client)
         let starts = evidence.map { key, evidence in
-            Start(
-                topic: topics.firstIndex { $0.name == key.topic } ?? 0, partition: key.partition,
-                decision: StartRule.decide(evidence, startFrom: startFrom),
-                committed: evidence.committed)
+            let topic = topics.firstIndex { $0.name == key.topic } ?? 0
+            let isReplayed = replayed.contains(topic)
+            return Start(
+                topic: topic, partition: key.partition,
+                decision: isReplayed
+                    ? StartRule.Decision(offset: evidence.low, commits: false)
+                    : StartRule.decide(evidence, startFrom: startFrom),
+                committed: isReplayed ? nil : evidence.committed)
         }
         if starts.contains(where: { $0.decision.loss == .truncation }),
             waited(now) < Self.truncationPatience
@@ -125,7 +135,7 @@ struct StartResolver {
         committed: [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicMetadata] {
         var new: [TopicMetadata] = []
-        for topic in topics {
+        for (index, topic) in topics.enumerated() where !replayed.contains(index) {
             let ours = committed.filter { $0.key.topic == topic.name }
             guard !ours.isEmpty, ours.allSatisfy({ $0.value == nil }) else { continue }
             let metadata = try client.metadata(of: topic, timeout: Self.questionTimeout)

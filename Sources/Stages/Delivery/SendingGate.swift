@@ -29,6 +29,11 @@ package struct SendingGate: Sendable {
         if case .open = state { false } else { true }
     }
 
+    /// Nothing may go now, not even a probe.
+    package func isClosed(now: MonotonicTime) -> Bool {
+        if case .shut(let until) = state { until > now } else { false }
+    }
+
     /// How many pushes may be in flight now; asking when the shut time is over makes the next one
     /// the probe.
     package mutating func allowance(now: MonotonicTime) -> Int {

@@ -15,6 +15,8 @@ package struct DeferredPush: Sendable, Equatable {
     package var attempts: Int
     /// Nil for "look again".
     package var payload: EventPayload?
+    /// When the event that brought the payload was read: of two payloads of one key the later wins.
+    package var payloadAt: WallTime?
     package var collapseID: String?
     /// `apns-priority`, 0 leaving the header out; nil for the push type's own.
     package var priority: UInt8?
@@ -46,7 +48,7 @@ package struct DeferredPush: Sendable, Equatable {
 package enum DeferredField: String, CaseIterable, Sendable {
     case v, notBefore, expiresAt
     case tokenClass = "class"
-    case lastSentAt, attempts, payload, collapseID, priority, apnsExpiration, source, subject
+    case lastSentAt, attempts, payload, payloadAt, collapseID, priority, apnsExpiration, source, subject
     case subjectBase64, firstAt
 }
 
@@ -64,6 +66,7 @@ extension DeferredPush {
             payload: try fields.optional("payload").map(EventPayload.init(json:)))
         lastSentAt = try fields.instant("lastSentAt")
         firstAt = try fields.instant("firstAt")
+        payloadAt = try fields.instant("payloadAt")
         collapseID = try fields.optional("collapseID").map(Self.collapseID)
         priority = try fields.optional("priority").map(Self.priority)
         expiration = try fields.optional("apnsExpiration").map(Self.expiration)
@@ -119,6 +122,7 @@ package enum DeferredEncoder {
             json.member("lastSentAt", push.lastSentAt)
             json.member("attempts", push.attempts)
             json.member("payload", raw: push.payload?.body)
+            json.member("payloadAt", push.payloadAt)
             json.member("collapseID", push.collapseID)
             json.member("priority", push.priority)
             json.member("apnsExpiration", push.expiration.map { String(describing: $0) })

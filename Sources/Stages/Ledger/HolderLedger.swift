@@ -15,7 +15,14 @@ package import PushModel
 ///
 /// Storing the frontier is safe at any instant: every offset below it has ended. Memory is bounded
 /// by the number of claims, not by the number of events.
+///
+/// A partition that is replayed as a table has a track too, whose offsets are never stored: each of
+/// its holders is one row of the table, and `endedRows` says when the last claim on it is back.
 package struct HolderLedger: ~Copyable {
+    /// Rows of open tables whose last claim was given back, in that order. Emptied by the owner,
+    /// before it makes another row.
+    package var endedRows: [Hold] = []
+
     private var holders: [Holder] = []
     private var freeHolders: [UInt32] = []
     private var tracks: [Track] = []
@@ -44,10 +51,12 @@ package struct HolderLedger: ~Copyable {
         var settling: SettlingWindow
         var holders = 0
         var isOpen = true
+        let isTable: Bool
 
-        init(startOffset: Int64) {
+        init(startOffset: Int64, isTable: Bool) {
             nextOffset = startOffset
             settling = SettlingWindow(startOffset: startOffset)
+            self.isTable = isTable
         }
     }
 
@@ -56,7 +65,14 @@ package struct HolderLedger: ~Copyable {
     // MARK: Tracks
 
     package mutating func openTrack(startOffset: Int64) -> TrackID {
-        let track = Track(startOffset: startOffset)
+        open(Track(startOffset: startOffset, isTable: false))
+    }
+
+    package mutating func openTable() -> TrackID {
+        open(Track(startOffset: 0, isTable: true))
+    }
+
+    private mutating func open(_ track: Track) -> TrackID {
         if let row = freeTracks.popLast() {
             tracks[Int(row)] = track
             return TrackID(rawValue: row)
@@ -113,6 +129,19 @@ package struct HolderLedger: ~Copyable {
         return Hold(track: id, holder: holder, offset: offset)
     }
 
+    /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
+    package mutating func holdRow(_ id: TrackID, offset: Int64) -> Hold {
+        let row = Int(id.rawValue)
+        precondition(tracks[row].isTable, "rows are of tables")
+        precondition(endedRows.isEmpty, "a row that has ended must be seen to first")
+        precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
+        tracks[row].nextOffset = offset + 1
+        let holder = append(to: .events, of: id.rawValue, offset: offset)
+        return Hold(track: id, holder: holder, offset: offset)
+    }
+
+    package func isTable(_ id: TrackID) -> Bool { tracks[Int(id.rawValue)].isTable }
+
     /// Claims the oldest offset that is not settled yet; nil when all are.
     package mutating func pinUnsettled(_ id: TrackID, now: MonotonicTime) -> Hold? {
         let row = Int(id.rawValue)
@@ -137,7 +166,10 @@ package struct HolderLedger: ~Copyable {
         let row = Int(hold.holder.rawValue)
         precondition(holders[row].claims > 0, "released more often than claimed")
         holders[row].claims -= 1
-        if holders[row].claims == 0 { remove(hold.holder.rawValue) }
+        guard holders[row].claims == 0 else { return }
+        let track = tracks[Int(holders[row].track)]
+        if track.isTable, track.isOpen { endedRows.append(hold) }
+        remove(hold.holder.rawValue)
     }
 
     package func offset(of hold: Hold) -> Int64 { holders[Int(hold.holder.rawValue)].offset }

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import PushModel
+
 /// A body that pushes share: one per event with a payload, however many tokens it goes to.
 package struct BodyID: Hashable, Sendable, BitwiseCopyable {
     package let rawValue: UInt32
     package static let none = BodyID(rawValue: .max)
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
+}
+
+/// Orders payloads of one key, of which the latest is the news: by when their events were read,
+/// here or by the worker that deferred them, then in the order of reading here. "Look again" has no
+/// payload, and is ordered by reading alone.
+package struct BodyAge: Comparable {
+    fileprivate var readAt: WallTime
+    fileprivate var sequence: UInt64
+
+    package static func < (left: BodyAge, right: BodyAge) -> Bool {
+        (left.readAt, left.sequence) < (right.readAt, right.sequence)
+    }
 }
 
 /// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
@@ -21,6 +35,8 @@ package struct BodyStore: ~Copyable {
         var body: UnsafeMutableBufferPointer<UInt8>
         var collapseID: UnsafeMutableBufferPointer<UInt8>
         var users: UInt32
+        /// When the event with this body was read, by whichever worker.
+        var readAt: WallTime
     }
 
     package init() {}
@@ -33,8 +49,11 @@ package struct BodyStore: ~Copyable {
     }
 
     /// Copies a body in; the caller is its first user.
-    package mutating func insert(_ body: [UInt8], collapseID: [UInt8]) -> BodyID {
-        let row = Row(body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1)
+    package mutating func insert(
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime
+    ) -> BodyID {
+        let row = Row(
+            body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt)
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
@@ -68,6 +87,14 @@ package struct BodyStore: ~Copyable {
 
     package func collapseID(_ id: BodyID) -> UnsafeBufferPointer<UInt8> {
         UnsafeBufferPointer(rows[Int(id.rawValue)].collapseID)
+    }
+
+    package func readAt(_ id: BodyID) -> WallTime { rows[Int(id.rawValue)].readAt }
+
+    /// - Parameter sequence: the planner's count when it read the event.
+    package func age(of id: BodyID, sequence: UInt64) -> BodyAge {
+        BodyAge(
+            readAt: id == .none ? WallTime(milliseconds: 0) : readAt(id), sequence: sequence)
     }
 
     package var count: Int { rows.count - free.count }

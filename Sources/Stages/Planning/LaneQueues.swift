@@ -30,6 +30,11 @@ struct LaneQueues: ~Copyable {
 
     func count(of lane: LaneID) -> Int { lanes[Int(lane.rawValue)].count }
 
+    func first(of lane: LaneID) -> UInt32? {
+        let head = lanes[Int(lane.rawValue)].head
+        return head == PushTable.none ? nil : head
+    }
+
     func hasQueued(in pool: PoolID) -> Bool { !turns[Int(pool.rawValue)].lanes.isEmpty }
 
     mutating func append(_ slot: UInt32, in pushes: inout [WaitingPush]) {

@@ -15,7 +15,7 @@ package struct PushTable: ~Copyable {
     private var pushes: [WaitingPush]
     private var free: [UInt32]
     private var queues: LaneQueues
-    private var resting = RestingPushes()
+    private var resting = WakeHeap()
     private var holds = HoldPool()
     package var bodies = BodyStore()
     /// Claims to give back. Emptied by the owner after each call.
@@ -43,6 +43,10 @@ package struct PushTable: ~Copyable {
     package var queuedCount: Int { queues.count }
     package var restingCount: Int { resting.count }
     package private(set) var inFlightCount = 0
+    /// Slots taken of the deferred pushes' share.
+    package private(set) var deferredShareCount = 0
+    /// Where the watch over long holds goes on.
+    private var watchPosition = 0
 
     package subscript(slot: UInt32) -> WaitingPush { pushes[Int(slot)] }
 
@@ -63,6 +67,7 @@ package struct PushTable: ~Copyable {
     /// there. There must be a free slot. It holds nothing until it is joined or claims are added.
     package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
         let push = WaitingPush(request, now: now)
+        if push.isOfDeferredShare { deferredShareCount += 1 }
         let slot: UInt32
         if let row = free.popLast() {
             slot = row
@@ -87,6 +92,7 @@ package struct PushTable: ~Copyable {
         case .inFlight:
             // The body is on its way; a retry must not drop the push before the event expires.
             pushes[row].content.prolong(until: request.expiresAt, priority: request.priority)
+            pushes[row].content.heldSince = min(pushes[row].content.heldSince, request.heldSince)
             if let hold { claim(hold, for: slot) }
         case .queued where mustWaitLonger(request, thanPushIn: row),
             .resting where mustWaitLonger(request, thanPushIn: row):
@@ -96,7 +102,7 @@ package struct PushTable: ~Copyable {
             if let hold { claim(hold, for: slot) }
             // A newer payload says what the trailing one was to say.
             if pushes[row].isDirty, request.coalescingKey != 0,
-                pushes[row].trailing.readSequence <= pushes[row].content.readSequence
+                age(of: pushes[row].trailing) <= age(of: pushes[row].content)
             {
                 absorbTrailing(row)
             }
@@ -109,16 +115,23 @@ package struct PushTable: ~Copyable {
     private func mustWaitLonger(_ request: PushRequest, thanPushIn row: Int) -> Bool {
         let content = pushes[row].content
         return request.notBefore > content.notBefore
-            && (request.coalescingKey == 0 || request.readSequence > content.readSequence)
+            && (request.coalescingKey == 0 || age(of: request) > age(of: content))
     }
 
     /// A push without a payload that was handed over after the event was read says all there is to
     /// say. One with a payload says it only if its payload is not older than the event's.
     private func isAnswered(_ request: PushRequest, byPushIn row: Int) -> Bool {
-        let answered =
-            request.coalescingKey == 0
-            ? pushes[row].handedSequence : pushes[row].content.readSequence
-        return request.readSequence <= answered
+        request.coalescingKey == 0
+            ? request.readSequence <= pushes[row].handedSequence
+            : age(of: request) <= age(of: pushes[row].content)
+    }
+
+    private func age(of content: PushContent) -> BodyAge {
+        bodies.age(of: content.body, sequence: content.readSequence)
+    }
+
+    private func age(of request: PushRequest) -> BodyAge {
+        bodies.age(of: request.body, sequence: request.readSequence)
     }
 
     /// A further claim for the push in `slot`, as another partition's event joins it.
@@ -149,7 +162,9 @@ package struct PushTable: ~Copyable {
     private static func merge(
         _ request: PushRequest, into content: inout PushContent, _ bodies: inout BodyStore
     ) {
-        if request.readSequence >= content.readSequence {
+        if bodies.age(of: request.body, sequence: request.readSequence)
+            >= bodies.age(of: content.body, sequence: content.readSequence)
+        {
             content.readSequence = request.readSequence
             if content.body != request.body {
                 bodies.retain(request.body)
@@ -160,6 +175,7 @@ package struct PushTable: ~Copyable {
             }
         }
         content.prolong(until: request.expiresAt, priority: request.priority)
+        content.heldSince = min(content.heldSince, request.heldSince)
     }
 
     // MARK: Pushes go out
@@ -234,6 +250,11 @@ package struct PushTable: ~Copyable {
 
     package var nextWake: MonotonicTime { resting.nextDue }
 
+    /// Until when a resting push rests; nil for one that does not.
+    package func restsUntil(_ slot: UInt32) -> MonotonicTime? {
+        pushes[Int(slot)].state == .resting ? resting.time(of: slot) : nil
+    }
+
     /// The token of this push is gone. A waiting push ends at once, its claims going to `body`; one in
     /// flight is marked and ends with its outcome. True if it ended.
     package mutating func orphan(_ slot: UInt32, _ body: (Hold) -> Void) -> Bool {
@@ -246,6 +267,26 @@ package struct PushTable: ~Copyable {
         endedForGood(slot, body)
         return true
     }
+
+    // MARK: Pushes that wait too long
+
+    /// The next waiting push that has held an offset since `time` or longer, looking at no more than
+    /// `steps` slots, which it takes from them. Calls go round all slots in turn.
+    package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
+        while steps > 0, !pushes.isEmpty {
+            steps -= 1
+            watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
+            let push = pushes[watchPosition]
+            guard push.state == .queued || push.state == .resting else { continue }
+            if push.content.heldSince <= time || push.isDirty && push.trailing.heldSince <= time {
+                return UInt32(watchPosition)
+            }
+        }
+        return nil
+    }
+
+    /// The push that has stood longest in this lane's queue.
+    package func firstQueued(of lane: LaneID) -> UInt32? { queues.first(of: lane) }
 
     // MARK: Inside
 
@@ -296,7 +337,9 @@ package struct PushTable: ~Copyable {
         holds.drain(&trailing.holds) { claims.append($0) }
         for hold in claims { claim(hold, for: UInt32(row)) }
         pushes[row].content.prolong(until: trailing.expiresAt, priority: trailing.priority)
-        guard trailing.readSequence >= pushes[row].content.readSequence else {
+        pushes[row].content.heldSince = min(
+            pushes[row].content.heldSince, trailing.heldSince)
+        guard age(of: trailing) >= age(of: pushes[row].content) else {
             return bodies.release(trailing.body)
         }
         bodies.release(pushes[row].content.body)
@@ -308,6 +351,7 @@ package struct PushTable: ~Copyable {
     }
 
     private mutating func recycle(_ slot: UInt32) {
+        if pushes[Int(slot)].isOfDeferredShare { deferredShareCount -= 1 }
         pushes[Int(slot)].state = .free
         free.append(slot)
     }
@@ -335,6 +379,9 @@ extension PushTable {
                 "a waiting push is dirty without need")
             precondition(push.state != .free, "a free slot is dirty")
         }
+        precondition(
+            pushes.count { $0.state != .free && $0.isOfDeferredShare } == deferredShareCount,
+            "the deferred share miscounts")
         queues.checkInvariants(pushes)
         resting.checkInvariants()
         bodies.checkInvariants()

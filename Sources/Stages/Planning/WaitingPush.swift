@@ -26,11 +26,26 @@ package struct PushRequest {
     /// may be given to another subject while the push waits.
     package var subject: UInt32
     package var subjectTag: UInt32
+    /// Since when it holds an offset; `.distantFuture` if it holds none.
+    package var heldSince: MonotonicTime
+    /// It comes from the deferred pushes: what it brings of its past, and that it takes a place of
+    /// their share.
+    package var past: Past?
+
+    package struct Past {
+        package var attempts: UInt16
+        package var firstTriedAt: MonotonicTime?
+
+        package init(attempts: UInt16, firstTriedAt: MonotonicTime?) {
+            self.attempts = attempts
+            self.firstTriedAt = firstTriedAt
+        }
+    }
 
     package init(
         token: UInt32, lane: LaneID, type: PushType, priority: UInt8, expiration: ExpirationRule,
         expiresAt: MonotonicTime, origin: RecordPosition, readSequence: UInt64, subject: UInt32,
-        subjectTag: UInt32
+        subjectTag: UInt32, heldSince: MonotonicTime
     ) {
         self.token = token
         self.lane = lane
@@ -42,6 +57,7 @@ package struct PushRequest {
         self.readSequence = readSequence
         self.subject = subject
         self.subjectTag = subjectTag
+        self.heldSince = heldSince
     }
 }
 
@@ -58,6 +74,8 @@ package struct PushContent: BitwiseCopyable {
     package var readSequence: UInt64
     package var subject: UInt32
     package var subjectTag: UInt32
+    /// Since when it holds an offset; `.distantFuture` while it holds none.
+    package var heldSince: MonotonicTime
     package var holds = HoldSet()
 
     init(_ request: PushRequest) {
@@ -71,10 +89,11 @@ package struct PushContent: BitwiseCopyable {
         readSequence = request.readSequence
         subject = request.subject
         subjectTag = request.subjectTag
+        heldSince = request.heldSince
     }
 
     /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as 10.
-    mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
+    package mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
         expiresAt = max(expiresAt, time)
         priority = priority == 0 || other == 0 ? 0 : max(priority, other)
     }
@@ -98,6 +117,8 @@ package struct WaitingPush: BitwiseCopyable {
     package internal(set) var isDirty = false
     /// Its token is gone from the audience: it ends with its next outcome and is not sent again.
     package internal(set) var isOrphaned = false
+    /// It takes a place of the deferred pushes' share.
+    package let isOfDeferredShare: Bool
     package internal(set) var attempts: UInt16 = 0
     package let lane: LaneID
     package let token: UInt32
@@ -123,5 +144,10 @@ package struct WaitingPush: BitwiseCopyable {
         content = PushContent(request)
         trailing = content
         queuedAt = now
+        isOfDeferredShare = request.past != nil
+        if let past = request.past {
+            attempts = past.attempts
+            firstTriedAt = past.firstTriedAt ?? firstTriedAt
+        }
     }
 }

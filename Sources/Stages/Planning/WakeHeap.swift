@@ -3,9 +3,9 @@
 
 internal import PushModel
 
-/// Pushes that wait for a time: a binary heap, with each slot's place in it so that one can leave
-/// early.
-struct RestingPushes: ~Copyable {
+/// Slots (of pushes) or rows (of deferred ones) that wait for a time: a binary heap, with each one's
+/// place in it so that one can leave early.
+struct WakeHeap: ~Copyable {
     private var heap: [Entry] = []
     /// Where in `heap` a slot stands; meaningful only for slots that rest.
     private var places: [Int] = []
@@ -17,6 +17,8 @@ struct RestingPushes: ~Copyable {
 
     var count: Int { heap.count }
     var nextDue: MonotonicTime { heap.first?.time ?? .distantFuture }
+
+    func time(of slot: UInt32) -> MonotonicTime { heap[places[Int(slot)]].time }
 
     mutating func insert(_ slot: UInt32, at time: MonotonicTime) {
         while places.count <= Int(slot) { places.append(-1) }

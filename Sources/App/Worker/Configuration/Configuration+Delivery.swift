@@ -9,6 +9,8 @@ extension Configuration {
         package var attemptsMax = 10
         package var queuedMax = 65_536
         package var queuedBytesMax = 64 << 20
+        package var holdMax: Duration = .seconds(10)
+        package var deferredMax = 1_000_000
         /// After a 5xx.
         package var backoff = Backoff(least: .seconds(1), most: .seconds(900))
         /// After `TooManyRequests`.
@@ -42,12 +44,21 @@ extension Configuration.Delivery {
                     + "start."),
             .value(
                 "queuedBytesMax", \.queuedBytesMax, .bytes(1 << 20...16 << 30),
-                "Bytes of their payloads."),
+                "Bytes of their payloads; and as many of deferred ones."),
+            .value(
+                "deferredMax", \.deferredMax, .integer(1000...100_000_000),
+                "Deferred pushes that one worker keeps in memory, about 250 bytes each; above it "
+                    + "the topic's partitions wait to be read."),
         ]
     }
 
     private static var waits: [ConfigurationKey<Self>] {
         [
+            .value(
+                "holdMax", \.holdMax, .duration(.seconds(2) ... .seconds(300)),
+                "A push that has to wait longer goes to the deferred topic, so that its event's "
+                    + "offset can be committed: after a crash, events of at most this time are "
+                    + "read again."),
             .value(
                 "backoffMin", \.backoff.least, .duration(.milliseconds(100) ... .seconds(300)),
                 "The wait after a first 5xx answer; each further one doubles it, with jitter."),

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// Where events come from: the subscribed topics, in their order, and those that only a deferred
+/// push names, such as one that was written before the subscription changed.
+struct OriginTopics {
+    private(set) var names: [String] = []
+    /// Makes `apns-id` differ for the same place in another topic.
+    private(set) var seeds: [UInt64] = []
+
+    /// A worker meets its own topics and a few former ones; hostile records must not grow this.
+    private static let strangersMax = 256
+    private let subscribed: Int
+
+    init(_ subscribed: [String]) {
+        self.subscribed = subscribed.count
+        for name in subscribed { append(name) }
+    }
+
+    /// Its number; nil when there are too many strangers already.
+    mutating func number(of name: String) -> UInt16? {
+        if let known = names.firstIndex(of: name) { return UInt16(known) }
+        guard names.count - subscribed < Self.strangersMax else { return nil }
+        append(name)
+        return UInt16(names.count - 1)
+    }
+
+    private mutating func append(_ name: String) {
+        names.append(name)
+        seeds.append(StableHash.topicSeed(name))
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// The bound on how long a push may hold an offset: one that must wait longer is written to
+/// `deferred`, and its events are released when Kafka has it.
+extension PushPipeline {
+    /// Defers the waiting pushes that have nearly reached `holdMax`, and what is above a pool's share
+    /// of the slots.
+    mutating func deferWhatWaits(now: Now) {
+        deferLongHeld(now: now)
+        for lane in lanes.indices where isShut(lane, now: now) {
+            let kept = max(Self.probesKept, settings.slots / 16)
+            spill(LaneID(rawValue: UInt16(lane)), to: kept, now: now)
+        }
+        relieveSlowestPool(now: now)
+    }
+
+    /// Goes round all slots within `watchLap`, a part of them each time.
+    private mutating func deferLongHeld(now: Now) {
+        guard pushes.freeSlots < pushes.slots, holdWatchAt <= now.monotonic else { return }
+        let chunk = min(settings.slots, Self.watchChunk)
+        holdWatchAt = now.monotonic + Self.watchLap * chunk / settings.slots
+        let since = now.monotonic - (settings.holdMax - Self.acknowledgementReserve(of: settings))
+        var steps = chunk
+        while hasRoomForDeferrals, let slot = pushes.nextHeld(since: since, steps: &steps) {
+            deferPush(slot, notBefore: whenSendable(slot, now: now), now: now)
+        }
+    }
+
+    /// Of `holdMax`, what is left for a lap of the watch and for Kafka's acknowledgement.
+    private static func acknowledgementReserve(of settings: PipelineSettings) -> Duration {
+        min(.seconds(2), settings.holdMax / 5)
+    }
+
+    /// Whether a wait until `time` would hold the push's offsets for too long.
+    func holdsTooLong(_ slot: UInt32, until time: MonotonicTime) -> Bool {
+        let push = pushes[slot]
+        var since = push.content.heldSince
+        if push.isDirty { since = min(since, push.trailing.heldSince) }
+        guard since < .distantFuture else { return false }
+        return time - since > settings.holdMax - Self.acknowledgementReserve(of: settings)
+    }
+
+    // MARK: Bulkheads
+
+    private func isShut(_ lane: Int, now: Now) -> Bool {
+        let pool = pools[Int(lanes[lane].pool.rawValue)]
+        return pool.gate.isShut || lanes[lane].gate.isShut
+    }
+
+    /// Slots that nobody else wants are for whoever has pushes. When they run short while others send
+    /// too, a pool whose queue hardly moves goes back to its fair share.
+    private mutating func relieveSlowestPool(now: Now) {
+        guard pools.count > 1, freeEventSlots * 4 < settings.slots else { return }
+        let slow = pools.indices.max { queued(in: $0) < queued(in: $1) }!
+        guard pools.indices.contains(where: { $0 != slow && isBusy($0, now: now) }) else { return }
+        let stuckSince = now.monotonic - settings.holdMax / 4
+        let share = settings.slots / pools.count
+        for lane in lanes.indices where Int(lanes[lane].pool.rawValue) == slow {
+            let id = LaneID(rawValue: UInt16(lane))
+            guard let head = pushes.firstQueued(of: id), pushes[head].queuedAt <= stuckSince else {
+                continue
+            }
+            let surplus = max(0, queued(in: slow) - share)
+            spill(id, to: max(0, pushes.queuedCount(of: id) - surplus), now: now)
+        }
+    }
+
+    private func queued(in pool: Int) -> Int {
+        lanes.indices.reduce(0) { sum, lane in
+            Int(lanes[lane].pool.rawValue) == pool
+                ? sum + pushes.queuedCount(of: LaneID(rawValue: UInt16(lane))) : sum
+        }
+    }
+
+    private func isBusy(_ pool: Int, now: Now) -> Bool {
+        pushes.hasQueued(in: PoolID(rawValue: UInt16(pool)))
+            || pools[pool].lastHandedOverAt > now.monotonic - settings.holdMax
+    }
+
+    /// Defers the pushes that have waited longest in this lane, until `kept` are left.
+    private mutating func spill(_ lane: LaneID, to kept: Int, now: Now) {
+        var left = Self.spillMax
+        while left > 0, pushes.queuedCount(of: lane) > kept, hasRoomForDeferrals,
+            let slot = pushes.firstQueued(of: lane)
+        {
+            deferPush(slot, notBefore: whenSendable(slot, now: now), now: now)
+            left -= 1
+        }
+    }
+
+    private static var watchLap: Duration { .milliseconds(500) }
+    /// Slots looked at in one go: some hundred microseconds.
+    private static var watchChunk: Int { 8192 }
+    /// Probes need something to send.
+    static var probesKept: Int { 4 }
+    /// Pushes deferred in one go, for one lane.
+    private static var spillMax: Int { 1024 }
+
+    // MARK: One push
+
+    var hasRoomForDeferrals: Bool { tickets.deferrals < settings.unacknowledgedMax }
+
+    /// The earliest time at which delivery may have this waiting push.
+    private func whenSendable(_ slot: UInt32, now: Now) -> MonotonicTime {
+        let lane = lanes[Int(pushes.lane(of: slot).rawValue)]
+        var time = max(pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
+        for gate in [lane.gate, pools[Int(lane.pool.rawValue)].gate] where gate.isShut {
+            let change = gate.nextChange
+            if change < .distantFuture { time = max(time, change) }
+        }
+        return time
+    }
+
+    /// Ends the waiting push here. What it holds of events waits for the record; what it has of
+    /// deferred rows goes back to them.
+    mutating func deferPush(_ slot: UInt32, notBefore: MonotonicTime, now: Now) {
+        let push = pushes[slot]
+        let record = deferred(push, notBefore: notBefore, now: now)
+        let key = audience.tokenBytes(of: TokenID(rawValue: push.token))
+            .withMemoryRebound(to: UInt8.self) { token in
+                RecordKey.deferred(
+                    lane: routing[push.lane], token: token, coalescingKey: push.coalescingKey)
+            }
+        var holds: [Hold] = []
+        endQuietly(slot, withTrailing: true, now: now) { holds.append($0) }
+        counters.deferred += 1
+        let ofEvents = holds.filter { !ledger.isTable($0.track) }
+        for hold in holds where ledger.isTable(hold.track) {
+            putBack(hold, notBefore: notBefore, attempts: push.attempts)
+        }
+        if ofEvents.isEmpty, ofEvents.count < holds.count { return }
+        records.append(
+            tickets.issueDeferral(key: key, value: DeferredEncoder.value(record), holds: ofEvents))
+    }
+
+    private func deferred(
+        _ push: WaitingPush, notBefore: MonotonicTime, now: Now
+    ) -> DeferredPush {
+        // What trails a waiting push says the same later, or has the newer payload.
+        var content = push.isDirty ? push.trailing : push.content
+        if push.isDirty {
+            content.prolong(until: push.content.expiresAt, priority: push.content.priority)
+        }
+        let lane = routing[push.lane]
+        var record = DeferredPush(
+            notBefore: now.wall + (max(notBefore, content.notBefore) - now.monotonic),
+            expiresAt: now.wall + (content.expiresAt - now.monotonic),
+            tokenClass: lane.tokenClass, attempts: Int(push.attempts))
+        record.priority = content.priority
+        record.expiration = content.expiration
+        record.source = source(push.content.origin)
+        record.subject = subject(of: content, app: lane.app)
+        if push.firstTriedAt.nanoseconds != 0 {
+            record.firstAt = now.wall + (push.firstTriedAt - now.monotonic)
+        }
+        if content.body != .none {
+            record.payload = EventPayload(
+                body: Array(pushes.bodies.body(content.body)), type: content.type)
+            record.payloadAt = pushes.bodies.readAt(content.body)
+            let collapseID = pushes.bodies.collapseID(content.body)
+            if !collapseID.isEmpty {
+                record.collapseID = String(decoding: collapseID, as: UTF8.self)
+            }
+        }
+        return record
+    }
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+package import PushModel
+
+/// What a deferred push says, without its names.
+package struct DeferredContent: BitwiseCopyable {
+    package var notBefore: MonotonicTime
+    package var expiresAt: MonotonicTime
+    package var type: PushType
+    package var priority: UInt8
+    package var expiration: ExpirationRule
+    package var attempts: UInt16
+    package var firstTriedAt: MonotonicTime?
+    package var origin: RecordPosition
+    package var subject: UInt32
+    package var subjectTag: UInt32
+    /// When it was read, in the planner's own count.
+    package var readSequence: UInt64
+    /// Of `DeferredTable.bodies`; `.none` for "look again".
+    package var body = BodyID.none
+
+    package init(
+        notBefore: MonotonicTime, expiresAt: MonotonicTime, type: PushType, priority: UInt8,
+        expiration: ExpirationRule, attempts: UInt16, origin: RecordPosition, subject: UInt32,
+        subjectTag: UInt32, readSequence: UInt64
+    ) {
+        self.notBefore = notBefore
+        self.expiresAt = expiresAt
+        self.type = type
+        self.priority = priority
+        self.expiration = expiration
+        self.attempts = attempts
+        self.origin = origin
+        self.subject = subject
+        self.subjectTag = subjectTag
+        self.readSequence = readSequence
+    }
+}
+
+/// The partitions of `deferred` that are ours, as a table: one row for each key, whatever the number
+/// of its records. One heap wakes the rows, and a queue per lane holds those whose time has come.
+///
+/// Each row is a holder of the ledger with one claim while it waits. When it is taken the claim goes
+/// to the push that is made of it; when the last claim is back the row has ended.
+package struct DeferredTable: ~Copyable {
+    package private(set) var bodies = BodyStore()
+    private var rows: [Row] = []
+    private var free: [UInt32] = []
+    private var index = IndexTable()
+    private var tokens = ByteArena()
+    private var waiting = WakeHeap()
+    private var ready: [Queue]
+    /// By holder: which row it is.
+    private var rowsByHolder: [UInt32] = []
+    private var sweepPosition = 0
+    private let seed: UInt64
+
+    private static let none = UInt32.max
+    /// Instants in records are whole milliseconds, and are read by another's clock.
+    private static let clockSlack = Duration.seconds(1)
+
+    /// States:
+    /// - `replaying`: its partition has not been read to its end, so its end may follow. Can
+    ///   transition to: `waiting`, gone.
+    /// - `waiting`: in the heap. Can transition to: `ready`, gone.
+    /// - `ready`: in its lane's queue. Can transition to: `taken`, `waiting`, gone.
+    /// - `taken`: a push has its claim. Can transition to: `waiting` (put back, or written anew by
+    ///   another worker meanwhile), gone.
+    private enum State: UInt8 { case free, replaying, waiting, ready, taken }
+
+    private struct Row {
+        var content: DeferredContent
+        let hold: Hold
+        /// Of the latest record.
+        var offset: Int64
+        let coalescingKey: UInt64
+        let token: ByteArena.Reference
+        let tokenBytes: UInt16
+        let lane: LaneID
+        var state = State.replaying
+        /// The operator ended it while a push had its claim.
+        var isRevoked = false
+        /// Kafka's latest record of the key does not say what is owed.
+        var needsRewrite = false
+        /// It was due once when no registration had its token.
+        var wasMissed = false
+        var next = none
+        var previous = none
+    }
+
+    private struct Queue {
+        var head = none
+        var tail = none
+        var count = 0
+    }
+
+    package init(lanes: Int, seed: UInt64) {
+        ready = Array(repeating: Queue(), count: lanes)
+        self.seed = seed
+        // Row 0 marks an empty place in the index.
+        rows.append(
+            Row(
+                content: DeferredContent(
+                    notBefore: .distantFuture, expiresAt: .distantFuture, type: .controls,
+                    priority: 0, expiration: .none, attempts: 0,
+                    origin: RecordPosition(topic: 0, partition: 0, offset: 0), subject: 0,
+                    subjectTag: 0, readSequence: 0),
+                hold: Hold(
+                    track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max), offset: 0),
+                offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, lane: LaneID(rawValue: 0),
+                state: .free))
+    }
+
+    package var count: Int { rows.count - 1 - free.count }
+    package var readyCount: Int { ready.reduce(0) { $0 + $1.count } }
+    package func readyCount(of lane: LaneID) -> Int { ready[Int(lane.rawValue)].count }
+    package var nextDue: MonotonicTime { waiting.nextDue }
+
+    // MARK: One row
+
+    package func content(of row: UInt32) -> DeferredContent { rows[Int(row)].content }
+    package func lane(of row: UInt32) -> LaneID { rows[Int(row)].lane }
+    package func coalescingKey(of row: UInt32) -> UInt64 { rows[Int(row)].coalescingKey }
+    package func hold(of row: UInt32) -> Hold { rows[Int(row)].hold }
+    package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
+    package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
+
+    package func tokenBytes(of row: UInt32) -> UnsafeRawBufferPointer {
+        tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
+    }
+
+    package func row(
+        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64
+    ) -> UInt32? {
+        index.row(hash: hash(lane, token, coalescingKey)) { row in
+            rows[Int(row)].lane == lane && rows[Int(row)].coalescingKey == coalescingKey
+                && tokenBytes(of: row).elementsEqual(token)
+        }
+    }
+
+    /// The row whose holder this is; nil when it is gone.
+    package func row(of hold: Hold) -> UInt32? {
+        let holder = Int(hold.holder.rawValue)
+        guard holder < rowsByHolder.count, rowsByHolder[holder] != 0 else { return nil }
+        let row = rowsByHolder[holder]
+        return rows[Int(row)].hold == hold ? row : nil
+    }
+
+    // MARK: Records are read
+
+    /// A body's bytes stay until the row's content is replaced or the row is gone.
+    package mutating func keep(
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime
+    ) -> BodyID {
+        bodies.insert(body, collapseID: collapseID, readAt: readAt)
+    }
+
+    /// The first record of its key. The claim passes to the row.
+    /// - Parameter isActive: its partition has been read to the end; until then no row does anything.
+    package mutating func insert(
+        _ content: DeferredContent, lane: LaneID, token: UnsafeRawBufferPointer,
+        coalescingKey: UInt64, hold: Hold, isActive: Bool
+    ) {
+        let reference = tokens.allocate(bytes: max(1, token.count))
+        tokens.write(token, to: reference, offset: 0)
+        let row = Row(
+            content: content, hold: hold, offset: hold.offset, coalescingKey: coalescingKey,
+            token: reference, tokenBytes: UInt16(token.count), lane: lane)
+        let number: UInt32
+        if let reused = free.popLast() {
+            number = reused
+            rows[Int(reused)] = row
+        } else {
+            number = UInt32(rows.count)
+            rows.append(row)
+        }
+        let holder = Int(hold.holder.rawValue)
+        while rowsByHolder.count <= holder { rowsByHolder.append(0) }
+        rowsByHolder[holder] = number
+        index.insert(hash: hash(lane, token, coalescingKey), row: number)
+        if isActive { rest(number, until: content.notBefore) }
+    }
+
+    /// What a later record of a key asks for.
+    package struct Replacement {
+        /// A push has the row's claim: the row needs one of its own again.
+        package var needsClaim: Bool
+        /// The record says less than is owed, and whoever replays the topic would know only that.
+        package var needsRewrite: Bool
+    }
+
+    /// A later record of a key: it says what is owed now, but for the latest expiry and the newest
+    /// payload, which stay.
+    package mutating func replace(
+        _ row: UInt32, with content: DeferredContent, offset: Int64, isActive: Bool
+    ) -> Replacement {
+        let number = Int(row)
+        var content = content
+        let known = rows[number].content
+        var isNarrower = known.expiresAt > content.expiresAt + Self.clockSlack
+        content.expiresAt = max(content.expiresAt, known.expiresAt)
+        if content.body != .none, bodies.readAt(known.body) > bodies.readAt(content.body) {
+            bodies.release(content.body)
+            content.body = known.body
+            content.type = known.type
+            isNarrower = true
+        } else {
+            bodies.release(known.body)
+        }
+        let wasTaken = rows[number].state == .taken
+        leave(row)
+        rows[number].content = content
+        rows[number].offset = offset
+        rows[number].isRevoked = false
+        rows[number].needsRewrite = isNarrower
+        if isActive { rest(row, until: content.notBefore) } else { rows[number].state = .replaying }
+        return Replacement(needsClaim: wasTaken, needsRewrite: isNarrower)
+    }
+
+    /// The row's record is hidden by a null that did not mean it. Once its partition has been read to
+    /// the end, and no later record has come, it must be written again.
+    package mutating func hide(_ row: UInt32) { rows[Int(row)].needsRewrite = true }
+
+    /// The record has been written again.
+    package mutating func rewritten(_ row: UInt32) { rows[Int(row)].needsRewrite = false }
+
+    /// The partition has been read to its end: rows of it begin to wait.
+    /// - Parameter body: is given the rows whose record must be written again.
+    package mutating func activate(_ track: TrackID, _ body: (UInt32) -> Void) {
+        for row in rows.indices where rows[row].state == .replaying && rows[row].hold.track == track {
+            rest(UInt32(row), until: rows[row].content.notBefore)
+            if rows[row].needsRewrite { body(UInt32(row)) }
+        }
+    }
+
+    /// The row was ended by somebody else. A push that has its claim goes on; nothing follows it.
+    package mutating func revoke(_ row: UInt32) {
+        precondition(isTaken(row), "a row that has its claim is removed instead")
+        rows[Int(row)].isRevoked = true
+    }
+
+    package func isRevoked(_ row: UInt32) -> Bool { rows[Int(row)].isRevoked }
+
+    // MARK: Time passes
+
+    /// Rows whose time has come join their lanes' queues, at most `limit` of them.
+    package mutating func wake(now: MonotonicTime, limit: Int) {
+        for _ in 0..<limit {
+            guard let row = waiting.popDue(now: now) else { return }
+            enqueue(row)
+        }
+    }
+
+    package func firstReady(of lane: LaneID) -> UInt32? {
+        let head = ready[Int(lane.rawValue)].head
+        return head == Self.none ? nil : head
+    }
+
+    /// Its claim goes to a push.
+    package mutating func take(_ row: UInt32) {
+        leave(row)
+        rows[Int(row)].state = .taken
+    }
+
+    /// The row waits again, and has its claim.
+    package mutating func putBack(_ row: UInt32, notBefore: MonotonicTime, attempts: UInt16) {
+        leave(row)
+        rows[Int(row)].content.attempts = attempts
+        rest(row, until: notBefore)
+    }
+
+    /// No registration has its token: true the first time, and it waits again.
+    package mutating func miss(_ row: UInt32, until time: MonotonicTime) -> Bool {
+        if rows[Int(row)].wasMissed { return false }
+        rows[Int(row)].wasMissed = true
+        leave(row)
+        rest(row, until: time)
+        return true
+    }
+
+    /// Of the next `steps` rows, going round, calls `body` with those that stand in a queue and have
+    /// expired. A lane that is shut for long would keep them.
+    package mutating func nextExpired(now: MonotonicTime, steps: inout Int) -> UInt32? {
+        while steps > 0, rows.count > 1 {
+            steps -= 1
+            sweepPosition = sweepPosition + 1 < rows.count ? sweepPosition + 1 : 1
+            let row = rows[sweepPosition]
+            if row.state == .ready, row.content.expiresAt <= now { return UInt32(sweepPosition) }
+        }
+        return nil
+    }
+
+    // MARK: Ends
+
+    package mutating func remove(_ row: UInt32) {
+        let number = Int(row)
+        leave(row)
+        index.remove(
+            hash: hash(rows[number].lane, tokenBytes(of: row), rows[number].coalescingKey), row: row)
+        tokens.free(rows[number].token, bytes: max(1, Int(rows[number].tokenBytes)))
+        bodies.release(rows[number].content.body)
+        rowsByHolder[Int(rows[number].hold.holder.rawValue)] = 0
+        rows[number].state = .free
+        free.append(row)
+    }
+
+    /// The partition is no longer ours. Rows that no push has are removed, their claims going to
+    /// `body`; of the others the pushes go on.
+    package mutating func close(_ track: TrackID, _ body: (Hold) -> Void) {
+        for row in rows.indices where rows[row].state != .free && rows[row].hold.track == track {
+            if rows[row].state != .taken { body(rows[row].hold) }
+            remove(UInt32(row))
+        }
+    }
+
+    // MARK: Inside
+
+    private func hash(
+        _ lane: LaneID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
+    ) -> UInt64 {
+        var hash = StableHash(seed: seed &+ UInt64(lane.rawValue))
+        hash.combine(coalescingKey)
+        hash.combine(token)
+        return hash.finish().low
+    }
+
+    private mutating func rest(_ row: UInt32, until time: MonotonicTime) {
+        rows[Int(row)].state = .waiting
+        waiting.insert(row, at: time)
+    }
+
+    private mutating func enqueue(_ row: UInt32) {
+        let lane = Int(rows[Int(row)].lane.rawValue)
+        rows[Int(row)].state = .ready
+        rows[Int(row)].next = Self.none
+        rows[Int(row)].previous = ready[lane].tail
+        if ready[lane].tail == Self.none {
+            ready[lane].head = row
+        } else {
+            rows[Int(ready[lane].tail)].next = row
+        }
+        ready[lane].tail = row
+        ready[lane].count += 1
+    }
+
+    /// Leaves the heap or the queue it stands in.
+    private mutating func leave(_ row: UInt32) {
+        switch rows[Int(row)].state {
+        case .waiting: waiting.remove(row)
+        case .ready: leaveQueue(row)
+        case .free, .replaying, .taken: break
+        }
+    }
+
+    private mutating func leaveQueue(_ row: UInt32) {
+        let lane = Int(rows[Int(row)].lane.rawValue)
+        let (previous, next) = (rows[Int(row)].previous, rows[Int(row)].next)
+        if previous == Self.none {
+            ready[lane].head = next
+        } else {
+            rows[Int(previous)].next = next
+        }
+        if next == Self.none {
+            ready[lane].tail = previous
+        } else {
+            rows[Int(next)].previous = previous
+        }
+        ready[lane].count -= 1
+    }
+}
+
+extension DeferredTable {
+    /// Every claim that a row has for itself; for tests and simulation.
+    package func forEachHold(_ body: (Hold) -> Void) {
+        for row in rows where row.state != .free && row.state != .taken { body(row.hold) }
+    }
+
+    package func checkInvariants() {
+        var counts: [State: Int] = [:]
+        for row in rows { counts[row.state, default: 0] += 1 }
+        precondition(counts[.free, default: 0] == free.count + 1, "a free row is not on the list")
+        precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
+        precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
+        precondition(index.count == count, "the index miscounts")
+        waiting.checkInvariants()
+        index.checkInvariants()
+        bodies.checkInvariants()
+        for (number, row) in rows.enumerated() where row.state != .free {
+            precondition(self.row(of: row.hold) == UInt32(number), "a holder names another row")
+        }
+    }
+}

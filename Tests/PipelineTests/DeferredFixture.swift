@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// One partition of `deferred`, and the pipeline that owns it.
+final class DeferredFixture {
+    let pipeline: PipelineFixture
+    /// By offset; what Kafka has.
+    var log: [Record] = []
+    private var track: TrackID?
+    private var position = 0
+
+    struct Record {
+        var key: String
+        /// Nil ends a wait.
+        var value: String?
+        var endedOffset: Int64?
+
+        func contains(_ text: String) -> Bool { value?.contains(text) == true }
+    }
+
+    init(_ pipeline: PipelineFixture) { self.pipeline = pipeline }
+
+    /// The partition is given to the pipeline, which reads it from its beginning.
+    func assign() {
+        position = 0
+        track = pipeline.pipeline.deferredAssigned()
+        read()
+        pipeline.pipeline.deferredReplayed(track!, now: pipeline.now)
+        pipeline.checkInvariants()
+    }
+
+    func revoke() {
+        pipeline.pipeline.deferredUnassigned(track!)
+        track = nil
+        pipeline.checkInvariants()
+    }
+
+    /// Another worker, or an operator, writes a record.
+    func write(_ record: Record) { log.append(record) }
+
+    /// Whoever has the partition reads on.
+    func read() {
+        guard let track else { return }
+        while position < log.count {
+            let record = log[position]
+            let problem = withBytes(Array(record.key.utf8)) { key in
+                withBytes(record.value.map { Array($0.utf8) }) { value in
+                    pipeline.pipeline.deferredRecord(
+                        track: track, offset: Int64(position), key: key, value: value,
+                        endedOffset: record.endedOffset, now: pipeline.now)
+                }
+            }
+            precondition(problem == nil, "\(problem!)")
+            position += 1
+            pipeline.checkInvariants()
+        }
+    }
+
+    /// Kafka takes what the pipeline has produced: deferred records go into the log.
+    /// - Returns: the deferred ones, and the others, which are acknowledged too.
+    @discardableResult
+    func produce() -> (deferred: [Record], others: [ProducedRecord]) {
+        let all = pipeline.takeRecords()
+        let records = all.filter { $0.topic == .deferred }.map { record in
+            Record(
+                key: record.key, value: record.value.isEmpty ? nil : record.value,
+                endedOffset: record.endedOffset)
+        }
+        log += records
+        pipeline.acknowledge(all)
+        return (records, all.filter { $0.topic != .deferred })
+    }
+}

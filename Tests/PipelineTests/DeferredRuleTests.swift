@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+/// Whoever owns a partition of `deferred` sends what waits in it.
+@Suite struct `Deferred pushes` {
+    private let pipeline: PipelineFixture
+    private let deferred: DeferredFixture
+
+    init() {
+        pipeline = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.settle = .zero
+        }
+        pipeline.registerControl("A", [1], shows: ["door"])
+        deferred = DeferredFixture(pipeline)
+    }
+
+    private static let key = "production/com.example.Home.push-type.controls/01"
+
+    /// A record as another worker would write it.
+    private func record(
+        after delay: Duration = .zero, ttl: Duration = .seconds(3600), attempts: Int = 0,
+        more: String = "", key: String = Self.key
+    ) -> DeferredFixture.Record {
+        let (notBefore, expiresAt) = (pipeline.now.wall + delay, pipeline.now.wall + ttl)
+        return DeferredFixture.Record(
+            key: key,
+            value: #"{"v":1,"notBefore":""# + notBefore.rfc3339 + #"","expiresAt":""#
+                + expiresAt.rfc3339 + #"","class":"control","attempts":\#(attempts)"# + more + "}")
+    }
+
+    @Test func `a push is sent when its time has come, and null is written`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(30)))
+        deferred.read()
+        pipeline.pass(.seconds(29))
+        #expect(pipeline.take().isEmpty)
+        pipeline.pass(.seconds(1))
+        let sent = pipeline.take()
+        #expect(sent.map(\.token) == [[1]])
+        #expect(deferred.produce().deferred.isEmpty)
+        pipeline.answer(sent[0], 200)
+        pipeline.pass(.zero)
+        let ended = deferred.produce().deferred
+        #expect(ended.map(\.key) == [Self.key])
+        #expect(ended[0].value == nil && ended[0].endedOffset == 0)
+        deferred.read()
+        pipeline.pass(.seconds(60))
+        #expect(pipeline.take().isEmpty && pipeline.load.deferred == 0)
+    }
+
+    @Test func `nothing is sent before the partition has been replayed to its end`() {
+        deferred.write(record())
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil, endedOffset: 0))
+        deferred.assign()
+        pipeline.pass(.seconds(60))
+        #expect(pipeline.take().isEmpty)
+        #expect(deferred.produce().deferred.isEmpty, "the null is there already")
+    }
+
+    @Test func `a record that a null has hidden is written again, and sent`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let first = pipeline.take()
+        // Another worker defers the token again before the null.
+        deferred.write(record(after: .seconds(5)))
+        pipeline.answer(first[0], 200)
+        pipeline.pass(.zero)
+        deferred.produce()
+        deferred.read()
+        let again = deferred.produce().deferred
+        #expect(again.count == 1 && again[0].value != nil)
+        deferred.read()
+        pipeline.pass(.seconds(6))
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [3])
+        deferred.read()
+        #expect(pipeline.load.deferred == 0)
+        #expect(pipeline.counters.deferredRewritten == 1)
+    }
+
+    @Test func `a later record that promises less is put right, so that a replay knows all`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(60), ttl: .seconds(3600)))
+        deferred.write(record(after: .seconds(60), ttl: .seconds(90)))
+        deferred.read()
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.read()
+        #expect(deferred.produce().deferred.isEmpty)
+        deferred.revoke()
+        deferred.log.removeFirst(2)
+        deferred.assign()
+        pipeline.pass(.seconds(300))
+        #expect(pipeline.deliverAll().count == 1)
+    }
+
+    @Test func `a replay writes nothing again that has been put right since`() {
+        deferred.write(record())
+        deferred.write(record())
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil, endedOffset: 0))
+        deferred.write(record())
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil, endedOffset: 3))
+        deferred.assign()
+        #expect(deferred.produce().deferred.isEmpty)
+        #expect(pipeline.load.deferred == 0)
+    }
+
+    @Test func `one that is written while the push is in flight is sent after it`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let first = pipeline.take()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.take().isEmpty, "one push to a token at a time")
+        pipeline.answer(first[0], 200)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.isEmpty, "the later one is still owed")
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [1])
+    }
+
+    @Test func `an event of the same token and the deferred push are one push`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.event("door")
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.count == 1)
+        #expect(pipeline.frontier == 1)
+    }
+
+    @Test func `what is deferred again goes back to its row without a record`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        for _ in 0..<3 {
+            let sent = pipeline.take()
+            #expect(sent.count == 1)
+            pipeline.answer(sent[0], 503, .serviceUnavailable)
+            pipeline.pass(.seconds(1000))
+        }
+        #expect(deferred.produce().deferred.isEmpty)
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.count == 1)
+    }
+
+    @Test func `the same apns-id is used on each side of the topic`() {
+        pipeline.event("door")
+        let first = pipeline.take()[0]
+        pipeline.pass(.seconds(20))
+        pipeline.end(first, .unknown)
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.assign()
+        pipeline.pass(.seconds(60))
+        let second = pipeline.take()
+        #expect(second.map(\.apnsID) == [first.apnsID])
+        #expect(second == [first.again(in: second[0].slot)])
+    }
+
+    @Test func `attempts go on where they stopped, to a dead letter before the null`() {
+        deferred.assign()
+        deferred.write(
+            record(
+                attempts: 9,
+                more: #","source":{"topic":"events-0","partition":3,"offset":9},"subject":"door""#))
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        pipeline.answer(pipeline.take()[0], 503, .serviceUnavailable)
+        pipeline.pass(.seconds(1))
+        let records = pipeline.takeRecords()
+        #expect(records.map(\.topic) == [.deadLetters])
+        #expect(records[0].value.contains("AttemptsExhausted"))
+        #expect(records[0].value.contains(#""partition":3,"offset":9"#))
+        pipeline.acknowledge(records)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [0])
+    }
+
+    @Test func `an expired one is counted and ended`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(2), ttl: .seconds(1)))
+        deferred.read()
+        pipeline.pass(.seconds(3))
+        #expect(pipeline.take().isEmpty)
+        #expect(pipeline.counters.expired == 1)
+        #expect(deferred.produce().deferred.count == 1)
+    }
+
+    @Test func `a token that is not registered yet has half a minute to become so`() {
+        deferred.assign()
+        deferred.write(record(key: "production/com.example.Home.push-type.controls/02"))
+        deferred.write(record(key: "production/com.example.Home.push-type.controls/03"))
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.take().isEmpty)
+        pipeline.registerControl("B", [2], shows: ["x"])
+        pipeline.pass(.seconds(31))
+        #expect(pipeline.deliverAll().map(\.token) == [[2]])
+        #expect(pipeline.counters.unregistered == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.count == 2)
+    }
+
+    @Test func `an operator's null ends a wait`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(5)))
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil))
+        deferred.read()
+        pipeline.pass(.seconds(9))
+        #expect(pipeline.take().isEmpty)
+        #expect(deferred.produce().deferred.isEmpty)
+    }
+
+    @Test func `a lost partition's pushes are the next owner's`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(5)))
+        deferred.read()
+        deferred.revoke()
+        pipeline.pass(.seconds(9))
+        #expect(pipeline.take().isEmpty)
+        deferred.assign()
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.deliverAll().count == 1)
+    }
+
+    @Test func `a push under way goes on when its partition is lost, and writes no null`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let sent = pipeline.take()
+        deferred.revoke()
+        pipeline.answer(sent[0], 200)
+        pipeline.pass(.seconds(1))
+        #expect(deferred.produce().deferred.isEmpty)
+        #expect(pipeline.isIdle)
+    }
+
+    @Test func `a shut pool's deferred pushes stay in their rows, but for its probes`() {
+        for number in 2..<42 as Range<UInt8> {
+            pipeline.registerControl("I\(number)", [number], shows: ["s\(number)"])
+        }
+        deferred.assign()
+        pipeline.event("door")
+        pipeline.answer(pipeline.take()[0], 403, .invalidProviderToken)
+        for number in 2..<42 as Range<UInt8> {
+            let digits = Hexadecimal.encode([number])
+            deferred.write(record(key: "production/com.example.Home.push-type.controls/\(digits)"))
+        }
+        deferred.read()
+        #expect(pipeline.load.queued == 1)
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.load.queued == 1, "the gate is shut")
+        pipeline.pass(.seconds(900))
+        #expect(pipeline.take().count == 1, "the probe")
+        #expect(pipeline.load.queued <= 32, "no more than their share of the slots")
+    }
+
+    @Test func `deferred pushes take no slot from events`() {
+        let pipeline = PipelineFixture { settings in
+            settings.slots = 64
+            settings.immediateFanOutMax = 4
+            settings.holdMax = .seconds(10)
+        }
+        let deferred = DeferredFixture(pipeline)
+        for number in 0..<200 as Range<UInt8> {
+            pipeline.registerControl("I\(number)", [number], shows: ["s\(number)"])
+        }
+        deferred.assign()
+        for number in 0..<200 as Range<UInt8> {
+            let digits = Hexadecimal.encode([number])
+            deferred.write(record(key: "production/com.example.Home.push-type.controls/\(digits)"))
+        }
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.load.queued == 8)
+        var subject = 199
+        while pipeline.pipeline.hasRoomForEvents {
+            pipeline.event("s\(subject)")
+            subject -= 1
+        }
+        #expect(pipeline.load.queued == 64 - 4)
+    }
+}
+
+extension SentPush {
+    /// The same push in another slot.
+    func again(in slot: PushSlot) -> SentPush {
+        var other = self
+        other.slot = slot
+        return other
+    }
+}
