@@ -61,6 +61,8 @@ package struct LamplighterWorker: Service {
     }
 
     private func plannerThread() throws -> WorkerEnd {
+        var plan = plan
+        plan.recordInHand = configuration.recordInHand(topics: plan.eventTopics, logger: logger)
         let slab = PushSlab(slots: plan.pipeline.slots)
         let plannerWaker = Waker()
         let ports = (0..<configuration.delivery.threads).map { _ in

@@ -23,7 +23,10 @@ extension PlannerLoop {
                     key: record.key, value: record.value,
                     timestamp: WallTime(milliseconds: record.timestampMilliseconds), now: now)
                 : pipeline.verdictRecord(key: record.key, value: record.value)
-            if let problem { watch.unreadable(problem, of: record, plan: plan, logger: logger) }
+            if let problem {
+                watch.unreadable(
+                    problem, of: record, topic: plan.tableTopics[record.topic], logger: logger)
+            }
         }
         if consumer == nil, stop == nil, tables.isCaughtUp { startConsuming(now: now) }
         return read == limit
@@ -41,8 +44,8 @@ extension PlannerLoop {
             ])
         do {
             let consumer = try EventConsumer(
-                settings: plan.kafka, topics: plan.eventTopics, startFrom: plan.startFrom,
-                logger: logger)
+                settings: plan.kafka, topics: plan.eventTopics + [plan.deferredTopic],
+                replayed: [plan.deferredConsumed], startFrom: plan.startFrom, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
             self.consumer = consumer
             control.enter(.running)
@@ -62,10 +65,11 @@ extension PlannerLoop {
             isRelaxed: load.queued + load.inFlight + load.resting <= half, now: now.monotonic)
         {
         case .hold: return false
-        case .pause: consumer.pauseAll(now: now)
-        case .resume: consumer.resumeAll(now: now)
+        case .pause: consumer.pauseAll(now: now) { $0 != plan.deferredConsumed }
+        case .resume: consumer.resumeAll(now: now) { $0 != plan.deferredConsumed }
         case .poll: break
         }
+        throttleDeferred(consumer, now: now)
         // While the partitions are paused the poll brings no records, and must go on all the same.
         let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
         let read = consumer.poll(now: now, limit: limit) { record in
@@ -79,6 +83,7 @@ extension PlannerLoop {
     }
 
     private mutating func readEvent(_ record: borrowing KafkaRecord, now: Now) {
+        if record.topic == plan.deferredConsumed { return readDeferred(record, now: now) }
         guard let place = partitions[topic: record.topic, record.partition] else {
             preconditionFailure("a record of a partition that is not ours")
         }
@@ -89,9 +94,49 @@ extension PlannerLoop {
         let event = EventRecord(
             binding: record.topic, key: record.key, value: record.value,
             timestamp: WallTime(milliseconds: record.timestampMilliseconds))
+        plan.recordInHand?.take(
+            topic: record.topic, partition: record.partition, offset: record.offset)
         pipeline.eventRecord(event, track: place.track, offset: record.offset, now: now) { name in
             record.header(named: name)
         }
+        plan.recordInHand?.putDown()
+    }
+
+    // MARK: Deferred pushes
+
+    private mutating func readDeferred(_ record: borrowing KafkaRecord, now: Now) {
+        guard let place = deferredPartitions[topic: record.topic, record.partition] else {
+            preconditionFailure("a record of a partition that is not ours")
+        }
+        let ended = record.header(named: DeferredPush.endedHeader).flatMap { text in
+            Int64(String(decoding: text, as: UTF8.self))
+        }
+        let problem = pipeline.deferredRecord(
+            track: place.track, offset: record.offset, key: record.key, value: record.value,
+            endedOffset: ended, now: now)
+        if let problem {
+            watch.unreadable(problem, of: record, topic: plan.deferredTopic, logger: logger)
+        }
+    }
+
+    /// What does not fit into memory waits in Kafka. A partition that fills it before its end is
+    /// reached must begin all the same: its pushes may be sent once more than owed.
+    private mutating func throttleDeferred(_ consumer: EventConsumer, now: Now) {
+        let hasRoom = pipeline.hasRoomForDeferredRecords
+        guard hasRoom == isDeferredPaused, revoke == nil else { return }
+        isDeferredPaused = !hasRoom
+        if hasRoom {
+            consumer.resumeAll(now: now) { $0 == plan.deferredConsumed }
+        } else {
+            logger.warning("too many deferred pushes for delivery.deferredMax: they wait in Kafka")
+            consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
+            for id in deferredPartitions.open { replayed(id, now: now) }
+        }
+    }
+
+    private mutating func replayed(_ id: PartitionEpoch, now: Now) {
+        guard let track = deferredPartitions.track(of: id) else { return }
+        pipeline.deferredReplayed(track, now: now)
     }
 
     // MARK: What happens to the consumer
@@ -103,7 +148,7 @@ extension PlannerLoop {
             case .revoking(let revoked):
                 revoke = RevokeDrain(partitions: revoked, deadline: now.monotonic + Self.drainMax)
             case .lost(let lost): unassign(lost)
-            case .endOfPartition: break
+            case .endOfPartition(let id): replayed(id, now: now)
             case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
             case .warning(let warning):
                 logger.warning(
@@ -120,8 +165,13 @@ extension PlannerLoop {
 
     private mutating func assigned(_ assignments: [Assignment]) {
         valve.reset()
+        isDeferredPaused = false
         for assignment in assignments {
             let id = assignment.partition
+            if id.topic == plan.deferredConsumed {
+                deferredPartitions.open(id, track: pipeline.deferredAssigned())
+                continue
+            }
             let track = pipeline.assigned(
                 topic: UInt16(id.topic), partition: id.partition,
                 startOffset: assignment.startOffset)
@@ -132,8 +182,8 @@ extension PlannerLoop {
 
     private mutating func unassign(_ ids: [PartitionEpoch]) {
         for id in ids {
-            guard let track = partitions.close(id) else { continue }
-            pipeline.unassigned(track)
+            if let track = deferredPartitions.close(id) { pipeline.deferredUnassigned(track) }
+            if let track = partitions.close(id) { pipeline.unassigned(track) }
         }
         if let drained = revoke, drained.partitions.allSatisfy(ids.contains) { revoke = nil }
         logger.info("given up", metadata: ["partitions": "\(ids.count)"])
@@ -225,10 +275,16 @@ extension PlannerLoop {
     /// - Returns: false when there is no room now, and the record is to be tried again.
     private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
         let topic =
-            record.topic == .verdicts ? WorkerPlan.verdictsProduced : WorkerPlan.deadLettersProduced
+            switch record.topic {
+            case .verdicts: WorkerPlan.verdictsProduced
+            case .deadLetters: WorkerPlan.deadLettersProduced
+            case .deferred: WorkerPlan.deferredProduced
+            }
+        let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
         let acceptance = record.key.withUnsafeBytes { key in
             guard let value = record.value else {
-                return producer.produce(topic: topic, key: key, value: nil, ticket: record.ticket)
+                return producer.produce(
+                    topic: topic, key: key, value: nil, headers: headers, ticket: record.ticket)
             }
             return value.withUnsafeBytes { value in
                 producer.produce(topic: topic, key: key, value: value, ticket: record.ticket)

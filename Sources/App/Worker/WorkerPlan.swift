@@ -15,11 +15,15 @@ package struct WorkerPlan: Sendable {
     package var startFrom: StartFrom
     /// Sorted, so that every worker numbers them alike.
     package var eventTopics: [String]
+    /// Read in the group as events are, and stands after them in its list of topics.
+    package var deferredTopic: String
     package var bindings: [TopicBinding]
     package var tableTopics: [String]
     package var producedTopics: [String]
     package var pipeline = PipelineSettings()
     package var shutdownTimeout: Duration
+    /// Of a worker that runs, where the configuration asks for it.
+    package var recordInHand: RecordInHand?
     private var skipped: Set<Configuration.Kafka.RecordCoordinates>
 
     // Positions in `tableTopics` and `producedTopics`.
@@ -27,6 +31,10 @@ package struct WorkerPlan: Sendable {
     static let verdictsTable = 1
     static let verdictsProduced = 0
     static let deadLettersProduced = 1
+    static let deferredProduced = 2
+
+    /// Position among the topics that are read in the group.
+    var deferredConsumed: Int { eventTopics.count }
 
     package init(_ configuration: Configuration) {
         let topics = configuration.kafka.topics
@@ -34,9 +42,10 @@ package struct WorkerPlan: Sendable {
         startFrom = configuration.kafka.startFrom
         let events = configuration.kafka.events.sorted { $0.key < $1.key }
         eventTopics = events.map(\.key)
+        deferredTopic = topics.deferred
         bindings = events.map(\.value)
         tableTopics = [topics.registrations, topics.verdicts]
-        producedTopics = [topics.verdicts, topics.deadLetters]
+        producedTopics = [topics.verdicts, topics.deadLetters, topics.deferred]
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
@@ -78,6 +87,9 @@ extension PipelineSettings {
         let delivery = configuration.delivery
         slots = delivery.queuedMax
         payloadBytesMax = delivery.queuedBytesMax
+        holdMax = delivery.holdMax
+        deferredMax = delivery.deferredMax
+        deferredBytesMax = delivery.queuedBytesMax
         settle = configuration.index.settle
         attemptsMax = delivery.attemptsMax
         retryBackoff = delivery.backoff

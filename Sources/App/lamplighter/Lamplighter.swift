@@ -16,6 +16,8 @@ struct Lamplighter: AsyncParsableCommand {
             """,
         subcommands: [
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
-            RegisterCommand.self, PushCommand.self, SimulateCommand.self,
+            RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
+            VerdictsCommand.self, SimulateCommand.self, DemoCommand.self,
+            DemoPictureCommand.self,
         ])
 }

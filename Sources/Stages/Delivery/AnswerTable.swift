@@ -66,6 +66,13 @@ package enum AnswerTable {
         }
     }
 
+    /// The reasons for which Apple's page says never to send again, not to this token and not this
+    /// push: no person may ask for it either.
+    package static let forbiddenToRetry: Set<APNSReason> = [
+        .badDeviceToken, .deviceTokenNotForTopic, .forbidden, .expiredToken, .unregistered,
+        .payloadTooLarge,
+    ]
+
     package static let rows: [Row] = [
         row(400, .badCollapseId, .reject),
         row(400, .badDeviceToken, .rejectToken),

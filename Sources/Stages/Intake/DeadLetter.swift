@@ -68,7 +68,12 @@ package struct DeadLetter: Sendable {
     package var app: String?
     package var subject: [UInt8]
     package var targets: [Target]
+    /// `apns-collapse-id` of the pushes, where they had one.
+    package var collapseID: String?
+    /// Of pushes that failed, the payload as the value; of a record that cannot be read, the record.
     package var original: Original?
+    /// There was an original, and it was too large for the letter.
+    package var isOriginalLeftOut = false
 
     package init(
         reason: String, source: Source, firstAt: WallTime, lastAt: WallTime, attempts: Int = 0,
@@ -86,7 +91,7 @@ package struct DeadLetter: Sendable {
 
 package enum DeadLetterField: String, CaseIterable, Sendable {
     case v, reason, message, status, attempts, source, firstAt, lastAt, app, subject, subjectBase64
-    case tokens, event
+    case collapseID, tokens, event, eventLeftOut
 }
 
 /// Values of the dead-letters topic. The key is the subject.
@@ -106,9 +111,12 @@ package enum DeadLetterEncoder {
             json.member("lastAt", letter.lastAt)
             json.member("app", letter.app)
             json.member("subject", bytes: letter.subject.isEmpty ? nil : letter.subject)
+            json.member("collapseID", letter.collapseID)
             write(letter.targets, to: &json)
             if let original = letter.original, original.size <= eventBytesMax {
                 write(original, to: &json)
+            } else if letter.original != nil || letter.isOriginalLeftOut {
+                json.member("eventLeftOut", raw: Array("true".utf8))
             }
         }
     }

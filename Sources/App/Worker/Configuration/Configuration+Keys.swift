@@ -37,6 +37,11 @@ extension Configuration.Intake {
             .value(
                 "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
                 "An event record with a larger value is a dead letter, unread."),
+            .optional(
+                "lastRecordFile", \.lastRecordFile, .file,
+                "Notes which event record is being read, so that a worker that crashed on one names "
+                    + "it at its next start. Each worker needs a file of its own, in a folder that "
+                    + "outlives the process: in Kubernetes an `emptyDir`."),
         ]
     }
 }

@@ -79,6 +79,7 @@ extension Configuration {
             guard let relative = path, !relative.hasPrefix("/") else { return }
             path = folder + "/" + relative
         }
+        resolve(&intake.lastRecordFile)
         resolve(&apns.caFile)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)

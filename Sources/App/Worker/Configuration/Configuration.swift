@@ -18,6 +18,8 @@ package struct Configuration: Sendable {
     package struct Intake: Sendable {
         package var allowKindWide = false
         package var recordBytesMax = 1 << 20
+        /// Nil notes nothing.
+        package var lastRecordFile: String?
     }
 
     package struct Index: Sendable {

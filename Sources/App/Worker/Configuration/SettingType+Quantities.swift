@@ -75,7 +75,7 @@ extension Duration {
         ("type", "string"), ("pattern", "^[0-9]+(?:ms|s|m|h|d)$"),
     ])
 
-    init?(notation text: String) {
+    package init?(notation text: String) {
         guard let milliseconds = Unit.parse(text, in: Unit.durations) else { return nil }
         self = .milliseconds(milliseconds)
     }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Intake
+import PushModel
+import Worker
+
+extension DeadLettersCommand {
+    struct Redrive: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Sends again what failed, to the failing tokens alone.",
+            discussion: """
+                Writes a deferred push for each failing token, which the workers send at once; a \
+                record that could not be read is written to its topic again. Letters that are \
+                written meanwhile are left for the next time. Nothing is sent for the six reasons \
+                for which Apple forbids it. Doing it twice sends twice.
+                """)
+
+        @OptionGroup var options: ConfigurationOption
+        @OptionGroup var filter: LetterFilter
+
+        @Flag(help: "Say what would be done, and write nothing.")
+        var dryRun = false
+
+        @Option(help: "At most so many records a second, such as 100 or 100/s.")
+        var rate: String?
+
+        @Flag(help: "One JSON object a letter; the last one is the summary.")
+        var json = false
+
+        func validate() throws { _ = try recordsPerSecond() }
+
+        private func recordsPerSecond() throws -> Int? {
+            guard let rate else { return nil }
+            let digits = rate.hasSuffix("/s") ? rate.dropLast(2) : Substring(rate)
+            guard let number = Int(digits), (1...1_000_000).contains(number) else {
+                throw ValidationError("--rate is a number of records a second, such as 100/s")
+            }
+            return number
+        }
+
+        func run() async throws {
+            try await Failure.reporting {
+                let configuration = try options.load()
+                var reader = try LetterReader(configuration, filter: filter)
+                var plan = RedrivePlan(configuration)
+                // Once for the ends: letters that the redriven pushes cause are not read.
+                let ends = try reader.forEach { _ in }
+                var stream =
+                    dryRun
+                    ? nil
+                    : try RecordStream(
+                        configuration, topics: plan.topics, rate: try recordsPerSecond())
+                var summary = RedriveSummary(dryRun: dryRun)
+                _ = try reader.forEach(upTo: ends) { filed in
+                    let orders = plan.orders(for: filed.letter, now: RecordWriter.now().wall)
+                    for record in orders.records { try stream?.write(record) }
+                    summary.add(orders, of: filed.letter)
+                    try report(filed, orders)
+                }
+                try stream?.finish()
+                summary.unreadable = reader.unreadable
+                print(json ? try JSONLine.of(["summary": summary]) : summary.text)
+            }
+        }
+
+        /// With `json` of each letter, otherwise of what the summary cannot name.
+        private func report(_ filed: FiledLetter, _ orders: RedrivePlan.Orders) throws {
+            if json {
+                return print(try JSONLine.of(RedrivenLetter(filed, orders)))
+            }
+            for (refusal, _) in orders.refused where refusal != .forbidden {
+                print(
+                    "left    \(filed.partition)/\(filed.offset) of event "
+                        + "\(filed.letter.source.visible): \(refusal.words)")
+            }
+        }
+    }
+}
+
+/// What became of a letter, as `--json` shows it.
+private struct RedrivenLetter: Encodable {
+    let partition: Int32
+    let offset: Int64
+    let reason: String
+    let records: Int
+    let refused: [String: Int]
+
+    init(_ filed: FiledLetter, _ orders: RedrivePlan.Orders) {
+        partition = filed.partition
+        offset = filed.offset
+        reason = filed.letter.reason
+        records = orders.records.count
+        refused = Dictionary(
+            uniqueKeysWithValues: orders.refused.map { ($0.key.rawValue, $0.value) })
+    }
+}
+
+private struct RedriveSummary: Encodable {
+    let dryRun: Bool
+    var letters = 0
+    /// Deferred pushes, one for each failing token.
+    var pushes = 0
+    /// Records that could not be read.
+    var events = 0
+    var unreadable = 0
+    /// Tokens that are not tried again, by why and by the letters' reason.
+    var refused: [String: [String: Int]] = [:]
+
+    init(dryRun: Bool) { self.dryRun = dryRun }
+
+    mutating func add(_ orders: RedrivePlan.Orders, of letter: DeadLetter) {
+        letters += 1
+        if letter.targets.isEmpty {
+            events += orders.records.count
+        } else {
+            pushes += orders.records.count
+        }
+        for (refusal, count) in orders.refused {
+            refused[refusal.rawValue, default: [:]][letter.reason, default: 0] += count
+        }
+    }
+
+    var text: String {
+        var lines = [
+            "\(dryRun ? "would redrive" : "redriven") \(pushes) pushes and \(events) unreadable "
+                + "events of \(letters) letters"
+        ]
+        for refusal in RedrivePlan.Refusal.allCases {
+            for (reason, count) in (refused[refusal.rawValue] ?? [:]).sorted(by: { $0 < $1 }) {
+                lines.append(
+                    "refused \(count) of \(TerminalText.visible(reason)): \(refusal.words)")
+            }
+        }
+        if unreadable > 0 { lines.append("skipped \(unreadable) records that are no letters") }
+        return lines.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import Intake
+import PushModel
+import Worker
+
+struct DeadLettersCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dead-letters",
+        abstract: "Shows what failed for good, and sends it again.",
+        subcommands: [List.self, Redrive.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the dead letters, a line each, and their number.",
+            discussion: """
+                Of a token, the first 16 digits of its SHA-256 are shown. Letters of one partition \
+                come in their order; partitions are mixed.
+                """)
+
+        @OptionGroup var options: ConfigurationOption
+        @OptionGroup var filter: LetterFilter
+
+        @Flag(help: "One JSON object a line; the last one is the summary.")
+        var json = false
+
+        func run() async throws {
+            try await Failure.reporting {
+                let configuration = try options.load()
+                var reader = try LetterReader(configuration, filter: filter)
+                var summary = LetterSummary()
+                _ = try reader.forEach { filed in
+                    summary.add(filed.letter)
+                    print(json ? try JSONLine.of(ListedLetter(filed)) : Self.line(filed))
+                }
+                summary.unreadable = reader.unreadable
+                print(json ? try JSONLine.of(["summary": summary]) : summary.line)
+            }
+        }
+
+        private static func line(_ filed: FiledLetter) -> String {
+            let letter = filed.letter
+            let names = letter.targets.map { "\(TokenName($0.token))" }
+            var words = [
+                "\(filed.partition)/\(filed.offset)", letter.lastAt.rfc3339,
+                TerminalText.visible(letter.reason),
+                "status \(letter.status.map { "\($0)" } ?? "-")", "attempts \(letter.attempts)",
+                "event \(letter.source.visible)",
+                "subject \"\(TerminalText.visible(letter.subject))\"",
+                "tokens \(names.count)",
+            ]
+            if !names.isEmpty {
+                let others = names.count > namesMax ? " …" : ""
+                words.append("(" + names.prefix(namesMax).joined(separator: " ") + others + ")")
+            }
+            if letter.isOriginalLeftOut { words.append("event left out") }
+            return words.joined(separator: "  ")
+        }
+
+        /// Of a letter's tokens so many are on its line; --json has all.
+        private static let namesMax = 3
+    }
+}
+
+extension DeadLetter.Source {
+    /// As `kafka.skip` takes it.
+    var visible: String { "\(TerminalText.visible(topic))/\(partition)/\(offset)" }
+}
+
+/// A letter as `--json` shows it.
+private struct ListedLetter: Encodable {
+    struct Source: Encodable {
+        var topic: String
+        var partition: Int32
+        var offset: Int64
+    }
+
+    struct Target: Encodable {
+        var tokenID: String
+        var environment: String
+        var apnsTopic: String
+    }
+
+    let partition: Int32
+    let offset: Int64
+    let reason: String
+    let message: String?
+    let status: UInt16?
+    let attempts: Int
+    let source: Source
+    let firstAt: String
+    let lastAt: String
+    let app: String?
+    let subject: String?
+    let subjectBase64: String?
+    let tokens: [Target]
+    let hasEvent: Bool
+    let eventLeftOut: Bool
+
+    init(_ filed: FiledLetter) {
+        let letter = filed.letter
+        partition = filed.partition
+        offset = filed.offset
+        reason = letter.reason
+        message = letter.message
+        status = letter.status
+        attempts = letter.attempts
+        source = Source(
+            topic: letter.source.topic, partition: letter.source.partition,
+            offset: letter.source.offset)
+        firstAt = letter.firstAt.rfc3339
+        lastAt = letter.lastAt.rfc3339
+        app = letter.app
+        subject = String(validating: letter.subject, as: UTF8.self)
+        subjectBase64 = subject == nil ? Data(letter.subject).base64EncodedString() : nil
+        tokens = letter.targets.map {
+            Target(
+                tokenID: "\(TokenName($0.token))", environment: $0.environment.name,
+                apnsTopic: $0.apnsTopic)
+        }
+        hasEvent = letter.original != nil
+        eventLeftOut = letter.isOriginalLeftOut
+    }
+}
+
+private struct LetterSummary: Encodable {
+    var letters = 0
+    var tokens = 0
+    var unreadable = 0
+    /// Letters.
+    var byReason: [String: Int] = [:]
+
+    mutating func add(_ letter: DeadLetter) {
+        letters += 1
+        tokens += letter.targets.count
+        byReason[letter.reason, default: 0] += 1
+    }
+
+    var line: String {
+        var text = "\(letters) letters, \(tokens) tokens"
+        for (reason, count) in byReason.sorted(by: { $0.key < $1.key }) {
+            text += "; \(TerminalText.visible(reason)) \(count)"
+        }
+        return unreadable == 0 ? text : text + "; unreadable \(unreadable)"
+    }
+}
+
+/// Machine-readable output: one object a line.
+enum JSONLine {
+    static func of(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import Intake
+import KafkaLog
+import PushModel
+import Worker
+
+/// Which dead letters a command is about.
+struct LetterFilter: ParsableArguments {
+    @Option(name: .customLong("reason"), help: "Only letters of this reason; may be repeated.")
+    var reasons: [String] = []
+
+    @Option(help: "Only letters of this app.")
+    var app: String?
+
+    @Option(help: "Only letters of this subject.")
+    var subject: String?
+
+    @Option(help: "Only letters of events of this topic.")
+    var topic: String?
+
+    @Option(help: "Only this partition of the dead-letters topic.")
+    var partition: Int32?
+
+    @Option(help: "Only letters from this offset of the dead-letters topic on.")
+    var fromOffset: Int64?
+
+    @Option(help: "Only letters up to this offset of the dead-letters topic, with it.")
+    var toOffset: Int64?
+
+    @Option(help: "Only letters since this instant, or for so long: 2026-11-21T06:12:00Z, 2h, 7d.")
+    var since: String?
+
+    @Option(help: "At most so many letters.")
+    var limit: Int?
+
+    func validate() throws {
+        if let limit, limit < 1 { throw ValidationError("--limit is 1 at least") }
+        if let since { _ = try Arguments.instant(since, now: RecordWriter.now().wall) }
+    }
+
+    /// What lies outside is not even decoded.
+    func covers(partition: Int32, offset: Int64) -> Bool {
+        if let wanted = self.partition, wanted != partition { return false }
+        return offset >= fromOffset ?? 0 && offset <= toOffset ?? .max
+    }
+
+    func matches(_ letter: DeadLetter, since: WallTime?) -> Bool {
+        if !reasons.isEmpty, !reasons.contains(letter.reason) { return false }
+        if let app, letter.app != app { return false }
+        if let subject, letter.subject != Array(subject.utf8) { return false }
+        if let topic, letter.source.topic != topic { return false }
+        if let since, letter.lastAt < since { return false }
+        return true
+    }
+}
+
+/// A letter, and where it lies.
+struct FiledLetter {
+    var partition: Int32
+    var offset: Int64
+    var letter: DeadLetter
+}
+
+/// Reads the dead letters that a filter lets through.
+struct LetterReader: ~Copyable {
+    private let sweep: TopicSweep
+    private let filter: LetterFilter
+    private let since: WallTime?
+    private var decoder = DeadLetterDecoder()
+    /// Within the filter's partition and offsets, and not readable as letters.
+    private(set) var unreadable = 0
+
+    init(_ configuration: Configuration, filter: LetterFilter) throws {
+        sweep = TopicSweep(configuration, topic: configuration.kafka.topics.deadLetters)
+        self.filter = filter
+        since = try filter.since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
+    }
+
+    /// - Returns: how far each partition was read; see `TopicSweep.run` for `ends`.
+    mutating func forEach(
+        upTo ends: TopicSweep.Ends? = nil, _ body: (FiledLetter) throws -> Void
+    ) throws -> TopicSweep.Ends {
+        var left = filter.limit ?? .max
+        unreadable = 0
+        let sweep = sweep
+        return try sweep.run(upTo: ends) { record in
+            guard filter.covers(partition: record.partition, offset: record.offset) else {
+                return true
+            }
+            guard let letter = try? decoder.letter(record.value) else {
+                unreadable += 1
+                return true
+            }
+            guard filter.matches(letter, since: since) else { return true }
+            try body(
+                FiledLetter(partition: record.partition, offset: record.offset, letter: letter))
+            left -= 1
+            return left > 0
+        }
+    }
+}
+
+extension Arguments {
+    /// An instant, or how long ago it is.
+    static func instant(_ text: String, now: WallTime) throws -> WallTime {
+        if let instant = WallTime(rfc3339: text) { return instant }
+        guard let age = Duration(notation: text) else {
+            throw ValidationError(
+                "'\(text)' is neither an instant such as 2026-11-21T06:12:00Z nor a duration such "
+                    + "as 30m, 2h or 7d")
+        }
+        return now - age
+    }
+}
+
+extension WallTime {
+    fileprivate static func - (time: WallTime, duration: Duration) -> WallTime {
+        WallTime(milliseconds: time.milliseconds &- duration.nanoseconds / 1_000_000)
+    }
+}

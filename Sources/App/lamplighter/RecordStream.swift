@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import KafkaLog
+import Logging
+import Worker
+
+/// Writes many records, as fast as it may, and waits for Kafka's word on each; for the commands.
+struct RecordStream {
+    private let producer: RecordProducer
+    private let pace: Duration?
+    private var nextAt = ContinuousClock.now
+    private var written = 0
+    private(set) var acknowledged = 0
+
+    /// For which no record is acknowledged before Kafka counts as gone.
+    private static let silenceMax = Duration.seconds(20)
+
+    /// - Parameter rate: records a second; nil for no limit.
+    init(_ configuration: Configuration, topics: [String], rate: Int? = nil) throws {
+        producer = try RecordProducer(
+            settings: configuration.kafka.clientSettings, topics: topics,
+            logger: ConfigurationOption.logger(configuration.log))
+        pace = rate.map { .seconds(1) / $0 }
+    }
+
+    /// Hands one record over, waiting for its turn and for room.
+    mutating func write(_ record: OwnedRecord) throws {
+        try waitForTurn()
+        let deadline = ContinuousClock.now + Self.silenceMax
+        while true {
+            switch offer(record) {
+            case .accepted:
+                written += 1
+                return try collect()
+            case .queueFull where ContinuousClock.now < deadline:
+                try collect()
+                Thread.sleep(forTimeInterval: 0.01)
+            case .queueFull: throw refusal("it does not take any more")
+            case .failed(let error): throw refusal("\(error)")
+            }
+        }
+    }
+
+    /// Returns when every record has been acknowledged.
+    mutating func finish() throws {
+        let isDone = producer.flush(timeout: Self.silenceMax)
+        try collect()
+        if !isDone || acknowledged < written { throw refusal("no acknowledgement came") }
+    }
+
+    private mutating func waitForTurn() throws {
+        guard let pace else { return }
+        nextAt = max(nextAt + pace, .now)
+        while ContinuousClock.now < nextAt {
+            try collect()
+            let left = nextAt - .now
+            Thread.sleep(forTimeInterval: min(0.1, max(0, left / .seconds(1))))
+        }
+    }
+
+    private func offer(_ record: OwnedRecord) -> RecordProducer.Acceptance {
+        OwnedRecord.lend(record.key) { key in
+            OwnedRecord.lend(record.value) { value in
+                producer.produce(
+                    topic: record.topic, partition: record.partition, key: key, value: value,
+                    headers: record.headers, ticket: 1)
+            }
+        }
+    }
+
+    private mutating func collect() throws {
+        var good = 0
+        var refused: String?
+        producer.poll(now: RecordWriter.now()) { _, error in
+            if let error { refused = "\(error)" } else { good += 1 }
+        }
+        acknowledged += good
+        if let refused { throw refusal(refused) }
+    }
+
+    private func refusal(_ why: String) -> Failure {
+        Failure(
+            .unavailable,
+            "Kafka refused a record: \(why); \(acknowledged) of the \(written) records written so "
+                + "far are known to be safe")
+    }
+}
+
+/// A record to be written, with bytes of its own.
+struct OwnedRecord {
+    /// Position in the stream's topics.
+    var topic: Int
+    /// Nil lets the key choose.
+    var partition: Int32?
+    var key: [UInt8]?
+    /// Nil removes the key.
+    var value: [UInt8]?
+    var headers: [(name: String, value: String)] = []
+
+    fileprivate static func lend<Result>(
+        _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result
+    ) -> Result {
+        bytes.map { $0.withUnsafeBytes { body($0) } } ?? body(nil)
+    }
+}

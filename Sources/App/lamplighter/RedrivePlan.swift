@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Delivery
+import Intake
+import PushModel
+import Worker
+
+/// Decides what is written so that a dead letter's pushes are tried again: for each failing token a
+/// deferred push that is due at once; for a record that could not be read, the record.
+struct RedrivePlan: ~Copyable {
+    private let routing: RoutingTable
+    private let eventTopics: [String]
+    private let changeLife: Duration
+    private let payloadLife: Duration
+    private var decoder = DeadLetterDecoder()
+
+    /// Topics that records are written to; `OwnedRecord.topic` is a position among them.
+    let topics: [String]
+
+    /// Why something of a letter is not tried again.
+    enum Refusal: String, CaseIterable {
+        case forbidden, eventLeftOut, unreadablePayload, unserved, noSuchPush, foreignTopic
+        case binaryHeader
+
+        var words: String {
+            switch self {
+            case .forbidden: "Apple forbids another try"
+            case .eventLeftOut: "the letter was written without the event that it needs"
+            case .unreadablePayload: "APNs would not take the payload that the letter has"
+            case .unserved: "no credential serves the app and the environment"
+            case .noSuchPush: "tokens of this class are sent no such push"
+            case .foreignTopic: "kafka.events does not have the event's topic"
+            case .binaryHeader: "a header of the record is no text"
+            }
+        }
+    }
+
+    /// What is written for one letter, and for how many of its tokens nothing is; a letter without
+    /// tokens counts as one.
+    struct Orders {
+        var records: [OwnedRecord] = []
+        var refused: [Refusal: Int] = [:]
+    }
+
+    init(_ configuration: Configuration) {
+        let plan = WorkerPlan(configuration)
+        routing = plan.routing
+        eventTopics = plan.eventTopics
+        topics = [plan.deferredTopic] + plan.eventTopics
+        changeLife = configuration.planning.ttl
+        payloadLife = configuration.planning.payloadTTL
+    }
+
+    mutating func orders(for letter: DeadLetter, now: WallTime) -> Orders {
+        let count = max(1, letter.targets.count)
+        if AnswerTable.forbiddenToRetry.contains(APNSReason(letter.reason)) {
+            return Orders(refused: [.forbidden: count])
+        }
+        let isNeeded = letter.targets.isEmpty && letter.original == nil
+        if letter.isOriginalLeftOut || isNeeded { return Orders(refused: [.eventLeftOut: count]) }
+        if letter.targets.isEmpty { return original(of: letter) }
+        return pushes(of: letter, now: now)
+    }
+
+    private func original(of letter: DeadLetter) -> Orders {
+        guard let topic = eventTopics.firstIndex(of: letter.source.topic),
+            let original = letter.original
+        else { return Orders(refused: [.foreignTopic: 1]) }
+        var record = OwnedRecord(
+            topic: 1 + topic, partition: letter.source.partition, key: original.key,
+            value: original.value)
+        for header in original.headers {
+            guard let text = String(validating: header.value, as: UTF8.self) else {
+                return Orders(refused: [.binaryHeader: 1])
+            }
+            record.headers.append((header.name, text))
+        }
+        return Orders(records: [record])
+    }
+
+    private mutating func pushes(of letter: DeadLetter, now: WallTime) -> Orders {
+        let payload: EventPayload?
+        do {
+            payload = try decoder.payload(of: letter)
+        } catch {
+            return Orders(refused: [.unreadablePayload: letter.targets.count])
+        }
+        let identity = payload.map { payload in
+            PayloadIdentity(
+                type: payload.type, collapseID: letter.collapseID,
+                event: StableHash.event(
+                    topicSeed: StableHash.topicSeed(letter.source.topic),
+                    partition: letter.source.partition, offset: letter.source.offset))
+        }
+        var orders = Orders()
+        for target in letter.targets {
+            let id = routing.lane(
+                environment: target.environment, apnsTopic: target.apnsTopic)
+            guard let id else {
+                orders.refused[.unserved, default: 0] += 1
+                continue
+            }
+            let lane = routing[id]
+            guard let type = payload?.type ?? lane.tokenClass.changeType,
+                type.tokenClass == lane.tokenClass
+            else {
+                orders.refused[.noSuchPush, default: 0] += 1
+                continue
+            }
+            orders.records.append(
+                record(of: letter, to: target.token, lane: lane, payload, identity, now: now))
+        }
+        return orders
+    }
+
+    private func record(
+        of letter: DeadLetter, to token: [UInt8], lane: Lane, _ payload: EventPayload?,
+        _ identity: PayloadIdentity?, now: WallTime
+    ) -> OwnedRecord {
+        var push = DeferredPush(
+            notBefore: now, expiresAt: now + (payload == nil ? changeLife : payloadLife),
+            tokenClass: lane.tokenClass, payload: payload)
+        push.source = letter.source
+        push.subject = letter.subject
+        if let collapseID = identity?.collapseID, !collapseID.isEmpty {
+            push.collapseID = String(decoding: collapseID, as: UTF8.self)
+        }
+        let key = token.withUnsafeBufferPointer { token in
+            RecordKey.deferred(
+                lane: lane, token: token, coalescingKey: identity?.coalescingKey ?? 0)
+        }
+        return OwnedRecord(topic: 0, key: key, value: DeferredEncoder.value(push))
+    }
+}

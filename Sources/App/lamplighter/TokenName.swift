@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import OpenSSL
+import PushModel
+
+/// What people see in place of a device token: the first 16 hexadecimal digits of its SHA-256.
+struct TokenName: Hashable, CustomStringConvertible {
+    let description: String
+
+    /// - Parameter token: its bytes, not hexadecimal.
+    init(_ token: [UInt8]) { description = Hexadecimal.encode(SHA256Digest.of(token).prefix(8)) }
+
+    /// As somebody writes it; nil for anything but 16 digits.
+    init?(written text: String) {
+        guard let bytes = Hexadecimal.decode(text), bytes.count == 8 else { return nil }
+        description = Hexadecimal.encode(bytes)
+    }
+}
+
+/// Words that strangers chose, for a terminal: nothing in them moves the cursor, hides what stands
+/// beside it or passes for another line.
+enum TerminalText {
+    static func visible(_ text: String) -> String {
+        var visible = ""
+        for scalar in text.unicodeScalars {
+            if scalar == "\\" || scalar == "\"" {
+                visible += "\\" + String(scalar)
+            } else if isVisible(scalar) {
+                visible.unicodeScalars.append(scalar)
+            } else {
+                visible += "\\u{\(String(scalar.value, radix: 16))}"
+            }
+        }
+        return visible
+    }
+
+    /// Bytes that are no UTF-8 as `\xff`.
+    static func visible(_ bytes: [UInt8]) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return visible(text) }
+        return bytes.map { byte in
+            (0x20...0x7E).contains(byte)
+                ? visible(String(UnicodeScalar(byte))) : "\\x" + Hexadecimal.encode([byte])
+        }.joined()
+    }
+
+    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,
+            .paragraphSeparator:
+            false
+        case .spaceSeparator: scalar == " "
+        default: true
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import KafkaLog
+import LinuxIO
+import Worker
+
+/// Reads one topic from its beginning to its end, for the commands. Takes no part in the group and
+/// commits nothing.
+struct TopicSweep {
+    /// The last offset that was seen of each partition.
+    typealias Ends = [Int32: Int64]
+
+    private let configuration: Configuration
+    private let topic: String
+
+    /// Without a record and without an end for so long, Kafka counts as gone.
+    private static let silenceMax = Duration.seconds(20)
+    private static let batch = 1000
+
+    init(_ configuration: Configuration, topic: String) {
+        self.configuration = configuration
+        self.topic = topic
+    }
+
+    /// Lends each record to `body`, in order within a partition, until `body` returns false, or
+    /// throws what `body` throws.
+    ///
+    /// - Parameter ends: nothing behind these is read, so that whoever causes new records while it
+    ///   reads comes to an end; nil for all there is.
+    @discardableResult
+    func run(
+        upTo ends: Ends? = nil, _ body: (borrowing KafkaRecord) throws -> Bool
+    ) throws -> Ends {
+        let reader = try TableReader(
+            settings: configuration.kafka.clientSettings, topics: [topic],
+            now: RecordWriter.now(), logger: ConfigurationOption.logger(configuration.log))
+        defer { reader.close(timeout: .seconds(5)) }
+        let epoll = try Epoll()
+        try epoll.add(reader.wakeDescriptor, for: .read, tag: 0)
+        var seen = Ends()
+        var failure: (any Error)?
+        var isOver = ends?.isEmpty ?? false
+        var heard = ContinuousClock.now
+        while !isOver {
+            reader.clearWakeUp()
+            let looked = reader.poll(now: RecordWriter.now(), limit: Self.batch) { record in
+                guard !isOver else { return }
+                if let ends, record.offset > ends[record.partition] ?? -1 { return }
+                seen[record.partition] = record.offset
+                do {
+                    isOver = try !body(record) || seen == ends
+                } catch {
+                    failure = error
+                    isOver = true
+                }
+            }
+            if let failure { throw failure }
+            if looked > 0 { heard = .now }
+            if looked == Self.batch { continue }
+            isOver = isOver || reader.isCaughtUp
+            if !isOver { try wait(for: reader, epoll, since: heard) }
+        }
+        return seen
+    }
+
+    private func wait(
+        for reader: TableReader, _ epoll: borrowing Epoll, since heard: ContinuousClock.Instant
+    ) throws {
+        if let error = reader.failure {
+            throw Failure(.unavailable, "\(topic) cannot be read: \(error)")
+        }
+        guard heard.duration(to: .now) < Self.silenceMax else {
+            let cause = reader.takeWarnings().last.map { ": \($0.text)" } ?? ""
+            throw Failure(
+                .unavailable, "Kafka gives nothing of \(topic) for \(Self.silenceMax)\(cause)")
+        }
+        _ = epoll.wait(timeout: .milliseconds(100))
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import PushModel
+import Worker
+
+struct VerdictsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verdicts",
+        abstract: "Shows which tokens are sent nothing more, and takes such verdicts back.",
+        subcommands: [List.self, Revoke.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the verdicts that stand, a line each, and their number.",
+            discussion: "Of a token, the first 16 digits of its SHA-256 are shown.")
+
+        @OptionGroup var options: ConfigurationOption
+        @OptionGroup var scope: VerdictScope
+
+        @Option(help: "Only verdicts of this reason.")
+        var reason: String?
+
+        @Flag(help: "One JSON object a line; the last one is the summary.")
+        var json = false
+
+        func run() async throws {
+            try await Failure.reporting {
+                let table = try VerdictTable(try options.load())
+                let matches = try scope.matcher(table.routing)
+                let listed = table.verdicts.filter { verdict in
+                    matches(verdict) && reason.map { $0 == verdict.verdict.reason } ?? true
+                }
+                for verdict in listed {
+                    let listed = ListedVerdict(verdict, table.lane(of: verdict))
+                    print(json ? try JSONLine.of(listed) : listed.line)
+                }
+                let summary = VerdictSummary(verdicts: listed.count, unreadable: table.unreadable)
+                print(json ? try JSONLine.of(["summary": summary]) : summary.line)
+            }
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Takes verdicts back, so that their tokens are sent pushes again.",
+            discussion: """
+                Name the tokens: by --token-id, as `list` prints it; by --app and --environment, \
+                for all of an app; or with --token - the token itself on standard input.
+                """)
+
+        @OptionGroup var options: ConfigurationOption
+        @OptionGroup var scope: VerdictScope
+
+        @Option(name: .customLong("token-id"), help: "The 16 digits of a token; may be repeated.")
+        var tokenIDs: [String] = []
+
+        @Option(help: "- reads one token in hexadecimal from standard input.")
+        var token: String?
+
+        @Flag(help: "Say what would be revoked, and write nothing.")
+        var dryRun = false
+
+        func validate() throws {
+            if let token, token != "-" {
+                throw ValidationError(
+                    "a token is not for the command line: --token - reads it from standard input")
+            }
+            for text in tokenIDs where TokenName(written: text) == nil {
+                throw ValidationError("'\(text)' is not the 16 digits of a token")
+            }
+            let namesApp = scope.app != nil && scope.environment != nil
+            guard namesApp || token != nil || !tokenIDs.isEmpty else {
+                throw ValidationError(
+                    "name what to revoke: --token-id, --token -, or --app with --environment")
+            }
+        }
+
+        func run() async throws {
+            try await Failure.reporting {
+                let names = try tokenNames()
+                let configuration = try options.load()
+                let table = try VerdictTable(configuration)
+                let matches = try scope.matcher(table.routing)
+                let revoked = table.verdicts.filter { verdict in
+                    matches(verdict) && (names.isEmpty || names.contains(verdict.token))
+                }
+                if !dryRun { try write(revoked, configuration) }
+                for verdict in revoked {
+                    print(ListedVerdict(verdict, table.lane(of: verdict)).line)
+                }
+                print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) verdicts")
+            }
+        }
+
+        /// Empty where all of an app are meant.
+        private func tokenNames() throws -> Set<TokenName> {
+            var names = Set(tokenIDs.compactMap { TokenName(written: $0) })
+            if token != nil {
+                guard let line = readLine() else {
+                    throw ValidationError("no token on standard input")
+                }
+                names.insert(
+                    TokenName(try Arguments.token(line.trimmingCharacters(in: .whitespaces))))
+            }
+            return names
+        }
+
+        private func write(_ verdicts: [StandingVerdict], _ configuration: Configuration) throws {
+            var stream = try RecordStream(
+                configuration, topics: [configuration.kafka.topics.verdicts])
+            for verdict in verdicts {
+                try stream.write(OwnedRecord(topic: 0, key: verdict.key, value: nil))
+            }
+            try stream.finish()
+        }
+    }
+}
+
+/// Which verdicts a command is about.
+struct VerdictScope: ParsableArguments {
+    @Option(help: "Only tokens of this app.")
+    var app: String?
+
+    @Option(help: "production or development.")
+    var environment: String?
+
+    @Option(help: "Only verdicts since this instant, or for so long: 2026-11-21T06:12:00Z, 2h.")
+    var since: String?
+
+    func validate() throws {
+        if let environment { _ = try Arguments.environment(environment) }
+        if let since { _ = try Arguments.instant(since, now: RecordWriter.now().wall) }
+    }
+
+    func matcher(_ routing: RoutingTable) throws -> (StandingVerdict) -> Bool {
+        let environment = try environment.map(Arguments.environment)
+        let since = try since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
+        var wanted: AppID?
+        if let app {
+            wanted = routing.app(named: app)
+            if wanted == nil {
+                throw Failure(
+                    .configuration, "no credential serves \(app): see apns.credentials")
+            }
+        }
+        return { verdict in
+            let lane = routing[verdict.lane]
+            if let environment, lane.environment != environment { return false }
+            if let wanted, lane.app != wanted { return false }
+            return since.map { verdict.writtenAt >= $0 } ?? true
+        }
+    }
+}
+
+private struct ListedVerdict: Encodable {
+    let tokenID: String
+    let environment: String
+    let apnsTopic: String
+    let reason: String
+    let status: UInt16
+    let apnsTimestamp: String?
+    let registeredAt: String
+    let writtenAt: String
+
+    init(_ standing: StandingVerdict, _ lane: Lane) {
+        tokenID = "\(standing.token)"
+        environment = lane.environment.name
+        apnsTopic = lane.apnsTopic
+        reason = standing.verdict.reason
+        status = standing.verdict.status
+        apnsTimestamp = standing.verdict.apnsTimestamp?.rfc3339
+        registeredAt = standing.verdict.registeredAt.rfc3339
+        writtenAt = standing.writtenAt.rfc3339
+    }
+
+    var line: String {
+        [
+            writtenAt, tokenID, environment, apnsTopic, "\(status)", TerminalText.visible(reason),
+            "registered \(registeredAt)",
+        ].joined(separator: "  ")
+    }
+}
+
+private struct VerdictSummary: Encodable {
+    let verdicts: Int
+    let unreadable: Int
+
+    var line: String {
+        unreadable == 0
+            ? "\(verdicts) verdicts" : "\(verdicts) verdicts; \(unreadable) records unreadable"
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import COpenSSL
+
+/// FIPS 180-4, of a whole message at once.
+package enum SHA256Digest {
+    package static let bytes = 32
+
+    package static func of(_ message: [UInt8]) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: bytes) { output, count in
+            message.withUnsafeBufferPointer { input in
+                // Fails only for want of memory, with the length it would then leave at 0.
+                _ = SHA256(input.baseAddress, input.count, output.baseAddress)
+            }
+            count = bytes
+        }
+    }
+}

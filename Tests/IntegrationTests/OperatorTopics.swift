@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Intake
+import KafkaLog
+import Logging
+import OpenSSL
+import PushModel
+
+/// The topics that only workers write to, for tests that write as a worker would have.
+final class OperatorTopics {
+    private let fleet: Fleet
+    private let producer: RecordProducer
+
+    init(_ fleet: Fleet) throws {
+        self.fleet = fleet
+        producer = try RecordProducer(
+            settings: KafkaClientSettings(bootstrap: fleet.bootstrap, group: ""),
+            topics: [fleet.topics.deadLetters],
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    /// - Returns: the letter's offset.
+    @discardableResult
+    func write(_ letter: DeadLetter, partition: Int32? = nil) throws -> Int64 {
+        // Of the tests' payloads the longest is too large for its letter.
+        try write(
+            letter.subject, value: DeadLetterEncoder.value(letter, eventBytesMax: 99),
+            partition: partition)
+    }
+
+    @discardableResult
+    func write(_ key: [UInt8]?, value: [UInt8], partition: Int32? = nil) throws -> Int64 {
+        let acceptance = value.withUnsafeBytes { value in
+            guard let key else {
+                return producer.produce(
+                    topic: 0, partition: partition, key: nil, value: value, ticket: 1)
+            }
+            return key.withUnsafeBytes { key in
+                producer.produce(
+                    topic: 0, partition: partition, key: key, value: value, ticket: 1)
+            }
+        }
+        guard acceptance == .accepted, producer.flush(timeout: .seconds(20)) else {
+            throw Timeout(description: "a dead letter was not written: \(acceptance)")
+        }
+        var offset: Int64?
+        producer.pollReports(now: .current) { offset = $0.position?.offset }
+        guard let offset else { throw Timeout(description: "a dead letter was refused") }
+        return offset
+    }
+
+    /// What `deferred` has under such keys.
+    func deferred(_ isWanted: (String) -> Bool) async throws -> [LoggedRecord] {
+        let reader = try TableReader(
+            settings: KafkaClientSettings(
+                bootstrap: fleet.bootstrap, group: "test", properties: ["fetch.wait.max.ms": "20"]),
+            topics: [fleet.topics.deferred], now: .current,
+            logger: Logger(label: "log", factory: { _ in SwiftLogNoOpLogHandler() }))
+        defer { reader.close(timeout: .seconds(5)) }
+        var records: [LoggedRecord] = []
+        try await waitUntil("the end of the topic") {
+            _ = reader.poll(now: .current, limit: 10_000) { record in
+                records.append(
+                    LoggedRecord(
+                        partition: record.partition, offset: record.offset,
+                        key: record.key.map { String(decoding: $0, as: UTF8.self) },
+                        value: record.value.map { String(decoding: $0, as: UTF8.self) }))
+            }
+            return reader.isCaughtUp
+        }
+        return records.filter { isWanted($0.key ?? "") }
+    }
+}
+
+extension TestToken {
+    /// What people see of it.
+    var name: String { String(Hexadecimal.encode(SHA256Digest.of(bytes)).prefix(16)) }
+}
+
+extension CommandResult {
+    /// Of `--json`: one object a line.
+    func objects() throws -> [[String: Any]] {
+        try lines.map { line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+            guard let object = object as? [String: Any] else {
+                throw Timeout(description: "no object: \(line)")
+            }
+            return object
+        }
+    }
+}
