@@ -98,7 +98,7 @@ extension PushPipeline {
             throw UnreadableRecord(
                 code: "invalidPayload", message: "this class of token is not sent such a push")
         }
-        var origin = RecordPosition(topic: 0, partition: 0, offset: 0)
+        var origin = RecordPosition.unknown
         if let source = push.source, let topic = originTopics.number(of: source.topic) {
             origin = RecordPosition(
                 topic: topic, partition: source.partition, offset: source.offset)
@@ -145,26 +145,9 @@ extension PushPipeline {
         counters.deferredRewritten += 1
         deferred.rewritten(row)
         let content = deferred.content(of: row)
-        let lane = routing[deferred.lane(of: row)]
-        var push = DeferredPush(
-            notBefore: now.wall + (content.notBefore - now.monotonic),
-            expiresAt: now.wall + (content.expiresAt - now.monotonic),
-            tokenClass: lane.tokenClass, attempts: Int(content.attempts))
-        push.priority = content.priority
-        push.expiration = content.expiration
-        push.source = source(content.origin)
-        push.subject = subject(
-            number: content.subject, tag: content.subjectTag, app: lane.app)
-        push.firstAt = content.firstTriedAt.map { now.wall + ($0 - now.monotonic) }
-        if content.body != .none {
-            push.payload = EventPayload(
-                body: Array(deferred.bodies.body(content.body)), type: content.type)
-            push.payloadAt = deferred.bodies.readAt(content.body)
-            let collapseID = deferred.bodies.collapseID(content.body)
-            if !collapseID.isEmpty {
-                push.collapseID = String(decoding: collapseID, as: UTF8.self)
-            }
-        }
+        let push = record(
+            content, lane: deferred.lane(of: row), payload: deferred.bodies.payload(content.body),
+            now: now)
         records.append(
             tickets.issueDeferral(
                 key: key(of: row), value: DeferredEncoder.value(push), holds: []))

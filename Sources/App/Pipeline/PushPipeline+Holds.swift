@@ -145,30 +145,37 @@ extension PushPipeline {
         _ push: WaitingPush, notBefore: MonotonicTime, now: Now
     ) -> DeferredPush {
         // What trails a waiting push says the same later, or has the newer payload.
-        var content = push.isDirty ? push.trailing : push.content
-        if push.isDirty {
-            content.prolong(until: push.content.expiresAt, priority: push.content.priority)
-        }
-        let lane = routing[push.lane]
+        var said = push.isDirty ? push.trailing : push.content
+        said.prolong(until: push.content.expiresAt, priority: push.content.priority)
+        var content = DeferredContent(
+            notBefore: max(notBefore, said.notBefore), expiresAt: said.expiresAt,
+            type: said.type, priority: said.priority, expiration: said.expiration,
+            attempts: push.attempts, origin: push.content.origin, subject: said.subject,
+            subjectTag: said.subjectTag, readSequence: said.readSequence)
+        if push.firstTriedAt.nanoseconds != 0 { content.firstTriedAt = push.firstTriedAt }
+        return record(
+            content, lane: push.lane, payload: pushes.bodies.payload(said.body), now: now)
+    }
+
+    /// What a record of `deferred` says of such a push.
+    func record(
+        _ content: DeferredContent, lane: LaneID, payload: StoredPayload?, now: Now
+    ) -> DeferredPush {
+        func wall(_ time: MonotonicTime) -> WallTime { now.wall + (time - now.monotonic) }
+        let lane = routing[lane]
         var record = DeferredPush(
-            notBefore: now.wall + (max(notBefore, content.notBefore) - now.monotonic),
-            expiresAt: now.wall + (content.expiresAt - now.monotonic),
-            tokenClass: lane.tokenClass, attempts: Int(push.attempts))
+            notBefore: wall(content.notBefore), expiresAt: wall(content.expiresAt),
+            tokenClass: lane.tokenClass, attempts: Int(content.attempts))
         record.priority = content.priority
         record.expiration = content.expiration
-        record.source = source(push.content.origin)
-        record.subject = subject(of: content, app: lane.app)
-        if push.firstTriedAt.nanoseconds != 0 {
-            record.firstAt = now.wall + (push.firstTriedAt - now.monotonic)
-        }
-        if content.body != .none {
-            record.payload = EventPayload(
-                body: Array(pushes.bodies.body(content.body)), type: content.type)
-            record.payloadAt = pushes.bodies.readAt(content.body)
-            let collapseID = pushes.bodies.collapseID(content.body)
-            if !collapseID.isEmpty {
-                record.collapseID = String(decoding: collapseID, as: UTF8.self)
-            }
+        record.source = source(content.origin)
+        record.subject = subject(
+            number: content.subject, tag: content.subjectTag, app: lane.app)
+        record.firstAt = content.firstTriedAt.map(wall)
+        if let payload {
+            record.payload = EventPayload(body: payload.body, type: content.type)
+            record.payloadAt = payload.readAt
+            record.collapseID = payload.collapseID
         }
         return record
     }

@@ -40,13 +40,9 @@ extension PushPipeline {
             ])
         letter.app = routing.name(of: lane.app)
         letter.status = status == 0 ? nil : status
-        if push.content.body != .none {
-            letter.original = DeadLetter.Original(
-                key: nil, value: Array(pushes.bodies.body(push.content.body)))
-            let collapseID = pushes.bodies.collapseID(push.content.body)
-            if !collapseID.isEmpty {
-                letter.collapseID = String(decoding: collapseID, as: UTF8.self)
-            }
+        if let payload = pushes.bodies.payload(push.content.body) {
+            letter.original = DeadLetter.Original(key: nil, value: payload.body)
+            letter.collapseID = payload.collapseID
         }
         return letter
     }
@@ -185,7 +181,7 @@ extension PushPipeline {
         guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
         let lane = routing[tokenKey.lane]
         var letter = DeadLetter(
-            reason: "DeferralTooLarge", source: push.source ?? source(RecordPosition(topic: 0, partition: 0, offset: 0)),
+            reason: "DeferralTooLarge", source: push.source ?? source(.unknown),
             firstAt: push.firstAt ?? push.notBefore, lastAt: push.notBefore,
             attempts: push.attempts, subject: push.subject,
             targets: [

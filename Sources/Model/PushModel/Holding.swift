@@ -30,6 +30,9 @@ package struct Hold: Hashable, Sendable, BitwiseCopyable {
 
 /// Where a record stands in Kafka.
 package struct RecordPosition: Hashable, Sendable, BitwiseCopyable {
+    /// Of an event that nobody remembers.
+    package static let unknown = RecordPosition(topic: 0, partition: 0, offset: 0)
+
     /// Position in the list of subscribed topics.
     package var topic: UInt16
     package var partition: Int32

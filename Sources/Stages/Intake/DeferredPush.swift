@@ -48,8 +48,8 @@ package struct DeferredPush: Sendable, Equatable {
 package enum DeferredField: String, CaseIterable, Sendable {
     case v, notBefore, expiresAt
     case tokenClass = "class"
-    case lastSentAt, attempts, payload, payloadAt, collapseID, priority, apnsExpiration, source, subject
-    case subjectBase64, firstAt
+    case lastSentAt, attempts, payload, payloadAt, collapseID, priority, apnsExpiration, source
+    case subject, subjectBase64, firstAt
 }
 
 extension DeferredPush {

@@ -23,6 +23,13 @@ package struct BodyAge: Comparable {
     }
 }
 
+/// A payload as records say it.
+package struct StoredPayload: Sendable {
+    package var body: [UInt8]
+    package var collapseID: String?
+    package var readAt: WallTime
+}
+
 /// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
 /// reads them in place.
 package struct BodyStore: ~Copyable {
@@ -90,6 +97,16 @@ package struct BodyStore: ~Copyable {
     }
 
     package func readAt(_ id: BodyID) -> WallTime { rows[Int(id.rawValue)].readAt }
+
+    /// A copy, for a record; nil for "look again".
+    package func payload(_ id: BodyID) -> StoredPayload? {
+        guard id != .none else { return nil }
+        let collapseID = collapseID(id)
+        return StoredPayload(
+            body: Array(body(id)),
+            collapseID: collapseID.isEmpty ? nil : String(decoding: collapseID, as: UTF8.self),
+            readAt: readAt(id))
+    }
 
     /// - Parameter sequence: the planner's count when it read the event.
     package func age(of id: BodyID, sequence: UInt64) -> BodyAge {

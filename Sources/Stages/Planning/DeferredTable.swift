@@ -4,41 +4,6 @@
 internal import FlatMemory
 package import PushModel
 
-/// What a deferred push says, without its names.
-package struct DeferredContent: BitwiseCopyable {
-    package var notBefore: MonotonicTime
-    package var expiresAt: MonotonicTime
-    package var type: PushType
-    package var priority: UInt8
-    package var expiration: ExpirationRule
-    package var attempts: UInt16
-    package var firstTriedAt: MonotonicTime?
-    package var origin: RecordPosition
-    package var subject: UInt32
-    package var subjectTag: UInt32
-    /// When it was read, in the planner's own count.
-    package var readSequence: UInt64
-    /// Of `DeferredTable.bodies`; `.none` for "look again".
-    package var body = BodyID.none
-
-    package init(
-        notBefore: MonotonicTime, expiresAt: MonotonicTime, type: PushType, priority: UInt8,
-        expiration: ExpirationRule, attempts: UInt16, origin: RecordPosition, subject: UInt32,
-        subjectTag: UInt32, readSequence: UInt64
-    ) {
-        self.notBefore = notBefore
-        self.expiresAt = expiresAt
-        self.type = type
-        self.priority = priority
-        self.expiration = expiration
-        self.attempts = attempts
-        self.origin = origin
-        self.subject = subject
-        self.subjectTag = subjectTag
-        self.readSequence = readSequence
-    }
-}
-
 /// The partitions of `deferred` that are ours, as a table: one row for each key, whatever the number
 /// of its records. One heap wakes the rows, and a queue per lane holds those whose time has come.
 ///
@@ -229,7 +194,8 @@ package struct DeferredTable: ~Copyable {
     /// The partition has been read to its end: rows of it begin to wait.
     /// - Parameter body: is given the rows whose record must be written again.
     package mutating func activate(_ track: TrackID, _ body: (UInt32) -> Void) {
-        for row in rows.indices where rows[row].state == .replaying && rows[row].hold.track == track {
+        for row in rows.indices where rows[row].state == .replaying && rows[row].hold.track == track
+        {
             rest(UInt32(row), until: rows[row].content.notBefore)
             if rows[row].needsRewrite { body(UInt32(row)) }
         }
@@ -298,7 +264,8 @@ package struct DeferredTable: ~Copyable {
         let number = Int(row)
         leave(row)
         index.remove(
-            hash: hash(rows[number].lane, tokenBytes(of: row), rows[number].coalescingKey), row: row)
+            hash: hash(rows[number].lane, tokenBytes(of: row), rows[number].coalescingKey), row: row
+        )
         tokens.free(rows[number].token, bytes: max(1, Int(rows[number].tokenBytes)))
         bodies.release(rows[number].content.body)
         rowsByHolder[Int(rows[number].hold.holder.rawValue)] = 0
