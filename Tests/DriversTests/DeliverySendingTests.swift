@@ -192,4 +192,20 @@ internal import Testing
         #expect(outcomes.filter { $0.kind == .unprocessed }.count == 200)
         #expect(bench.port.capacity(of: PoolID(rawValue: 0)) == 0)
     }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a retry-after in seconds comes with the outcome`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        for (asked, told) in [(7, 7), (90_000, 3600), (0, 0)] as [(UInt32, UInt16)] {
+            server.simulator.perform(
+                .rules([
+                    ScriptedRule(
+                        answer: .later(503, "ServiceUnavailable", retryAfterSeconds: asked))
+                ]))
+            bench.submit(1)
+            let outcome = try #require(bench.collect(1).first)
+            #expect(outcome.status == 503 && outcome.retryAfterSeconds == told)
+        }
+    }
 }

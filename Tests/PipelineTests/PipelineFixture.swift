@@ -183,12 +183,13 @@ final class PipelineFixture {
 
     func answer(
         _ push: SentPush, _ status: UInt16, _ reason: APNSReason = .none,
-        apnsTimestamp: WallTime? = nil
+        apnsTimestamp: WallTime? = nil, retryAfterSeconds: UInt16 = 0
     ) {
         outcome(
             PushOutcome(
                 slot: push.slot, kind: .answered, status: status, reason: reason,
-                apnsTimestamp: apnsTimestamp?.milliseconds ?? -1, sentAt: now.monotonic))
+                apnsTimestamp: apnsTimestamp?.milliseconds ?? -1,
+                retryAfterSeconds: retryAfterSeconds, sentAt: now.monotonic))
     }
 
     func end(_ push: SentPush, _ kind: PushOutcome.Kind) {

@@ -191,4 +191,20 @@ internal import Testing
         fixture.event("door")
         #expect(fixture.deliverAll().count == 1)
     }
+
+    @Test func `retry-after lengthens a back-off and shortens none`() {
+        let fixture = PipelineFixture { settings in
+            settings.retryBackoff = Backoff(least: .seconds(10), most: .seconds(10))
+        }
+        fixture.registerControl("A", [1], shows: ["door"])
+        for (asked, early, late) in [(30, 29, 1), (0, 0, 10)] as [(UInt16, Int64, Int64)] {
+            fixture.event("door")
+            fixture.answer(
+                fixture.take()[0], 503, .serviceUnavailable, retryAfterSeconds: asked)
+            fixture.pass(.seconds(early))
+            #expect(fixture.take().isEmpty)
+            fixture.pass(.seconds(late))
+            #expect(fixture.deliverAll().count == 1)
+        }
+    }
 }

@@ -40,11 +40,13 @@ extension PushPipeline {
             answered(outcome, lane: lane, isProbe: isProbe, now: now)
         case .unprocessed:
             counters.unprocessed += 1
-            tryAgain(slot, after: settings.resendBackoff, costsAttempt: false, now: now)
+            tryAgain(
+                slot, after: settings.resendBackoff, outcome, costsAttempt: false, now: now)
         case .unknown:
             judge(pool: pool, .silence, now: now)
             counters.resent += 1
-            tryAgain(slot, after: settings.resendBackoff, costsAttempt: !isProbe, now: now)
+            tryAgain(
+                slot, after: settings.resendBackoff, outcome, costsAttempt: !isProbe, now: now)
         case .expired where pushes.expiresAt(of: slot) > now.monotonic:
             // An event that expires later has joined it since the hand-over.
             requeue(slot, now: now)
@@ -77,13 +79,16 @@ extension PushPipeline {
             tokenDied(slot, outcome, lane: lane, now: now)
         case .resend:
             counters.resent += 1
-            tryAgain(slot, after: settings.resendBackoff, costsAttempt: true, now: now)
+            tryAgain(
+                slot, after: settings.resendBackoff, outcome, costsAttempt: true, now: now)
         case .coolDown:
             counters.cooledDown += 1
-            tryAgain(slot, after: settings.coolDownBackoff, costsAttempt: true, now: now)
+            tryAgain(
+                slot, after: settings.coolDownBackoff, outcome, costsAttempt: true, now: now)
         case .backOff:
             counters.retried += 1
-            tryAgain(slot, after: settings.retryBackoff, costsAttempt: !isProbe, now: now)
+            tryAgain(
+                slot, after: settings.retryBackoff, outcome, costsAttempt: !isProbe, now: now)
         case .openCredential:
             shut(pool: pool, now: now)
             requeue(slot, now: now)
@@ -214,7 +219,8 @@ extension PushPipeline {
     // MARK: Another try
 
     private mutating func tryAgain(
-        _ slot: UInt32, after backoff: Backoff, costsAttempt: Bool, now: Now
+        _ slot: UInt32, after backoff: Backoff, _ outcome: PushOutcome, costsAttempt: Bool,
+        now: Now
     ) {
         guard !pushes.isOrphaned(slot) else {
             counters.unregistered += 1
@@ -226,7 +232,11 @@ extension PushPipeline {
             giveUp(slot, now: now)
             return
         }
-        let again = now.monotonic + backoff.delay(attempt: attempts, random: &random)
+        // Whoever answered may have asked for more patience.
+        let delay = max(
+            backoff.delay(attempt: attempts, random: &random),
+            .seconds(Int64(outcome.retryAfterSeconds)))
+        let again = now.monotonic + delay
         pushes.retry(slot, at: again, now: now.monotonic, costsAttempt: costsAttempt)
         giveBack()
         if holdsTooLong(slot, until: again), hasRoomForDeferrals {

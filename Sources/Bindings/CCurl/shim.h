@@ -43,6 +43,10 @@ static inline CURLcode CCurl_getLong(CURL *easy, CURLINFO field, long *value) {
     return curl_easy_getinfo(easy, field, value);
 }
 
+static inline CURLcode CCurl_getOffset(CURL *easy, CURLINFO field, curl_off_t *value) {
+    return curl_easy_getinfo(easy, field, value);
+}
+
 static inline CURLcode CCurl_getPrivate(CURL *easy, char **value) {
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, value);
 }

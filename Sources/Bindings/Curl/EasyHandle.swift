@@ -96,6 +96,13 @@ package struct EasyHandle: ~Copyable {
         UInt16(clamping: long(CURLINFO_RESPONSE_CODE))
     }
 
+    /// The answer's `retry-after`, at most an hour: nobody may park a request for longer.
+    package var retryAfterSeconds: UInt16 {
+        var seconds: curl_off_t = 0
+        check(CCurl_getOffset(pointer, CURLINFO_RETRY_AFTER, &seconds))
+        return UInt16(min(max(seconds, 0), 3600))
+    }
+
     package var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 }
 
     /// The first KiB of the answer's body.

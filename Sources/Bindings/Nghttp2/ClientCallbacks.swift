@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CNghttp2
+internal import Glibc
 
 /// nghttp2's callbacks for the client: each notes a fact in the session's `ClientContext`.
 ///
@@ -50,11 +51,26 @@ enum ClientCallbacks {
     private static let onHeader: nghttp2_on_header_callback = {
         _, _, name, nameBytes, value, valueBytes, _, user in
         // ":status" is the only name of seven bytes whose second is "s", with three digits.
+        if nameBytes == 11 { retryAfter(name!, value!, valueBytes, context(user)) }
         guard nameBytes == 7, name![0] == 0x3A, name![1] == 0x73, valueBytes == 3 else { return 0 }
         var status: UInt16 = 0
         for index in 0..<3 { status = status &* 10 &+ UInt16(value![index] &- 0x30) }
         context(user).pointee.statusRead = status
         return 0
+    }
+
+    /// Whole seconds; a date is not read.
+    private static func retryAfter(
+        _ name: UnsafePointer<UInt8>, _ value: UnsafePointer<UInt8>, _ valueBytes: Int,
+        _ context: Context
+    ) {
+        guard memcmp(name, "retry-after", 11) == 0, (1...9).contains(valueBytes) else { return }
+        var seconds = 0
+        for index in 0..<valueBytes {
+            guard (0x30...0x39).contains(value[index]) else { return }
+            seconds = seconds &* 10 &+ Int(value[index] &- 0x30)
+        }
+        context.pointee.retryAfterRead = UInt16(min(seconds, ClientStream.retryAfterMax))
     }
 
     private static let onFrame: nghttp2_on_frame_recv_callback = { session, frame, user in
@@ -87,12 +103,17 @@ enum ClientCallbacks {
         _ session: OpaquePointer, _ header: nghttp2_frame_hd, _ context: Context
     ) {
         let status = context.pointee.statusRead
+        let retryAfter = context.pointee.retryAfterRead
         context.pointee.statusRead = 0
+        context.pointee.retryAfterRead = 0
         let stream = stream(session, header.stream_id)
         context.pointee.recentID = header.stream_id
         context.pointee.recentStream = stream
         // Neither a 1xx nor a trailer is the answer.
-        if status >= 200 { stream?.pointee.status = status }
+        if status >= 200 {
+            stream?.pointee.status = status
+            stream?.pointee.retryAfterSeconds = retryAfter
+        }
         if header.flags & endStream != 0 { answered(session, stream, header.stream_id) }
     }
 

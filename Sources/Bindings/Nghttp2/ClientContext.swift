@@ -14,6 +14,7 @@ struct ClientContext {
 
     /// The `:status` of the header block being read.
     var statusRead: UInt16 = 0
+    var retryAfterRead: UInt16 = 0
     /// The stream of the last answer: it usually ends in the next callback, which then needs no
     /// second search in nghttp2's table.
     var recentID: Int32 = 0

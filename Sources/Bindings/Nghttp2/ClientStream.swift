@@ -17,11 +17,16 @@ package struct ClientStream: BitwiseCopyable {
     var bodySent = 0
     /// The answer's `:status`; 0 while there is none.
     package internal(set) var status: UInt16 = 0
+    /// The answer's `retry-after` where that is a number of seconds; at most `retryAfterMax`.
+    package internal(set) var retryAfterSeconds: UInt16 = 0
     /// The answer is complete: END_STREAM has come.
     package internal(set) var isAnswered = false
     /// Where in the session the first bytes of the answer's body are kept; negative for none.
     var answerBody: Int32 = -1
     var answerBytes: Int32 = 0
+
+    /// An hour: nobody may park a push for longer.
+    package static let retryAfterMax = 3600
 
     package init(tag: UInt32, body: UnsafePointer<UInt8>?, bodyBytes: Int) {
         self.tag = tag

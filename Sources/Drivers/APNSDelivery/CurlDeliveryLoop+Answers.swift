@@ -54,7 +54,10 @@ extension CurlDeliveryLoop {
         let body = connections[index][position].pointee.withAnswer {
             AnswerBody($0, parser: &desk.parser)
         }
-        if desk.rejected(slot, pool: pool, status: status, body) {
+        let isToLeave = desk.rejected(
+            slot, pool: pool, status: status,
+            retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body)
+        if isToLeave {
             connections[index].machine.retired()
         }
     }

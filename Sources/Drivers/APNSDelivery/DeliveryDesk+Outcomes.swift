@@ -24,13 +24,14 @@ extension DeliveryDesk {
 
     /// An answer other than 200. Returns whether it says to leave the connection it came on.
     mutating func rejected(
-        _ slot: PushSlot, pool: Int, status: UInt16, _ body: AnswerBody
+        _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody
     ) -> Bool {
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
         outcomes.append(
             PushOutcome(
                 slot: slot, kind: .answered, status: status, reason: body.reason,
                 apnsTimestamp: body.timestamp?.milliseconds ?? -1,
+                retryAfterSeconds: retryAfterSeconds,
                 sentAt: places[Int(slot)].since))
         switch AnswerTable.row(status: status, reason: body.reason).connection {
         case .keep: return false

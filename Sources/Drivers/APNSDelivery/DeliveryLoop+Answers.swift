@@ -90,7 +90,10 @@ extension DeliveryLoop {
         let body = connections[index].link!.session.withAnswerBody(of: stream) {
             AnswerBody(UnsafeRawBufferPointer($0), parser: &desk.parser)
         }
-        if desk.rejected(slot, pool: connections[index].pool, status: status, body) {
+        let isToLeave = desk.rejected(
+            slot, pool: connections[index].pool, status: status,
+            retryAfterSeconds: stream.pointee.retryAfterSeconds, body)
+        if isToLeave {
             connections[index].machine.retired()
         }
     }

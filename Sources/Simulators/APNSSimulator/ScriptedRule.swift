@@ -28,6 +28,8 @@ package struct ScriptedRule: Hashable, Sendable {
 package enum ScriptedAnswer: Hashable, Sendable {
     /// Apple's form; `reason` may be a word that Apple does not have.
     case reason(UInt16, String)
+    /// The same with the header `retry-after`, in seconds.
+    case later(UInt16, String, retryAfterSeconds: UInt32)
     /// 410 with one of Apple's two reasons.
     case gone(String, ScriptedTimestamp)
     /// An error status without a body.
@@ -43,6 +45,8 @@ package enum ScriptedAnswer: Hashable, Sendable {
     func answer(wallMilliseconds: Int64) -> SimulatedAnswer? {
         switch self {
         case .reason(let status, let reason): SimulatedAnswer(status, reason)
+        case .later(let status, let reason, let seconds):
+            SimulatedAnswer(status, reason, retryAfterSeconds: seconds)
         case .gone(let reason, let timestamp):
             SimulatedAnswer(
                 410, reason, timestamp: timestamp.milliseconds(wall: wallMilliseconds))

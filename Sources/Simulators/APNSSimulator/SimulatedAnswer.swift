@@ -17,14 +17,18 @@ package struct SimulatedAnswer: Hashable, Sendable {
     /// Milliseconds since 1970; APNs sends it with 410 only.
     package var timestamp: Int64?
     package var form: Form
+    /// The header `retry-after`; nil leaves it out, as Apple does.
+    package var retryAfterSeconds: UInt32?
 
     package init(
-        _ status: UInt16, _ reason: String, timestamp: Int64? = nil, form: Form = .apple
+        _ status: UInt16, _ reason: String, timestamp: Int64? = nil, form: Form = .apple,
+        retryAfterSeconds: UInt32? = nil
     ) {
         self.status = status
         self.reason = reason
         self.timestamp = timestamp
         self.form = form
+        self.retryAfterSeconds = retryAfterSeconds
     }
 
     package static let accepted = SimulatedAnswer(200, "")

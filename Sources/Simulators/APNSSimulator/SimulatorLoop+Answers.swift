@@ -79,6 +79,11 @@ extension SimulatorLoop {
                 headers.append("apns-unique-id", $0, indexed: false)
             }
         }
+        if let seconds = answer.retryAfterSeconds {
+            Array("\(seconds)".utf8).withUnsafeBytes {
+                headers.append("retry-after", $0, indexed: false)
+            }
+        }
         let body = answer.body
         if !body.isEmpty {
             headers.append(

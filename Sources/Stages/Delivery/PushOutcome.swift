@@ -24,18 +24,23 @@ package struct PushOutcome: BitwiseCopyable {
     package var status: UInt16
     /// The `timestamp` of a 410 in milliseconds since 1970; negative when there was none.
     package var apnsTimestamp: Int64
+    /// `retry-after`: APNs asks for so many seconds of patience. Apple documents no such header, and
+    /// whoever stands in between may send one.
+    package var retryAfterSeconds: UInt16
     /// When the request was given to the connection; zero if it never was.
     package var sentAt: MonotonicTime
 
     package init(
         slot: PushSlot, kind: Kind, status: UInt16 = 0, reason: APNSReason = .none,
-        apnsTimestamp: Int64 = -1, sentAt: MonotonicTime = MonotonicTime(nanoseconds: 0)
+        apnsTimestamp: Int64 = -1, retryAfterSeconds: UInt16 = 0,
+        sentAt: MonotonicTime = MonotonicTime(nanoseconds: 0)
     ) {
         self.slot = slot
         self.kind = kind
         self.status = status
         self.reason = reason
         self.apnsTimestamp = apnsTimestamp
+        self.retryAfterSeconds = retryAfterSeconds
         self.sentAt = sentAt
     }
 }

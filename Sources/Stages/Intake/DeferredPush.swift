@@ -41,7 +41,9 @@ package struct DeferredPush: Sendable, Equatable {
     }
 
     /// The header of the record that ends a wait. Its value is the offset up to which records of the
-    /// key have ended: one that was written meanwhile by another worker is still owed.
+    /// key have ended: one that was written meanwhile by another worker is still owed. On a record that
+    /// the owner has written again it is the offset of what that says: whatever ends the one ends the
+    /// other, or two nulls under way could have a push written again for ever.
     package static let endedHeader = "ended-offset"
 }
 

@@ -38,7 +38,7 @@ package struct DeferredTable: ~Copyable {
     private struct Row {
         var content: DeferredContent
         let hold: Hold
-        /// Of the latest record.
+        /// Of the latest record that was not written again.
         var offset: Int64
         let coalescingKey: UInt64
         let token: ByteArena.Reference
@@ -126,12 +126,12 @@ package struct DeferredTable: ~Copyable {
     /// - Parameter isActive: its partition has been read to the end; until then no row does anything.
     package mutating func insert(
         _ content: DeferredContent, lane: LaneID, token: UnsafeRawBufferPointer,
-        coalescingKey: UInt64, hold: Hold, isActive: Bool
+        coalescingKey: UInt64, hold: Hold, offset: Int64, isActive: Bool
     ) {
         let reference = tokens.allocate(bytes: max(1, token.count))
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
-            content: content, hold: hold, offset: hold.offset, coalescingKey: coalescingKey,
+            content: content, hold: hold, offset: offset, coalescingKey: coalescingKey,
             token: reference, tokenBytes: UInt16(token.count), lane: lane)
         let number: UInt32
         if let reused = free.popLast() {
@@ -157,7 +157,7 @@ package struct DeferredTable: ~Copyable {
     }
 
     /// A later record of a key: it says what is owed now, but for the latest expiry and the newest
-    /// payload, which stay.
+    /// payload, which stay. One that was written again says what the row knows: it asks for nothing.
     package mutating func replace(
         _ row: UInt32, with content: DeferredContent, offset: Int64, isActive: Bool
     ) -> Replacement {
@@ -174,12 +174,19 @@ package struct DeferredTable: ~Copyable {
         } else {
             bodies.release(known.body)
         }
+        let isKnown = offset <= rows[number].offset && !rows[number].isRevoked
+        rows[number].needsRewrite = isNarrower
+        if isKnown {
+            rows[number].content.expiresAt = content.expiresAt
+            rows[number].content.body = content.body
+            rows[number].content.type = content.type
+            return Replacement(needsClaim: false, needsRewrite: isNarrower)
+        }
         let wasTaken = rows[number].state == .taken
         leave(row)
         rows[number].content = content
-        rows[number].offset = offset
+        rows[number].offset = max(offset, rows[number].offset)
         rows[number].isRevoked = false
-        rows[number].needsRewrite = isNarrower
         if isActive { rest(row, until: content.notBefore) } else { rows[number].state = .replaying }
         return Replacement(needsClaim: wasTaken, needsRewrite: isNarrower)
     }
