@@ -16,6 +16,8 @@ struct FleetPlan: Sendable {
     var answerDelay: Duration = .zero
     /// `index.settle`: an event's offset is held at least so long.
     var settle = "2s"
+    /// `delivery.holdMax`: a push that waits longer goes to the deferred topic.
+    var holdMax = "10s"
 
     /// For thousands of pushes; answers take so long that some are in flight at any moment.
     static func underTraffic(workers: Int) -> FleetPlan {
@@ -59,6 +61,7 @@ struct FleetPlan: Sendable {
             delivery:
               backoffMin: 100ms
               cooldownMin: 1s
+              holdMax: \(holdMax)
               guard: {window: 10, badShareMax: 0.2}
             apns:
               transport: \(transport)
