@@ -32,7 +32,9 @@ struct FleetTopics: Sendable {
                 self[.registrations],
                 ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
             ),
-            (self[.verdicts], compacted), (deferred, compacted), (deadLetters, [:]),
+            (self[.verdicts], compacted),
+            (deferred, ["cleanup.policy": "compact", "min.compaction.lag.ms": "3600000"]),
+            (deadLetters, [:]),
         ]
     }
 

@@ -81,6 +81,9 @@ struct RequiredTopic {
     var cleanupPolicy: String
     /// Registrations are ordered by the broker's clock, not by their producers'.
     var needsLogAppendTime = false
+    /// Of `deferred`: a record that another's null hides must stay until the owner has written it
+    /// again. Seconds while anybody owns it; this is for a fleet that is down.
+    var compactionLag: Duration?
 
     static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
         kafka.events.keys.sorted().map { RequiredTopic(name: $0, cleanupPolicy: "delete") } + [
@@ -88,7 +91,9 @@ struct RequiredTopic {
                 name: kafka.topics.registrations, cleanupPolicy: "compact",
                 needsLogAppendTime: true),
             RequiredTopic(name: kafka.topics.verdicts, cleanupPolicy: "compact"),
-            RequiredTopic(name: kafka.topics.deferred, cleanupPolicy: "compact"),
+            RequiredTopic(
+                name: kafka.topics.deferred, cleanupPolicy: "compact",
+                compactionLag: .seconds(3600)),
             RequiredTopic(name: kafka.topics.deadLetters, cleanupPolicy: "delete"),
         ]
     }
@@ -96,6 +101,9 @@ struct RequiredTopic {
     var configuration: [String: String] {
         var configuration = ["cleanup.policy": cleanupPolicy]
         if needsLogAppendTime { configuration["message.timestamp.type"] = "LogAppendTime" }
+        if let compactionLag {
+            configuration["min.compaction.lag.ms"] = "\(compactionLag.components.seconds * 1000)"
+        }
         return configuration
     }
 
@@ -119,6 +127,12 @@ struct RequiredTopic {
         }
         if needsLogAppendTime, let type = description.timestampType, type != "LogAppendTime" {
             return "\(name) has message.timestamp.type=\(type), and must have LogAppendTime"
+        }
+        if let compactionLag, let text = description.configuration["min.compaction.lag.ms"],
+            let lag = Int64(text), lag < compactionLag.components.seconds * 1000
+        {
+            return "\(name) has min.compaction.lag.ms=\(lag), and must have at least "
+                + "\(compactionLag.components.seconds * 1000): otherwise a deferred push may be lost"
         }
         return nil
     }
