@@ -128,17 +128,22 @@ import Testing
 
         let reader = try fixture.reader(["events"])
         var seen: [[String?]] = []
+        var all: [[String]] = []
         try await eventually("both") {
             _ = reader.poll(now: .current, limit: 10) { record in
                 let id = record.header("ce_id").map { String(decoding: $0, as: UTF8.self) }
                 let empty = record.header(named: "empty").map { "\($0.count)" }
                 let key = record.key.map { String(decoding: $0, as: UTF8.self) }
+                all.append(
+                    record.headers.map { "\($0.name)=\(String(decoding: $0.value, as: UTF8.self))" }
+                )
                 seen.append([key, id, empty, record.header("absent").map { "\($0.count)" }])
                 #expect(abs(record.timestampMilliseconds - Now.current.wall.milliseconds) < 60_000)
             }
             return reader.isCaughtUp
         }
         #expect(seen == [["door-1", "new", "0", nil], ["door-2", "foreign", nil, nil]])
+        #expect(all == [["ce_id=old", "ce_id=new", "empty="], ["ce_id=foreign"]])
         reader.close(timeout: .seconds(5))
     }
 

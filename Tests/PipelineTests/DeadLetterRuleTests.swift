@@ -107,4 +107,24 @@ internal import Testing
         fixture.pass(.seconds(3))
         #expect(fixture.frontier == 2)
     }
+
+    @Test func `the letter of an unreadable record has its headers, so that it can be sent again`()
+    {
+        let fixture = PipelineFixture()
+        Array("{".utf8).withUnsafeBytes { value in
+            fixture.pipeline.eventRecord(
+                EventRecord(binding: 0, key: nil, value: value, timestamp: fixture.now.wall),
+                track: fixture.track, offset: 0, now: fixture.now
+            ) { _ in
+                nil
+            } headers: {
+                [("ce_id", Array("7".utf8)), ("raw", [0xFF])]
+            }
+        }
+        let letters = fixture.takeRecords()
+        #expect(letters.count == 1)
+        #expect(
+            letters[0].value.contains(
+                #""headers":[{"name":"ce_id","value":"7"},{"name":"raw","valueBase64":"/w=="}]"#))
+    }
 }

@@ -11,10 +11,13 @@ extension PushPipeline {
     /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
     /// dead letter; its offset is held until then.
     ///
-    /// - Parameter header: looks up a header of the record; called only where a binding needs it.
+    /// - Parameters:
+    ///   - header: looks up a header of the record; called only where a binding needs it.
+    ///   - headers: all of them; called only for the dead letter of a record that cannot be read.
     package mutating func eventRecord(
         _ record: EventRecord, track: TrackID, offset: Int64, now: Now,
-        header: EventRecord.HeaderLookup
+        header: EventRecord.HeaderLookup,
+        headers: () -> [(name: String, value: [UInt8])] = { [] }
     ) {
         counters.events += 1
         sequence += 1
@@ -27,7 +30,8 @@ extension PushPipeline {
             fanOut(event, track: track, position: position, now: now)
         } catch {
             counters.eventsUnreadable += 1
-            writeUnreadable(record, error, hold: ledger.hold(track), at: position, now: now)
+            writeUnreadable(
+                record, headers(), error, hold: ledger.hold(track), at: position, now: now)
         }
     }
 

@@ -88,8 +88,8 @@ extension PushPipeline {
 
     /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
     mutating func writeUnreadable(
-        _ record: borrowing EventRecord, _ reason: UnreadableRecord, hold: Hold,
-        at position: RecordPosition, now: Now
+        _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
+        _ reason: UnreadableRecord, hold: Hold, at position: RecordPosition, now: Now
     ) {
         var letter = DeadLetter(
             reason: reason.code, source: source(position), firstAt: now.wall, lastAt: now.wall)
@@ -97,7 +97,8 @@ extension PushPipeline {
         let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
         if size <= settings.deadLetterEventBytesMax {
             letter.original = DeadLetter.Original(
-                key: record.key.map { Array($0) }, value: record.value.map { Array($0) })
+                key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+                headers: headers)
         }
         counters.deadLettersWritten += 1
         records.append(

@@ -98,6 +98,8 @@ extension PlannerLoop {
             topic: record.topic, partition: record.partition, offset: record.offset)
         pipeline.eventRecord(event, track: place.track, offset: record.offset, now: now) { name in
             record.header(named: name)
+        } headers: {
+            record.headers
         }
         plan.recordInHand?.putDown()
     }

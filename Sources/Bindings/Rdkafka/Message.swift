@@ -65,4 +65,24 @@ package struct Message: ~Copyable {
         guard found == RD_KAFKA_RESP_ERR_NO_ERROR, let value else { return nil }
         return UnsafeRawBufferPointer(start: value, count: size)
     }
+
+    /// Every header in order, at most `countMax` of them; a null value counts as empty.
+    package func headers(countMax: Int) -> [(name: String, value: [UInt8])] {
+        var headers: OpaquePointer?
+        guard rd_kafka_message_headers(pointer, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            return []
+        }
+        var result: [(name: String, value: [UInt8])] = []
+        var name: UnsafePointer<CChar>?
+        var value: UnsafeRawPointer?
+        var size = 0
+        while result.count < countMax,
+            rd_kafka_header_get_all(headers, result.count, &name, &value, &size)
+                == RD_KAFKA_RESP_ERR_NO_ERROR
+        {
+            let bytes = value.map { UnsafeRawBufferPointer(start: $0, count: size) }
+            result.append((String(cString: name!), bytes.map(Array.init) ?? []))
+        }
+        return result
+    }
 }

@@ -31,6 +31,9 @@ package struct KafkaRecord: ~Copyable {
         name.withUTF8Buffer { message.header($0.baseAddress!) }
     }
 
+    /// All of them, for a copy of the record; of a record with more than 64 the first 64.
+    package var headers: [(name: String, value: [UInt8])] { message.headers(countMax: 64) }
+
     package func header(named name: String) -> UnsafeRawBufferPointer? {
         name.withCString { name in
             name.withMemoryRebound(to: UInt8.self, capacity: 1) { message.header($0) }
