@@ -15,6 +15,8 @@ extension PushPipeline {
     /// of the slots.
     mutating func deferWhatWaits(now: Now) {
         deferLongHeld(now: now)
+        guard spillAt <= now.monotonic, pushes.queuedCount > Self.probesKept else { return }
+        spillAt = now.monotonic + Self.spillInterval
         for lane in lanes.indices where isShut(lane, now: now) {
             let kept = max(Self.probesKept, settings.slots / 16)
             spill(LaneID(rawValue: UInt16(lane)), to: kept, now: now)
@@ -101,6 +103,8 @@ extension PushPipeline {
     private static var watchChunk: Int { 8192 }
     /// Probes need something to send.
     static var probesKept: Int { 4 }
+    /// Not each turn: with many apps there are thousands of lanes to look at.
+    private static var spillInterval: Duration { .milliseconds(5) }
     /// Pushes deferred in one go, for one lane.
     private static var spillMax: Int { 1024 }
 

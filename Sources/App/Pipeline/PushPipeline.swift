@@ -58,6 +58,7 @@ package struct PushPipeline: ~Copyable {
     var deferredTurn = 0
     var deferredSweepAt = MonotonicTime(nanoseconds: .min)
     var holdWatchAt = MonotonicTime(nanoseconds: .min)
+    var spillAt = MonotonicTime(nanoseconds: .min)
     /// The worker is about to stop: what waits in `deferred` is left there.
     package var isStopping = false
     /// The longest delay of any binding.

@@ -58,7 +58,6 @@ package struct DeferredTable: ~Copyable {
     private struct Queue {
         var head = none
         var tail = none
-        var count = 0
     }
 
     package init(lanes: Int, seed: UInt64) {
@@ -79,8 +78,7 @@ package struct DeferredTable: ~Copyable {
     }
 
     package var count: Int { rows.count - 1 - free.count }
-    package var readyCount: Int { ready.reduce(0) { $0 + $1.count } }
-    package func readyCount(of lane: LaneID) -> Int { ready[Int(lane.rawValue)].count }
+    package private(set) var readyCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
 
     // MARK: One row
@@ -316,7 +314,7 @@ package struct DeferredTable: ~Copyable {
             rows[Int(ready[lane].tail)].next = row
         }
         ready[lane].tail = row
-        ready[lane].count += 1
+        readyCount += 1
     }
 
     /// Leaves the heap or the queue it stands in.
@@ -341,7 +339,7 @@ package struct DeferredTable: ~Copyable {
         } else {
             rows[Int(next)].previous = previous
         }
-        ready[lane].count -= 1
+        readyCount -= 1
     }
 }
 
