@@ -82,10 +82,50 @@ internal import Testing
         pipeline.pass(.seconds(6))
         #expect(pipeline.deliverAll().count == 1)
         pipeline.pass(.zero)
-        #expect(deferred.produce().deferred.map(\.endedOffset) == [3])
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [1])
         deferred.read()
         #expect(pipeline.load.deferred == 0)
         #expect(pipeline.counters.deferredRewritten == 1)
+    }
+
+    @Test func `two nulls under way do not have a push written again for ever`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let first = pipeline.take()
+        deferred.write(record())
+        pipeline.answer(first[0], 200)
+        pipeline.pass(.zero)
+        deferred.produce()
+        // The null for the first hides the second, which is written again, and ends meanwhile.
+        deferred.read()
+        #expect(pipeline.deliverAll().count == 0)
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [1, 1])
+        deferred.read()
+        #expect(pipeline.load.deferred == 0)
+        #expect(deferred.produce().deferred.isEmpty)
+    }
+
+    @Test func `what is written again takes no claim of what was deferred since`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(600), ttl: .seconds(3600)))
+        deferred.read()
+        pipeline.event("door")
+        pipeline.pass(.seconds(9))
+        let deferral = pipeline.takeRecords()
+        // Has the first one written again.
+        deferred.write(record(after: .seconds(600), ttl: .seconds(700)))
+        deferred.read()
+        let again = pipeline.takeRecords()
+        #expect(deferral.count == 1 && again.map(\.endedOffset) == [1])
+        pipeline.pipeline.refused(deferral[0].ticket)
+        #expect(pipeline.takeRecords().map(\.ticket) == [deferral[0].ticket])
+        pipeline.acknowledge(again)
+        #expect(pipeline.frontier == 0, "its events wait for their own record")
     }
 
     @Test func `a later record that promises less is put right, so that a replay knows all`() {

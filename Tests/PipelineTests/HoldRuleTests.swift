@@ -124,6 +124,24 @@ internal import Testing
         #expect(pipeline.frontier == 2)
     }
 
+    @Test func `a later deferral says all that an earlier one does which Kafka may not have`() {
+        let (pipeline, _) = fixture()
+        pipeline.event("door", #"{"ttlSeconds":3600}"#)
+        pipeline.pass(.seconds(9))
+        let older = pipeline.takeRecords()
+        let wide = (pipeline.now.wall + .seconds(3600 - 9)).rfc3339
+        #expect(older[0].value.contains(wide))
+        pipeline.event("door", #"{"ttlSeconds":20}"#)
+        pipeline.pass(.seconds(9))
+        let newer = pipeline.takeRecords()
+        #expect(newer.count == 1 && newer[0].value.contains(wide))
+        pipeline.acknowledge(older)
+        pipeline.acknowledge(newer)
+        pipeline.event("door", #"{"ttlSeconds":20}"#)
+        pipeline.pass(.seconds(9))
+        #expect(!pipeline.takeRecords()[0].value.contains(wide), "Kafka has the earlier one")
+    }
+
     @Test func `a deferral that Kafka will never take is a dead letter`() {
         let (pipeline, _) = fixture()
         pipeline.event("door")

@@ -7,66 +7,112 @@ internal import PushModel
 
 @testable internal import Pipeline
 
-/// Which faults met the pipeline in which state: a simulation that finds nothing should have been
+/// Which faults met pushes at which stations: a simulation that finds nothing should have been
 /// there at least.
 struct SimulationCoverage {
-    private var counts: [String: [String: Int]] = [:]
+    /// Where pushes can be when a fault strikes. An answer strikes one push, whose own state counts;
+    /// whatever else the worker has at that moment counts for every fault.
+    enum Station: String, CaseIterable {
+        // Of the push that is answered.
+        case payload, trailing, orphan, again
+        // Of the worker.
+        case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
+        case shut
 
-    static let states = [
-        "met", "payload", "trailing", "orphan", "again", "walking", "late", "letters", "shut",
-        "deferred",
-    ]
-    static let events = [
-        "revoked", "lost", "crash", "refused record", "too large record", "unreadable",
-        "bad registration", "no room", "no slot", "deferred lost", "null read", "compacted",
-    ]
-    static var faults: [String] { SimulatedAnswer.allCases.map(\.rawValue) + events }
-
-    mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
-        count(fault, "met")
-        if let push {
-            if push.coalescingKey != 0 { count(fault, "payload") }
-            if push.isDirty { count(fault, "trailing") }
-            if push.isOrphaned { count(fault, "orphan") }
-            if push.attempts > 0 { count(fault, "again") }
-        }
-        if !worker.pipeline.fanOuts.isEmpty { count(fault, "walking") }
-        if !worker.pipeline.lateRequests.isEmpty { count(fault, "late") }
-        if worker.pipeline.load.unacknowledged > 0 { count(fault, "letters") }
-        if worker.pipeline.pools[0].gate.isShut { count(fault, "shut") }
-        if worker.pipeline.load.deferred > 0 { count(fault, "deferred") }
+        var isOfPush: Bool { [.payload, .trailing, .orphan, .again].contains(self) }
     }
 
-    private mutating func count(_ fault: String, _ state: String) {
-        counts[fault, default: [:]][state, default: 0] += 1
+    static let events = [
+        "revoked", "lost", "start deleted", "crash", "stopped", "stalled", "refused record",
+        "too large record", "unreadable", "bad registration", "no room", "no slot",
+        "deferred lost", "deferred revoked", "null read", "compacted",
+    ]
+    static let answers = SimulatedAnswer.allCases.map(\.rawValue)
+    static var faults: [String] { answers + events }
+
+    private var counts: [String: [Station: Int]] = [:]
+    private var met: [String: Int] = [:]
+
+    mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
+        met[fault, default: 0] += 1
+        for station in Station.allCases where Self.is(station, worker, push) {
+            counts[fault, default: [:]][station, default: 0] += 1
+        }
+    }
+
+    private static func `is`(
+        _ station: Station, _ worker: SimulationWorker, _ push: WaitingPush?
+    ) -> Bool {
+        let load = worker.pipeline.load
+        return switch station {
+        case .payload: push.map { $0.coalescingKey != 0 } ?? false
+        case .trailing: push?.isDirty ?? false
+        case .orphan: push?.isOrphaned ?? false
+        case .again: push.map { $0.attempts > 0 } ?? false
+        case .queued: load.queued > 0
+        case .inFlight: load.inFlight > 0
+        case .resting: load.resting > 0
+        case .walking: !worker.pipeline.fanOuts.isEmpty
+        case .late: !worker.pipeline.lateRequests.isEmpty
+        case .letters: worker.pipeline.unacknowledged > 0
+        case .deferrals: worker.pipeline.tickets.deferrals > 0
+        case .waiting: load.deferred > 0
+        case .taken: worker.pipeline.pushes.deferredShareCount > 0
+        case .replaying: worker.deferredEnds.contains { $0 != nil }
+        case .shut: worker.pipeline.pools.contains { $0.gate.isShut }
+        }
     }
 
     mutating func add(_ other: SimulationCoverage) {
+        met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }
         }
     }
 
-    /// Faults that were never met, and answers that never met a push of some kind.
-    var gaps: [String] {
-        var gaps = Self.faults.filter { counts[$0]?["met"] == nil }
-        for answer in SimulatedAnswer.allCases {
-            for state in ["payload", "trailing", "orphan", "again", "walking", "letters"]
-            where counts[answer.rawValue]?[state] == nil {
-                gaps.append("\(answer.rawValue) × \(state)")
-            }
+    /// Why a pair cannot occur, or hardly can; nil where it must.
+    static func reason(_ fault: String, _ station: Station) -> String? {
+        if station.isOfPush, events.contains(fault) { return "strikes the worker, not one push" }
+        switch (fault, station) {
+        case ("unreadable", .late): return "no event is read while a late request waits"
+        case ("bad registration", .late): return "no registration is read while one waits"
+        case ("compacted", .deferrals): return "compaction lags behind what is on its way"
+        case ("compacted", .replaying): return "compaction lags behind the reader"
+        default: return nil
         }
-        return gaps
+    }
+
+    /// Common pairs that were not met at all: those of answers and of what each life brings.
+    var commonGaps: [String] {
+        Self.faults.filter { met[$0] == nil }
+            + Self.answers.flatMap { answer in
+                [Station.payload, .trailing, .again, .queued, .walking, .letters, .waiting]
+                    .filter { counts[answer]?[$0] == nil }.map { "\(answer) × \($0.rawValue)" }
+            }
+    }
+
+    /// Pairs met less than `least` times. Late requests need a registration that finds no slot in
+    /// the instant after an event: few enough that they are asked for once, not `least` times.
+    func gaps(least: Int) -> [String] {
+        Self.faults.flatMap { fault in
+            Station.allCases.compactMap { station in
+                guard Self.reason(fault, station) == nil else { return nil }
+                let count = counts[fault]?[station] ?? 0
+                let asked = station == .late ? min(1, least) : least
+                return count < asked ? "\(fault) × \(station.rawValue): \(count)" : nil
+            }
+        } + Self.faults.filter { met[$0] == nil }
     }
 
     var table: String {
         func padded(_ text: String, _ width: Int) -> String {
             text + String(repeating: " ", count: max(1, width - text.count))
         }
-        let head = padded("", 18) + Self.states.map { padded($0, 10) }.joined()
+        let stations = Station.allCases
+        let head = padded("", 18) + "met       " + stations.map { padded($0.rawValue, 10) }.joined()
         let rows = Self.faults.map { fault in
-            padded(fault, 18)
-                + Self.states.map { padded("\(counts[fault]?[$0] ?? 0)", 10) }.joined()
+            padded(fault, 18) + padded("\(met[fault] ?? 0)", 10)
+                + stations.map { padded("\(counts[fault]?[$0] ?? 0)", 10) }.joined()
         }
         return ([head] + rows).joined(separator: "\n")
     }

@@ -13,6 +13,7 @@ struct SimulatedDeferred {
         let key: [UInt8]
         let value: [UInt8]?
         let endedOffset: Int64?
+        let writtenAt: MonotonicTime
     }
 
     struct Partition {
@@ -56,37 +57,45 @@ struct SimulatedDeferred {
         partitions[index].records.append(
             Record(
                 offset: offset, key: record.key, value: record.value,
-                endedOffset: record.endedOffset))
-        if let ended = record.endedOffset {
+                endedOffset: record.endedOffset, writtenAt: now.monotonic))
+        if record.value == nil, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)
             self.debts.removeAll { $0.key == record.key && $0.offset <= ended }
         }
-        owe(debts, key: record.key, offset: offset, now: now)
+        owe(debts, key: record.key, offset: offset, since: now.monotonic)
     }
 
     private mutating func owe(
-        _ debts: [SimulationModel.Debt], key: [UInt8], offset: Int64, now: Now
+        _ debts: [SimulationModel.Debt], key: [UInt8], offset: Int64, since time: MonotonicTime
     ) {
         for debt in debts {
-            self.debts.append(Debt(debt: debt, key: key, offset: offset, at: now.monotonic))
+            self.debts.append(Debt(debt: debt, key: key, offset: offset, at: time))
         }
     }
 
     /// Kafka has refused a record whose claims went to a later one, which it has already.
-    mutating func oweToLatest(_ debts: [SimulationModel.Debt], key: [UInt8], now: Now) {
+    mutating func oweToLatest(_ debts: [SimulationModel.Debt], key: [UInt8]) {
         let records = partitions[partition(of: key)].records
-        guard let last = records.last(where: { $0.key == key && $0.value != nil }) else { return }
+        let last = records.last { $0.key == key && $0.value != nil && $0.endedOffset == nil }
+        guard let last else { return }
         // That one's push has ended: it was handed over after all that it stands for was read.
         if last.offset <= endedUpTo[key] ?? -1 { return }
-        owe(debts, key: key, offset: last.offset, now: now)
+        owe(debts, key: key, offset: last.offset, since: last.writtenAt)
     }
 
     /// Removes what a later record of its key hides. `min.compaction.lag.ms` is there so that the
     /// owner has read the later record, and written again what it hides, before that.
     mutating func compact(_ index: Int) {
-        var last: [[UInt8]: Int64] = [:]
-        for record in partitions[index].records { last[record.key] = record.offset }
-        partitions[index].records.removeAll { last[$0.key] != $0.offset }
+        var last: [[UInt8]: Record] = [:]
+        for record in partitions[index].records { last[record.key] = record }
+        partitions[index].records.removeAll { last[$0.key]!.offset != $0.offset }
+        // A record that was written again, and says no less, stands for what it hides from now on.
+        debts = debts.map { owed in
+            guard partition(of: owed.key) == index, let left = last[owed.key], left.value != nil,
+                let said = left.endedOffset, said < owed.offset, owed.offset < left.offset
+            else { return owed }
+            return Debt(debt: owed.debt, key: owed.key, offset: said, at: owed.at)
+        }
     }
 
     // MARK: Evidence
@@ -97,18 +106,16 @@ struct SimulatedDeferred {
                 handedOverAt: flight.handedOverAt, serial: flight.payload?.event.serial))
     }
 
-    func readAt(_ event: SimulatedEvent) -> WallTime? { reads[event.serial] }
-
     mutating func read(_ event: SimulatedEvent, now: Now) { reads[event.serial] = now.wall }
 
-    /// Sent after the event was put into the topic, with nothing older than what the event says; or
-    /// with the event's own words.
+    /// Sent after the event was put into the topic; or, where the event has a payload, with that or
+    /// with one that was read later.
     private func answers(_ ending: Ending, _ owed: Debt) -> Bool {
         let event = owed.debt.read.event
         guard event.payload != nil else { return ending.handedOverAt >= owed.at }
         guard let serial = ending.serial else { return false }
         if serial == event.serial { return true }
-        guard ending.handedOverAt >= owed.at, let readAt = reads[serial] else { return false }
+        guard let readAt = reads[serial] else { return false }
         return readAt >= owed.debt.read.readAt.wall
     }
 
@@ -120,7 +127,8 @@ struct SimulatedDeferred {
             let token = owed.debt.token!
             let isOver =
                 owed.debt.read.event.expiresAt <= now.wall || model.isSuppressed(token)
-                || !model.isRegistered(token) || endings[owed.key, default: []].contains { answers($0, owed) }
+                || !model.isRegistered(token)
+                || endings[owed.key, default: []].contains { answers($0, owed) }
             try require(isOver, "a null is written, but this is owed: \(owed)")
         }
     }

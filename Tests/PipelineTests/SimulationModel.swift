@@ -36,6 +36,8 @@ struct SimulationModel {
         let token: SimulatedToken
         /// The event whose payload it carries, and when that was read; nil for "look again".
         let payload: (event: SimulatedEvent, sequence: Int)?
+        /// When that was read, by whichever worker.
+        let payloadAt: WallTime
         let sequence: Int
         /// Of `deferred`, whether or not it comes from there.
         let key: [UInt8]
@@ -148,9 +150,11 @@ struct SimulationModel {
             return false
         }
         guard let payload = flight.payload else { return debt.read.event.payload == nil }
-        return payload.event.serial == debt.read.event.serial
-            || payload.event.group == debt.read.event.group
-                && payload.sequence > debt.read.sequence
+        if payload.event.serial == debt.read.event.serial { return true }
+        guard payload.event.group == debt.read.event.group else { return false }
+        let readAt = debt.read.readAt.wall
+        return flight.payloadAt > readAt
+            || flight.payloadAt == readAt && payload.sequence > debt.read.sequence
     }
 
     /// Accepted, or dead.
@@ -179,13 +183,13 @@ struct SimulationModel {
     /// A dead letter names these tokens, in hexadecimal.
     mutating func written(letter: String, ticket: UInt64, holding: Holding) {
         for index in debts.indices where debts[index].isUnwritten {
-            let name = "\"\(Hexadecimal.encode(debts[index].token!.bytes))\""
-            guard letter.contains(name) else { continue }
+            guard letter.contains(debts[index].token!.nameInLetters) else { continue }
             // Two letters may name one token; the offset waits for its own.
             let holds = holding(debts[index].read)
             guard holds || !debts[index].isBound else { continue }
             debts[index].tickets.insert(ticket)
-            debts[index].isUnwritten = false
+            // It may be another push's letter that names the token: then its own is still to come.
+            debts[index].isUnwritten = !holds
             debts[index].isBound = holds
         }
     }

@@ -2,18 +2,24 @@
 // Part of Lamplighter.
 
 internal import Glibc
+internal import PushModel
 internal import Testing
 
-/// `LAMPLIGHTER_SEEDS` says how many lives to try, `LAMPLIGHTER_SEED` replays one of them.
+/// `LAMPLIGHTER_SEEDS` says how many lives to try, `LAMPLIGHTER_SEED` replays one of them and
+/// `LAMPLIGHTER_STORY` says how many lines of its story are printed.
 @Suite struct `The whole pipeline in simulation` {
     static let steps = 400
     static let seeds = 200
+    /// From so many lives on each pair of fault and station must have been met a hundred times.
+    static let manySeeds = 10_000
 
     @Test func `loses nothing whatever happens`() {
         if let seed = Self.variable("LAMPLIGHTER_SEED") { return Self.replay(seed) }
+        let count = max(1, Self.variable("LAMPLIGHTER_SEEDS") ?? UInt64(Self.seeds))
+        let clock = ContinuousClock()
+        let start = clock.now
         var coverage = SimulationCoverage()
-        let count = Self.variable("LAMPLIGHTER_SEEDS") ?? UInt64(Self.seeds)
-        for seed in 1...max(1, count) {
+        for seed in 1...count {
             var simulation = Simulation(seed: seed)
             // A trap in the pipeline ends the process: the last number here is then its seed.
             print(seed == 1 ? "simulated seeds: 1" : " \(seed)", terminator: "")
@@ -26,8 +32,38 @@ internal import Testing
             }
             coverage.add(simulation.coverage)
         }
+        Self.judge(coverage, count: Int(count), seconds: (clock.now - start).components.seconds)
+    }
+
+    @Test func `a seed tells the same story each time`() throws {
+        var stories: [[String]] = []
+        for _ in 0..<2 {
+            var simulation = Simulation(seed: 4, isTold: true)
+            try simulation.run(steps: Self.steps)
+            stories.append(simulation.story)
+        }
+        #expect(Self.hash(stories[0]) == Self.hash(stories[1]))
+        var other = Simulation(seed: 5, isTold: true)
+        try other.run(steps: Self.steps)
+        #expect(Self.hash(other.story) != Self.hash(stories[0]))
+    }
+
+    private static func hash(_ story: [String]) -> UInt64 {
+        StableHash.hash64(story.joined(separator: "\n"), 1)
+    }
+
+    private static func judge(_ coverage: SimulationCoverage, count: Int, seconds: Int64) {
         print("\n" + coverage.table)
-        #expect(count < UInt64(Self.seeds) || coverage.gaps.isEmpty)
+        let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
+        // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
+        let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)
+        for gap in gaps { Issue.record("met too seldom: \(gap)") }
+        let (faults, stations) = (
+            SimulationCoverage.faults.count, SimulationCoverage.Station.allCases.count
+        )
+        print(
+            "\(count) lives · 0 lost · \(faults) faults × \(stations) stations, "
+                + "each met at least \(least) times · \(seconds) s")
     }
 
     /// Runs one seed again, now taking notes.
@@ -36,9 +72,8 @@ internal import Testing
         do throws(SimulationFailure) {
             try simulation.run(steps: steps)
         } catch {
-            print(
-                simulation.story.suffix(variable("LAMPLIGHTER_STORY").map(Int.init) ?? 60).joined(
-                    separator: "\n"))
+            let lines = variable("LAMPLIGHTER_STORY").map(Int.init) ?? 60
+            print(simulation.story.suffix(lines).joined(separator: "\n"))
             Issue.record("seed \(seed): \(error.text)")
         }
     }

@@ -37,12 +37,14 @@ final class SimulationWorker {
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
     /// acknowledged.
-    private var rejections: [(flight: Flight, ticket: UInt64?)] = []
+    var rejections: [(flight: Flight, ticket: UInt64?)] = []
     /// Events whose payload may be on its way, by body.
-    private var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
+    var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
     private var sequence = 0
+    /// Of waiting pushes that hold for too long, for how many turns they have.
+    private var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of.
-    private(set) var untold: [SimulatedToken: Int] = [:]
+    var untold: [SimulatedToken: Int] = [:]
 
     static let app = "com.example.Home"
     static let bindings = [
@@ -170,7 +172,11 @@ final class SimulationWorker {
             let (answer, delay) = answer()
             flights.append(
                 Flight(
-                    slot: slot, token: token, payload: payload, sequence: sequence,
+                    slot: slot, token: token, payload: payload,
+                    payloadAt: payload == nil
+                        ? now.wall
+                        : pipeline.pushes.bodies.readAt(pipeline.pushes[slot].content.body),
+                    sequence: sequence,
                     key: push.token.withUnsafeBufferPointer { token in
                         RecordKey.deferred(
                             lane: lane, token: token,
@@ -192,7 +198,10 @@ final class SimulationWorker {
         }
         let outcome = flight.answer.outcome(flight.slot, registeredAt: flight.registeredAt)
         let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
-        let isAhead = !pipeline.fanOuts.isEmpty || !pipeline.lateRequests.isEmpty
+        // What trails waits for a delay of its own.
+        let isAhead =
+            !pipeline.fanOuts.isEmpty || !pipeline.lateRequests.isEmpty
+            || pipeline.pushes[flight.slot].isDirty
         let before = pipeline.counters
         let written = pipeline.records.count
         pipeline.outcome(outcome, now: now)
@@ -223,146 +232,18 @@ final class SimulationWorker {
         if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
     }
 
-    // MARK: Records
-
-    /// What Kafka is to be given: the letters among it, what was deferred, and what has ended there.
-    func note(
-        from position: Int, world: SimulatedKafka, now: Now
-    ) throws(SimulationFailure) {
-        noteLetters(from: position)
-        pipeline.endRows()
-        for record in pipeline.records[position...] where record.topic == .deferred {
-            guard let value = record.value else {
-                try world.deferred.judge(record, by: model, now: now)
-                continue
-            }
-            deferrals[record.ticket] = record.key
-            // No offset waits for what an owner writes again.
-            guard waits(for: record) else { continue }
-            let (token, _) = SimulatedVerdict.parse(key: record.key, value: nil)
-            let payload = world.payload(in: value)
-            let until = SimulatedVerdict.time("expiresAt", in: value)!
-            model.deferred(token, ticket: record.ticket) { read in
-                guard until + .seconds(1) > read.event.expiresAt else { return false }
-                return self.isAnswer(payload, to: read, world: world)
-            } holding: {
-                self.holding(record.ticket)($0)
-            }
-        }
-    }
-
-    /// Whether a push with this payload, or none, says all that the event does.
-    private func isAnswer(
-        _ payload: SimulatedEvent?, to read: SimulationModel.ReadEvent, world: SimulatedKafka
-    ) -> Bool {
-        guard let payload else { return read.event.payload == nil }
-        if payload.serial == read.event.serial { return true }
-        guard payload.group == read.event.group else { return false }
-        if let own = bodies[payload.payload!.body] { return own.sequence > read.sequence }
-        return world.deferred.readAt(payload).map { $0 >= read.readAt.wall } ?? false
-    }
-
-    /// Whether the ticket holds the event's offset, or an older one of its partition.
-    private func holding(_ ticket: UInt64) -> SimulationModel.Holding {
-        let holds = pipeline.tickets[ticket]?.holds ?? []
-        return { [tracks] read in
-            guard let track = tracks[read.partition] else { return false }
-            return holds.contains { $0.track == track && $0.offset <= read.offset }
-        }
-    }
-
-    private func noteLetters(from position: Int) {
-        for record in pipeline.records[position...] where record.topic == .deadLetters {
-            let text = String(decoding: record.value!, as: UTF8.self)
-            model.written(
-                letter: text, ticket: record.ticket, holding: holding(record.ticket))
-            for token in Array(untold.keys) {
-                let name = "\"\(Hexadecimal.encode(token.bytes))\""
-                let times = text.occurrences(of: name)
-                untold[token]! -= times
-                if untold[token] == 0 { untold[token] = nil }
-                guard times > 0 else { continue }
-                for index in rejections.indices
-                where rejections[index].flight.token == token && rejections[index].ticket == nil {
-                    rejections[index].ticket = record.ticket
-                }
-            }
-        }
-    }
-
-    func withTime(
-        world: SimulatedKafka, now: Now, _ body: () -> Void
-    ) throws(SimulationFailure) {
-        let written = pipeline.records.count
-        body()
-        try note(from: written, world: world, now: now)
-    }
-
-    /// Kafka has the record.
-    func acknowledged(_ record: OutgoingRecord, world: inout SimulatedKafka) {
-        pipeline.acknowledged(record.ticket)
-        model.acknowledged(record.ticket)
-        deferrals[record.ticket] = nil
-        for rejection in rejections where rejection.ticket == record.ticket {
-            world.deferred.ended(rejection.flight)
-        }
-        rejections.removeAll { $0.ticket == record.ticket }
-    }
-
-    func refused(
-        _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
-    ) {
-        let written = pipeline.records.count
-        pipeline.refused(record.ticket)
-        guard pipeline.records.count == written else { return }
-        guard let key = deferrals.removeValue(forKey: record.ticket) else {
-            return model.acknowledged(record.ticket)
-        }
-        if let later = deferrals.filter({ $0.value == key }).keys.max() {
-            model.pass(record.ticket, to: later)
-        } else {
-            world.deferred.oweToLatest(model.take(record.ticket), key: key, now: now)
-        }
-    }
-
-    /// Whether offsets wait for the record.
-    func waits(for record: OutgoingRecord) -> Bool {
-        pipeline.tickets[record.ticket]?.holds.isEmpty == false
-    }
-
-    func tooLarge(
-        _ record: OutgoingRecord, world: SimulatedKafka, now: Now
-    ) throws(SimulationFailure) {
-        let written = pipeline.records.count
-        pipeline.tooLarge(record.ticket)
-        if deferrals.removeValue(forKey: record.ticket) != nil {
-            // A letter takes its place.
-            model.pass(record.ticket, to: pipeline.records[written].ticket)
-            untold[SimulatedVerdict.parse(key: record.key, value: nil).0, default: 0] += 1
-        }
-        if pipeline.records.count == written { model.acknowledged(record.ticket) }
-        try note(from: written, world: world, now: now)
-    }
-
-    // MARK: The deferred topic
-
-    func read(
-        _ record: SimulatedDeferred.Record, partition: Int, world: SimulatedKafka, now: Now
-    ) throws(SimulationFailure) {
-        let written = pipeline.records.count
-        let problem = withBytes(record.key) { key in
-            withBytes(record.value) { value in
-                pipeline.deferredRecord(
-                    track: deferredTracks[partition]!, offset: record.offset, key: key,
-                    value: value, endedOffset: record.endedOffset, now: now)
-            }
-        }
-        try require(problem == nil, "a deferred push was not read: \(problem!)")
-        deferredPositions[partition] = record.offset + 1
-        try note(from: written, world: world, now: now)
-    }
-
     // MARK: Checks
+
+    /// The hold bound, where time moves in small steps and every turn does everything.
+    func checkHolds(now: Now) throws(SimulationFailure) {
+        let overdue = pipeline.pushes.waiting(
+            heldSince: now.monotonic - settings.holdMax)
+        guard pipeline.hasRoomForDeferrals else { return rounds.removeAll() }
+        rounds = Dictionary(uniqueKeysWithValues: overdue.map { ($0, (rounds[$0] ?? 0) + 1) })
+        // A lap of the watch is half a second; one that has just landed has a lap too.
+        let longest = rounds.values.max() ?? 0
+        try require(longest <= 7, "a waiting push holds an offset longer than holdMax")
+    }
 
     func check() throws(SimulationFailure) {
         pipeline.checkInvariants()
@@ -381,56 +262,4 @@ final class SimulationWorker {
             load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
             "too many bytes of payloads")
     }
-}
-
-/// Reads verdict records as a stranger would.
-enum SimulatedVerdict {
-    static func parse(key: [UInt8], value: [UInt8]?) -> (SimulatedToken, WallTime?) {
-        let parts = String(decoding: key, as: UTF8.self).split(separator: "/").map(String.init)
-        let tokenClass: TokenClass =
-            parts[1].hasSuffix("controls")
-            ? .control : parts[1].hasSuffix("widgets") ? .widget : .device
-        let digits = Array(parts[2])
-        let bytes = stride(from: 0, to: digits.count, by: 2).map { index in
-            UInt8(String(digits[index...index + 1]), radix: 16)!
-        }
-        let token = SimulatedToken(
-            environment: parts[0] == "production" ? .production : .development,
-            tokenClass: tokenClass, bytes: bytes)
-        guard let value else { return (token, nil) }
-        return (token, time("registeredAt", in: value))
-    }
-
-    /// An instant by its name in a JSON object.
-    static func time(_ name: String, in value: [UInt8]) -> WallTime? {
-        let text = String(decoding: value, as: UTF8.self)
-        let after = text.text(after: "\"\(name)\":\"")
-        return WallTime(rfc3339: String(after.prefix { $0 != "\"" }))
-    }
-}
-
-extension String {
-    /// How often `name` occurs.
-    func occurrences(of name: String) -> Int { ranges(of: name).count }
-
-    /// What follows the first `name`.
-    func text(after name: String) -> String {
-        firstRange(of: name).map { String(self[$0.upperBound...]) } ?? ""
-    }
-}
-
-struct SimulationFailure: Error {
-    let text: String
-}
-
-func require(
-    _ condition: Bool, _ text: @autoclosure () -> String
-) throws(SimulationFailure) {
-    guard condition else { throw SimulationFailure(text: text()) }
-}
-
-func withBytes<Result>(
-    _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result
-) -> Result {
-    bytes.map { $0.withUnsafeBytes { body($0) } } ?? body(nil)
 }

@@ -10,6 +10,11 @@ struct SimulatedToken: Hashable {
     let environment: PushEnvironment
     let tokenClass: TokenClass
     let bytes: [UInt8]
+
+    /// How a dead letter names it: two environments may have the same bytes.
+    var nameInLetters: String {
+        "\"\(Hexadecimal.encode(bytes))\",\"environment\":\"\(environment.name)\""
+    }
 }
 
 /// One subject of one target of a registration.
@@ -83,6 +88,12 @@ struct SimulatedPartition {
     var stored: Int64 = 3
     /// The worker that it is assigned to.
     var owner: Int?
+
+    /// Retention has deleted records that nobody had read: they are lost, and known to be.
+    mutating func deleteStart(_ count: Int) {
+        records.removeFirst(min(count, records.count))
+        stored = max(stored, records.first?.offset ?? end)
+    }
 }
 
 struct SimulatedEventRecord {
@@ -126,6 +137,8 @@ struct SimulatedKafka {
 /// What APNs and the way to it are like at the moment.
 enum SimulatedWeather: UInt64, CaseIterable {
     case fair, rough, faults, refused, silent, slow
+    /// Nothing answers for long.
+    case stalled
 }
 
 /// What becomes of one push, decided when it is handed over.
@@ -154,7 +167,7 @@ enum SimulatedAnswer: String, CaseIterable {
         case .faults: return roll < 15 ? .accepted : roll < 60 ? .unavailable : .fault
         case .refused: return roll < 30 ? .accepted : roll < 60 ? .credential : .badTopic
         case .silent: return roll < 20 ? .accepted : .unknown
-        case .slow: return roll < 80 ? .accepted : .expired
+        case .slow, .stalled: return roll < 80 ? .accepted : .expired
         }
     }
 

@@ -51,7 +51,8 @@ extension PushPipeline {
                     lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey)
             }
             if let push {
-                try keep(push, in: row, track: track, offset: offset, now: now)
+                let word = Word(offset: offset, saidAt: endedOffset.map { min($0, offset) })
+                try keep(push, in: row, track: track, word, now: now)
             } else if let row {
                 ended(row, upTo: endedOffset ?? offset, track: track, now: now)
             }
@@ -63,8 +64,14 @@ extension PushPipeline {
         return nil
     }
 
+    /// Where a record stands, and where what it says was first said, if it was written again.
+    private struct Word {
+        let offset: Int64
+        let saidAt: Int64?
+    }
+
     private mutating func keep(
-        _ push: DeferredPush, in row: UInt32?, track: TrackID, offset: Int64, now: Now
+        _ push: DeferredPush, in row: UInt32?, track: TrackID, _ word: Word, now: Now
     ) throws(UnreadableRecord) {
         var content = try content(of: push, now: now)
         if let payload = push.payload {
@@ -75,15 +82,16 @@ extension PushPipeline {
         let isActive = replayed.contains(track)
         if let row {
             let replacement = deferred.replace(
-                row, with: content, offset: offset, isActive: isActive)
+                row, with: content, offset: word.saidAt ?? word.offset, isActive: isActive)
             if replacement.needsClaim { ledger.retain(deferred.hold(of: row)) }
             if replacement.needsRewrite, isActive { rewrite(row, now: now) }
         } else {
-            let hold = ledger.holdRow(track, offset: offset)
+            let hold = ledger.holdRow(track, offset: word.offset)
             tokenKey.token.withUnsafeBytes { token in
                 deferred.insert(
                     content, lane: tokenKey.lane, token: token,
-                    coalescingKey: tokenKey.coalescingKey, hold: hold, isActive: isActive)
+                    coalescingKey: tokenKey.coalescingKey, hold: hold,
+                    offset: word.saidAt ?? word.offset, isActive: isActive)
             }
         }
     }
@@ -150,7 +158,8 @@ extension PushPipeline {
             now: now)
         records.append(
             tickets.issueDeferral(
-                key: key(of: row), value: DeferredEncoder.value(push), holds: []))
+                key: key(of: row), value: DeferredEncoder.value(push),
+                endedOffset: deferred.offset(of: row), holds: []))
     }
 
     private func key(of row: UInt32) -> [UInt8] {
@@ -169,6 +178,7 @@ extension PushPipeline {
         guard !isStopping else { return }
         deferred.wake(now: now.monotonic, limit: Self.deferredPerTurn)
         sweepExpired(now: now)
+        guard deferred.readyCount > 0 else { return }
         var left = Self.deferredPerTurn
         for turn in lanes.indices {
             // Another lane is first each time.

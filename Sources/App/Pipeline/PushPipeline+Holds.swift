@@ -127,7 +127,7 @@ extension PushPipeline {
     /// deferred rows goes back to them.
     mutating func deferPush(_ slot: UInt32, notBefore: MonotonicTime, now: Now) {
         let push = pushes[slot]
-        let record = deferred(push, notBefore: notBefore, now: now)
+        var record = deferred(push, notBefore: notBefore, now: now)
         let key = audience.tokenBytes(of: TokenID(rawValue: push.token))
             .withMemoryRebound(to: UInt8.self) { token in
                 RecordKey.deferred(
@@ -141,8 +141,20 @@ extension PushPipeline {
             putBack(hold, notBefore: notBefore, attempts: push.attempts)
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return }
+        if let open = tickets.openDeferral(of: key) { record.include(deferral(in: open)) }
         records.append(
             tickets.issueDeferral(key: key, value: DeferredEncoder.value(record), holds: ofEvents))
+    }
+
+    /// Reads a record of `deferred` that this worker has written.
+    mutating func deferral(in record: OutgoingRecord) -> DeferredPush {
+        let push = record.key.withUnsafeBytes { key in
+            record.value!.withUnsafeBytes { value in
+                try? verdicts.deferred(key: key, value: value, into: &tokenKey)
+            }
+        }
+        guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
+        return push
     }
 
     private func deferred(

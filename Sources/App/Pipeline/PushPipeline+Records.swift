@@ -174,12 +174,7 @@ extension PushPipeline {
     /// The push cannot wait in Kafka and must not hold its offsets for ever: it is a dead letter.
     private mutating func deferralTooLarge(_ ticket: TicketTable.Ticket) {
         let record = ticket.record
-        let push = record.key.withUnsafeBytes { key in
-            record.value!.withUnsafeBytes { value in
-                try? verdicts.deferred(key: key, value: value, into: &tokenKey)
-            }
-        }
-        guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
+        let push = deferral(in: record)
         let lane = routing[tokenKey.lane]
         var letter = DeadLetter(
             reason: "DeferralTooLarge", source: push.source ?? source(.unknown),

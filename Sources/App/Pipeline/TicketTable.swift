@@ -63,6 +63,12 @@ struct TicketTable {
         return record
     }
 
+    /// The latest deferral of this key that Kafka has not acknowledged yet.
+    func openDeferral(of key: [UInt8]) -> OutgoingRecord? {
+        latestDeferrals[key].flatMap { open[$0]?.record }
+    }
+
+    /// One that is issued while another of its key is open must say all that this one does.
     mutating func issueDeferral(
         key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil, holds: [Hold]
     ) -> OutgoingRecord {
@@ -70,7 +76,8 @@ struct TicketTable {
         record.endedOffset = endedOffset
         open[record.ticket]!.record.endedOffset = endedOffset
         deferrals += 1
-        if value != nil { latestDeferrals[key] = record.ticket }
+        // What an owner writes again says nothing of what this worker has deferred since.
+        if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record
     }
 
@@ -78,7 +85,7 @@ struct TicketTable {
     /// again would put the older word last. Its claims go to the later one, or are the result's.
     mutating func closeSuperseded(_ ticket: UInt64) -> Ticket? {
         guard let old = open[ticket], old.record.topic == .deferred, old.record.value != nil,
-            latestDeferrals[old.record.key] != ticket
+            old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
         else { return nil }
         guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
         open[latest]!.holds += old.holds

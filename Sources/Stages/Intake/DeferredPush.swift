@@ -40,6 +40,20 @@ package struct DeferredPush: Sendable, Equatable {
         self.payload = payload
     }
 
+    /// Says all that an earlier one of its key does too: the latest expiry, the highest priority (0,
+    /// which leaves the header out, is read as 10), and the payload that was read last.
+    package mutating func include(_ earlier: DeferredPush) {
+        expiresAt = max(expiresAt, earlier.expiresAt)
+        if let own = priority, let other = earlier.priority {
+            priority = own == 0 || other == 0 ? 0 : max(own, other)
+        }
+        guard let readAt = earlier.payloadAt, payloadAt.map({ readAt > $0 }) ?? true else { return }
+        payload = earlier.payload
+        payloadAt = readAt
+        collapseID = earlier.collapseID
+        expiration = earlier.expiration
+    }
+
     /// The header of the record that ends a wait. Its value is the offset up to which records of the
     /// key have ended: one that was written meanwhile by another worker is still owed. On a record that
     /// the owner has written again it is the offset of what that says: whatever ends the one ends the

@@ -366,6 +366,16 @@ extension PushTable {
         }
     }
 
+    /// The waiting pushes that have held an offset since `time` or longer; for tests and simulation.
+    package func waiting(heldSince time: MonotonicTime) -> [UInt32] {
+        pushes.indices.filter { row in
+            let push = pushes[row]
+            guard push.state == .queued || push.state == .resting else { return false }
+            return push.content.heldSince <= time
+                || push.isDirty && push.trailing.heldSince <= time
+        }.map(UInt32.init)
+    }
+
     package func checkInvariants() {
         var counts: [WaitingPush.State: Int] = [:]
         for push in pushes { counts[push.state, default: 0] += 1 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+/// The bound counts from the oldest event that a push holds, whatever has come to it since.
+@Suite struct `How long a push has held an offset` {
+    private let pipeline: PipelineFixture
+    private let deferred: DeferredFixture
+
+    init() {
+        let later = TopicBinding(decode: .key, delay: .seconds(60))
+        pipeline = PipelineFixture(bindings: [.standard, later]) { settings in
+            settings.holdMax = .seconds(10)
+            settings.settle = .zero
+        }
+        pipeline.registerControl("A", [1], shows: ["door"])
+        deferred = DeferredFixture(pipeline)
+    }
+
+    /// Another worker's deferred push to the token stands in its queue: it holds no event.
+    private func queueDeferredPush() {
+        let (notBefore, expiresAt) = (pipeline.now.wall, pipeline.now.wall + .seconds(3600))
+        deferred.assign()
+        deferred.write(
+            DeferredFixture.Record(
+                key: "production/com.example.Home.push-type.controls/01",
+                value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
+                    + #""expiresAt":"\#(expiresAt.rfc3339)","class":"control","attempts":0}"#))
+        deferred.read()
+        pipeline.pass(.milliseconds(100))
+        #expect(pipeline.load.queued == 1)
+    }
+
+    @Test func `is counted from its first event, however many join it`() {
+        pipeline.event("door")
+        for _ in 0..<9 {
+            pipeline.pass(.seconds(1))
+            pipeline.event("door")
+        }
+        #expect(deferred.produce().deferred.count == 1)
+    }
+
+    @Test func `is counted from the event that joined a deferred push`() {
+        queueDeferredPush()
+        pipeline.pass(.seconds(20))
+        #expect(deferred.produce().deferred.isEmpty)
+        let offset = pipeline.event("door")
+        pipeline.pass(.seconds(9))
+        #expect(deferred.produce().deferred.count == 1)
+        #expect(pipeline.frontier == offset + 1)
+    }
+
+    @Test func `is counted from the event that trailed a deferred push which comes back`() {
+        queueDeferredPush()
+        let push = pipeline.take()[0]
+        let offset = pipeline.event("door")
+        pipeline.end(push, .unprocessed)
+        pipeline.pass(.seconds(9))
+        #expect(deferred.produce().deferred.count == 1)
+        #expect(pipeline.frontier == offset + 1)
+    }
+
+    @Test func `is counted from the event that trails a waiting deferred push`() {
+        queueDeferredPush()
+        let offset = pipeline.event("door", binding: 1)
+        pipeline.pass(.seconds(9))
+        #expect(deferred.produce().deferred.count == 1)
+        #expect(pipeline.frontier == offset + 1)
+    }
+}

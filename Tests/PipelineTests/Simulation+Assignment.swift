@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// Who has which partition, and how it is taken away.
+extension Simulation {
+    mutating func start(_ number: Int) throws(SimulationFailure) {
+        let worker = SimulationWorker(partitions: kafka.partitions.count, dice: &dice)
+        workers[number] = worker
+        tell("worker \(number) starts with \(worker.settings.slots) slots")
+        let isCompacted = chance(50)
+        let registrations = kafka.registrations
+        let verdicts = kafka.verdicts
+        let replay =
+            isCompacted
+            ? SimulatedKafka.compacted(registrations, end: registrations.count)
+                + SimulatedKafka.compacted(verdicts, end: verdicts.count)
+            : verdicts + registrations
+        for record in replay { try worker.apply(record, now: now) }
+        worker.registrationsRead = registrations.count
+        worker.verdictsRead = verdicts.count
+        for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
+            if index % 2 == number || chance(30) { assign(index, to: number) }
+        }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == nil {
+            if index % 2 == number || chance(30) { assignDeferred(index, to: number) }
+        }
+    }
+
+    mutating func assignDeferred(_ index: Int, to number: Int) {
+        let worker = workers[number]!
+        kafka.deferred.partitions[index].owner = number
+        worker.deferredTracks[index] = worker.pipeline.deferredAssigned()
+        worker.deferredPositions[index] = 0
+        worker.deferredEnds[index] = kafka.deferred.partitions[index].end
+        tell("worker \(number) is assigned deferred \(index)")
+    }
+
+    mutating func compactDeferred() {
+        for index in kafka.deferred.partitions.indices {
+            let partition = kafka.deferred.partitions[index]
+            guard let owner = partition.owner, let worker = workers[owner],
+                worker.deferredEnds[index] == nil, worker.pipeline.tickets.deferrals == 0,
+                partition.records.allSatisfy({ $0.offset < worker.deferredPositions[index] })
+            else { continue }
+            kafka.deferred.compact(index)
+            coverage.note("compacted", worker)
+        }
+    }
+
+    /// The group wants the partition back: what is due is still sent, within two seconds.
+    mutating func revokeDeferred(_ number: Int) throws(SimulationFailure) {
+        coverage.note("deferred revoked", workers[number]!)
+        for _ in 0..<below(20) {
+            pass(.milliseconds(100))
+            try turn(number)
+            try check()
+        }
+        try loseDeferred(number)
+    }
+
+    /// The partition goes to somebody else, without notice.
+    mutating func loseDeferred(_ number: Int) throws(SimulationFailure) {
+        let owned = kafka.deferred.partitions.indices.filter {
+            kafka.deferred.partitions[$0].owner == number
+        }
+        guard let index = owned.randomElement(using: &dice) else { return }
+        let worker = workers[number]!
+        coverage.note("deferred lost", worker)
+        tell("worker \(number) gives up deferred \(index)")
+        let written = worker.pipeline.records.count
+        worker.pipeline.deferredUnassigned(worker.deferredTracks[index]!)
+        worker.deferredTracks[index] = nil
+        try worker.note(from: written, world: kafka, now: now)
+        assignDeferred(index, to: chance(70) ? 1 - number : number)
+    }
+
+    mutating func assign(_ index: Int, to number: Int) {
+        let worker = workers[number]!
+        let partition = kafka.partitions[index]
+        kafka.partitions[index].owner = number
+        worker.tracks[index] = worker.pipeline.assigned(
+            topic: partition.topic, partition: partition.number, startOffset: partition.stored)
+        worker.positions[index] = partition.stored
+        tell("worker \(number) is assigned \(index) from \(partition.stored)")
+    }
+
+    mutating func unassign(_ index: Int, from number: Int) {
+        let worker = workers[number]!
+        worker.pipeline.unassigned(worker.tracks[index]!)
+        worker.tracks[index] = nil
+        worker.model.unassigned(partition: index)
+        kafka.partitions[index].owner = nil
+        tell("worker \(number) gives up \(index)")
+    }
+
+    mutating func owned(by number: Int) -> Int? {
+        kafka.partitions.indices.filter { kafka.partitions[$0].owner == number }
+            .randomElement(using: &dice)
+    }
+
+    /// The group wants a partition back: a drain of at most two seconds, then it is let go.
+    mutating func revoke(_ number: Int) throws(SimulationFailure) {
+        guard let index = owned(by: number) else { return }
+        coverage.note("revoked", workers[number]!)
+        for _ in 0..<below(20) {
+            pass(.milliseconds(100))
+            try flushLetters(number)
+            try turn(number)
+            try check()
+        }
+        try store(number)
+        unassign(index, from: number)
+        assign(index, to: chance(60) ? 1 - number : number)
+    }
+
+    /// Without notice; now and then the beginning of the log is deleted before it is read again.
+    mutating func lose(_ number: Int) {
+        guard let index = owned(by: number) else { return }
+        coverage.note("lost", workers[number]!)
+        unassign(index, from: number)
+        if chance(30) {
+            coverage.note("start deleted", workers[number]!)
+            kafka.partitions[index].deleteStart(1 + below(4))
+        }
+        assign(index, to: chance(70) ? 1 - number : number)
+    }
+
+    /// The worker stops as it should: it leaves what waits in `deferred`, drains, stores and goes.
+    mutating func stop(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        coverage.note("stopped", worker)
+        tell("worker \(number) stops")
+        worker.pipeline.isStopping = true
+        for _ in 0..<below(20) {
+            pass(.milliseconds(100))
+            try flushLetters(number)
+            try answer(number)
+            try acknowledge(number)
+            try advance(number, steps: 256)
+            try handOver(number)
+            try check()
+        }
+        try store(number)
+        try replace(number)
+    }
+
+    /// The worker is killed: Kafka may still get some of what was on its way.
+    mutating func crash(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        coverage.note("crash", worker)
+        try replace(number)
+    }
+
+    /// Another process takes the worker's place.
+    private mutating func replace(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        tell("worker \(number) is killed")
+        for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
+        workers[number] = nil
+        for index in kafka.partitions.indices where kafka.partitions[index].owner == number {
+            kafka.partitions[index].owner = nil
+        }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == number {
+            kafka.deferred.partitions[index].owner = nil
+        }
+        try start(number)
+        for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
+            assign(index, to: chance(50) ? 1 - number : number)
+        }
+        for index in kafka.deferred.partitions.indices
+        where kafka.deferred.partitions[index].owner == nil {
+            assignDeferred(index, to: chance(50) ? 1 - number : number)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// What a worker reads, and what its clock brings.
+extension Simulation {
+    mutating func readTables(_ number: Int, limit: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        var left = min(limit, worker.pipeline.roomForRegistrations)
+        while left > 0, worker.verdictsRead < kafka.verdicts.count {
+            let record = kafka.verdicts[worker.verdictsRead]
+            worker.verdictsRead += 1
+            left -= 1
+            tell("worker \(number) learns of \(String(decoding: record.key, as: UTF8.self))")
+            try apply(record, number)
+        }
+        while left > 0, worker.registrationsRead < kafka.registrations.count {
+            let record = kafka.registrations[worker.registrationsRead]
+            worker.registrationsRead += 1
+            left -= 1
+            tell("worker \(number) applies registration \(worker.registrationsRead)")
+            if case .unreadable = record.meaning { coverage.note("bad registration", worker) }
+            try apply(record, number)
+        }
+        if !worker.pipeline.lateRequests.isEmpty { coverage.note("no slot", worker) }
+    }
+
+    mutating func apply(
+        _ record: SimulatedTableRecord, _ number: Int
+    ) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let written = worker.pipeline.records.count
+        try worker.apply(record, now: now)
+        try worker.note(from: written, world: kafka, now: now)
+    }
+
+    mutating func readDeferred(_ number: Int, limit: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for index in kafka.deferred.partitions.indices {
+            let partition = kafka.deferred.partitions[index]
+            guard partition.owner == number else { continue }
+            let position = worker.deferredPositions[index]
+            for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {
+                tell("worker \(number) reads deferred \(index)/\(record.offset)")
+                if record.value == nil { coverage.note("null read", worker) }
+                try worker.read(record, partition: index, world: kafka, now: now)
+            }
+            let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }
+            guard let end = worker.deferredEnds[index], next.map({ $0.offset >= end }) ?? true
+            else { continue }
+            worker.deferredEnds[index] = nil
+            let written = worker.pipeline.records.count
+            worker.pipeline.deferredReplayed(worker.deferredTracks[index]!, now: now)
+            try worker.note(from: written, world: kafka, now: now)
+        }
+    }
+
+    mutating func readEvents(_ number: Int, limit: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        guard worker.pipeline.hasRoomForEvents else { return coverage.note("no room", worker) }
+        var left = min(limit, worker.pipeline.roomForEvents)
+        let first = below(kafka.partitions.count)
+        for place in kafka.partitions.indices {
+            let index = (first + place) % kafka.partitions.count
+            let partition = kafka.partitions[index]
+            guard partition.owner == number else { continue }
+            for record in partition.records where left > 0 {
+                guard record.offset >= worker.positions[index] else { continue }
+                tell("worker \(number) reads \(index)/\(record.offset)")
+                if record.event == nil { coverage.note("unreadable", worker) }
+                if let event = record.event { kafka.deferred.read(event, now: now) }
+                try worker.read(record, partition: index, topic: partition.topic, now: now)
+                left -= 1
+            }
+        }
+    }
+
+    mutating func advance(_ number: Int, steps: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let moment = now
+        try worker.withTime(world: kafka, now: now) {
+            worker.pipeline.advance(now: moment)
+        }
+        // Apart, so that what was deferred is told from what the walks bring after it.
+        try worker.withTime(world: kafka, now: now) {
+            _ = worker.pipeline.advanceFanOuts(steps: steps, now: moment)
+        }
+    }
+
+    mutating func flushLetters(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let moment = now
+        try worker.withTime(world: kafka, now: now) {
+            worker.pipeline.flushDeadLetters(now: moment, all: true)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// What a worker sends to APNs and to Kafka, and what becomes of it.
+extension Simulation {
+    mutating func handOver(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for pool in 0..<2 {
+            var dice = dice
+            let weather = isDraining ? SimulatedWeather.fair : weather
+            let written = worker.pipeline.records.count
+            let count = try worker.handOver(
+                pool: pool, capacity: 1 + below(16), world: kafka, now: now
+            ) {
+                let answer = isDraining ? .accepted : SimulatedAnswer.next(weather, &dice)
+                if weather == .stalled { return (answer, .seconds(12)) }
+                let isSlow = weather == .slow && dice.next(below: 3) == 0
+                return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))
+            }
+            try worker.note(from: written, world: kafka, now: now)
+            self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
+            for flight in worker.flights.suffix(count) {
+                tell("worker \(number) sends \(flight)")
+            }
+        }
+    }
+
+    mutating func answer(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        // Out of order: the first one due from a random place on.
+        for _ in 0..<8 {
+            let due = worker.flights.indices.filter { worker.flights[$0].dueAt <= now.monotonic }
+            guard let index = due.randomElement(using: &dice) else { return }
+            let flight = worker.flights[index]
+            tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
+            coverage.note(flight.answer.rawValue, worker, push: worker.pipeline.pushes[flight.slot])
+            try worker.answered(index, world: &kafka, now: now)
+        }
+    }
+
+    /// Sends what is to be produced, and brings what has come of it, in any order.
+    mutating func acknowledge(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for record in worker.pipeline.records {
+            let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
+            worker.produced.append((record, now.monotonic + delay))
+        }
+        worker.pipeline.records.removeAll()
+        let due = worker.produced.filter { $0.dueAt <= now.monotonic }
+        worker.produced.removeAll { $0.dueAt <= now.monotonic }
+        for (record, _) in due.sorted(by: { $0.dueAt < $1.dueAt }) {
+            let roll = isDraining ? 99 : below(100)
+            if roll < 12 {
+                coverage.note("refused record", worker)
+                worker.refused(record, world: &kafka, now: now)
+                tell(
+                    "worker \(number): ticket \(record.ticket) is refused, \(Self.text(of: record))"
+                )
+            } else if roll < 16, record.topic != .deferred || worker.waits(for: record) {
+                // A null is never too large.
+                coverage.note("too large record", worker)
+                tell(
+                    "worker \(number): ticket \(record.ticket) is too large, \(Self.text(of: record))"
+                )
+                try worker.tooLarge(record, world: kafka, now: now)
+            } else {
+                keep(record, owing: worker.model.take(record.ticket))
+                worker.acknowledged(record, world: &kafka)
+                tell(
+                    "worker \(number): ticket \(record.ticket) is acknowledged, \(Self.text(of: record))"
+                )
+            }
+        }
+    }
+
+    /// What a record of ours says, for the story.
+    private static func text(of record: OutgoingRecord) -> String {
+        let end = record.endedOffset.map { " ended up to \($0)" } ?? ""
+        let value = record.value.map { " " + String(decoding: $0, as: UTF8.self) } ?? ""
+        return "\(record.topic) \(String(decoding: record.key, as: UTF8.self))\(end)\(value)"
+    }
+
+    mutating func keep(_ record: OutgoingRecord, owing debts: [SimulationModel.Debt]) {
+        switch record.topic {
+        case .deadLetters: kafka.deadLetters.append(record.value ?? [])
+        case .deferred:
+            kafka.deferred.append(record, debts: debts, now: now)
+        case .verdicts:
+            kafka.verdicts.append(
+                SimulatedTableRecord(
+                    key: record.key, value: record.value, timestamp: now.wall, meaning: .verdict))
+        }
+    }
+
+    mutating func store(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for index in kafka.partitions.indices {
+            guard let track = worker.tracks[index] else { continue }
+            let frontier = worker.pipeline.frontier(track, now: now)
+            try require(frontier >= kafka.partitions[index].stored, "the frontier went back")
+            try require(frontier <= worker.positions[index], "the frontier was not read yet")
+            if frontier > kafka.partitions[index].stored {
+                tell("worker \(number) stores \(index)/\(frontier)")
+            }
+            kafka.partitions[index].stored = frontier
+        }
+    }
+
+    /// Everything, as the planner does it.
+    mutating func turn(_ number: Int) throws(SimulationFailure) {
+        try answer(number)
+        try acknowledge(number)
+        try readTables(number, limit: 64)
+        try readEvents(number, limit: 64)
+        try readDeferred(number, limit: 64)
+        try advance(number, steps: 256)
+        try handOver(number)
+        try store(number)
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// What a worker has to say to Kafka, and what it reads of `deferred`.
+extension SimulationWorker {
+    /// What Kafka is to be given: the letters among it, what was deferred, and what has ended there.
+    func note(
+        from position: Int, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        noteLetters(from: position)
+        pipeline.endRows()
+        for record in pipeline.records[position...] where record.topic == .deferred {
+            guard let value = record.value else {
+                try world.deferred.judge(record, by: model, now: now)
+                continue
+            }
+            // What an owner writes again says nothing of what was deferred since.
+            guard record.endedOffset == nil else { continue }
+            deferrals[record.ticket] = record.key
+            // A claim that came back by a lost partition holds nothing.
+            guard waits(for: record) else { continue }
+            let (token, _) = SimulatedVerdict.parse(key: record.key, value: nil)
+            let payload = world.payload(in: value)
+            let until = SimulatedVerdict.time("expiresAt", in: value)!
+            model.deferred(token, ticket: record.ticket) { read in
+                guard until + .seconds(1) > read.event.expiresAt else { return false }
+                let payloadAt = SimulatedVerdict.time("payloadAt", in: value)
+                return self.isAnswer(payload, readAt: payloadAt, to: read)
+            } holding: {
+                self.holding(record.ticket)($0)
+            }
+        }
+    }
+
+    /// Whether a push with this payload, or none, says all that the event does. When a payload was
+    /// read counts even for the event's own: from an earlier reading it may lose against another one
+    /// that the later reading would win against.
+    private func isAnswer(
+        _ payload: SimulatedEvent?, readAt: WallTime?, to read: SimulationModel.ReadEvent
+    ) -> Bool {
+        guard let payload else { return read.event.payload == nil }
+        guard payload.group == read.event.group, let readAt else { return false }
+        if readAt != read.readAt.wall { return readAt > read.readAt.wall }
+        return payload.serial == read.event.serial
+            || bodies[payload.payload!.body].map { $0.sequence > read.sequence } ?? false
+    }
+
+    /// Whether the ticket holds the event's offset, or an older one of its partition.
+    func holding(_ ticket: UInt64) -> SimulationModel.Holding {
+        let holds = pipeline.tickets[ticket]?.holds ?? []
+        return { [tracks] read in
+            guard let track = tracks[read.partition] else { return false }
+            return holds.contains { $0.track == track && $0.offset <= read.offset }
+        }
+    }
+
+    private func noteLetters(from position: Int) {
+        for record in pipeline.records[position...] where record.topic == .deadLetters {
+            let text = String(decoding: record.value!, as: UTF8.self)
+            model.written(
+                letter: text, ticket: record.ticket, holding: holding(record.ticket))
+            for token in Array(untold.keys) {
+                let times = text.occurrences(of: token.nameInLetters)
+                untold[token]! -= times
+                if untold[token] == 0 { untold[token] = nil }
+                guard times > 0 else { continue }
+                for index in rejections.indices
+                where rejections[index].flight.token == token && rejections[index].ticket == nil {
+                    rejections[index].ticket = record.ticket
+                }
+            }
+        }
+    }
+
+    func withTime(
+        world: SimulatedKafka, now: Now, _ body: () -> Void
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        body()
+        try note(from: written, world: world, now: now)
+    }
+
+    /// Kafka has the record.
+    func acknowledged(_ record: OutgoingRecord, world: inout SimulatedKafka) {
+        pipeline.acknowledged(record.ticket)
+        model.acknowledged(record.ticket)
+        deferrals[record.ticket] = nil
+        for rejection in rejections where rejection.ticket == record.ticket {
+            world.deferred.ended(rejection.flight)
+        }
+        rejections.removeAll { $0.ticket == record.ticket }
+    }
+
+    func refused(
+        _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
+    ) {
+        let written = pipeline.records.count
+        let holdsBefore = Dictionary(
+            uniqueKeysWithValues: deferrals.keys.map {
+                ($0, pipeline.tickets[$0]!.holds.count)
+            })
+        pipeline.refused(record.ticket)
+        guard pipeline.records.count == written else { return }
+        guard let key = deferrals.removeValue(forKey: record.ticket) else {
+            return model.acknowledged(record.ticket)
+        }
+        // The one that the claims have gone to; if none, Kafka has a later one already.
+        let later = deferrals.keys.first {
+            deferrals[$0] == key && pipeline.tickets[$0]!.holds.count > holdsBefore[$0]!
+        }
+        if let later {
+            model.pass(record.ticket, to: later)
+        } else {
+            world.deferred.oweToLatest(model.take(record.ticket), key: key)
+        }
+    }
+
+    /// Whether offsets wait for the record.
+    func waits(for record: OutgoingRecord) -> Bool {
+        pipeline.tickets[record.ticket]?.holds.isEmpty == false
+    }
+
+    func tooLarge(
+        _ record: OutgoingRecord, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        pipeline.tooLarge(record.ticket)
+        if deferrals.removeValue(forKey: record.ticket) != nil {
+            // A letter takes its place.
+            model.pass(record.ticket, to: pipeline.records[written].ticket)
+            untold[SimulatedVerdict.parse(key: record.key, value: nil).0, default: 0] += 1
+        }
+        if pipeline.records.count == written { model.acknowledged(record.ticket) }
+        try note(from: written, world: world, now: now)
+    }
+
+    // MARK: The deferred topic
+
+    func read(
+        _ record: SimulatedDeferred.Record, partition: Int, world: SimulatedKafka, now: Now
+    ) throws(SimulationFailure) {
+        let written = pipeline.records.count
+        let problem = withBytes(record.key) { key in
+            withBytes(record.value) { value in
+                pipeline.deferredRecord(
+                    track: deferredTracks[partition]!, offset: record.offset, key: key,
+                    value: value, endedOffset: record.endedOffset, now: now)
+            }
+        }
+        try require(problem == nil, "a deferred push was not read: \(problem!)")
+        deferredPositions[partition] = record.offset + 1
+        try note(from: written, world: world, now: now)
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+/// While a pool is shut for long, and what is told of it afterwards.
+@Suite struct `A wait of minutes` {
+    private let pipeline: PipelineFixture
+    private let deferred: DeferredFixture
+
+    init() {
+        pipeline = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.settle = .zero
+            settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
+        }
+        pipeline.registerControl("A", [1], shows: ["door", "lamp"])
+        pipeline.registerControl("B", [2], shows: ["gate", "lamp"])
+        deferred = DeferredFixture(pipeline)
+    }
+
+    /// For a minute at least.
+    private func shutPool() {
+        pipeline.event("door")
+        pipeline.answer(pipeline.take()[0], 403, .invalidProviderToken)
+    }
+
+    private func instant(_ name: String, in text: String) throws -> String {
+        let start = try #require(text.firstRange(of: #""\#(name)":""#)).upperBound
+        return String(text[start...].prefix { $0 != "\"" })
+    }
+
+    @Test func `is written down to its end with a push that it defers`() throws {
+        shutPool()
+        pipeline.pass(.seconds(9))
+        let record = try #require(deferred.produce().deferred.first)
+        let notBefore = try instant("notBefore", in: record.value!)
+        #expect(notBefore > (pipeline.now.wall + .seconds(40)).rfc3339)
+    }
+
+    @Test func `ends a deferred push that expires in it`() {
+        deferred.assign()
+        let (notBefore, expiresAt) = (pipeline.now.wall, pipeline.now.wall + .seconds(30))
+        shutPool()
+        let key = "production/com.example.Home.push-type.controls/02"
+        deferred.write(
+            DeferredFixture.Record(
+                key: key,
+                value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
+                    + #""expiresAt":"\#(expiresAt.rfc3339)","class":"control","attempts":0}"#))
+        deferred.read()
+        pipeline.pass(.seconds(20))
+        #expect(pipeline.counters.expired == 0)
+        pipeline.pass(.seconds(20))
+        pipeline.pass(.seconds(1))
+        #expect(pipeline.take().isEmpty, "the pool is shut")
+        #expect(pipeline.counters.expired == 1)
+        #expect(deferred.produce().deferred.contains { $0.key == key && $0.value == nil })
+    }
+
+    @Test func `makes a dead letter say the first and last time, and the most attempts`() throws {
+        pipeline.event("lamp")
+        let began = pipeline.now.wall
+        let pushes = pipeline.take()
+        pipeline.answer(pushes[0], 503, .serviceUnavailable)
+        pipeline.pass(.seconds(2))
+        pipeline.answer(pipeline.take()[0], 400, .badMessageId)
+        pipeline.pass(.milliseconds(100))
+        pipeline.answer(pushes[1], 400, .badMessageId)
+        let ended = pipeline.now.wall
+        pipeline.pass(.seconds(1))
+        let letters = deferred.produce().others.filter { $0.topic == .deadLetters }
+        #expect(letters.count == 1)
+        let letter = try #require(letters.first).value
+        #expect(letter.contains(#""attempts":2"#))
+        #expect(try instant("firstAt", in: letter) == began.rfc3339)
+        #expect(try instant("lastAt", in: letter) == ended.rfc3339)
+    }
+}
