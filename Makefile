@@ -10,10 +10,20 @@ KEEP ?= 0
 # Options of lamplighter demo, such as --duration 60.
 DEMO ?=
 
+# Rounds of chaos, and more of its options, such as --seed 7 --round 3.
+ROUNDS ?= 20
+CHAOS ?=
+
+# One breakage of Tests/Mutations, by its name; all when empty.
+ONLY ?=
+
+# Lives that simulate tries.
+SEEDS ?= 10000
+
 FORMATTED := Package.swift Sources Tests
 
-.PHONY: help deps build demo demo-picture test run-local check-clean-machine check-format format \
-	doc-config clean
+.PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
+	doc-config chaos mutate clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -38,12 +48,24 @@ test: deps ## Build everything and run every test
 	swift build --build-tests
 	swift test --skip-build --disable-xctest --no-parallel
 
+simulate: deps ## Try many lives of the whole pipeline under seeded faults (SEEDS=10000)
+	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
+	LAMPLIGHTER_SEEDS=$(SEEDS) swift test -c release -Xswiftc -enable-testing --skip-build \
+		--scratch-path .build/simulate --disable-xctest --filter 'loses nothing whatever happens'
+
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
 	swift build --product lamplighter
 	TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian 12 go from clone to first push in 12 minutes (as root)
 	scripts/check-clean-machine.sh
+
+chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (ROUNDS=20)
+	.build/release/lamplighter chaos --rounds $(ROUNDS) $(CHAOS) \
+		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
+
+mutate: deps ## Break a copy in many small ways, see that a test notices each (ONLY=name)
+	ONLY='$(ONLY)' scripts/mutate.sh
 
 check-format: ## Complain about formatting
 	swift format lint --strict --parallel --recursive --configuration .swift-format $(FORMATTED)

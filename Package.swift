@@ -138,7 +138,7 @@ let tests: [Target] = [
         "IntegrationTests",
         [
             "lamplighter", "lamplighter-check", "PushModel", "Intake", "KafkaLog",
-            "EmbeddedKafka", "APNSSimulator", "OpenSSL", "LinuxIO",
+            "EmbeddedKafka", "APNSSimulator", "OpenSSL", "LinuxIO", "Rdkafka",
         ], logs: true),
 ]
 

@@ -43,12 +43,34 @@ import Testing
 
     // MARK: Dead letters
 
-    @Test func `is a dead letter of the event and the token`() throws {
+    @Test func `is a dead letter of the event and the token, with the refusal it speaks of`() throws {
         let report = try Run.cutShort {
             $0.deadLetters = [Run.deadLetter(offset: 99, tokens: [0, 1])]
+            $0.answers.append(Run.answer(995, 1, id: 900, status: 400, reason: "PayloadEmpty"))
         }
         #expect(report.lost == 0)
         #expect(report.deadLettered == 1)
+    }
+
+    @Test(arguments: [
+        // A refusal that no answer shows, a word that no worker writes, and a record that can be read.
+        Run.deadLetter(offset: 99, tokens: [1]),
+        Run.deadLetter(offset: 99, tokens: [1], status: nil, reason: "expired"),
+        Run.deadLetter(offset: 99, tokens: [], attempts: 0, status: nil, reason: "invalidJSON"),
+    ])
+    func `is not a forged dead letter`(letter: String) throws {
+        let report = try Run.cutShort { $0.deadLetters = [letter] }
+        #expect(report.lost == 1 && report.deadLettered == 0)
+    }
+
+    @Test func `is a dead letter of attempts that nobody answered`() throws {
+        let letter = { (offset: Int64) in
+            Run.deadLetter(
+                offset: offset, tokens: [1], attempts: 10, status: nil,
+                reason: "AttemptsExhausted")
+        }
+        #expect(try Run.cutShort { $0.deadLetters = [letter(99)] }.deadLettered == 1)
+        #expect(try Run.cutShort { $0.deadLetters = [letter(98)] }.lost == 1)
     }
 
     @Test func `is not a dead letter for another token, or of another event`() throws {
@@ -81,16 +103,6 @@ import Testing
             $0.answers.append(answer)
         }
         #expect(report.lost == 1)
-    }
-
-    @Test func `is a dead letter of a record that could not be read`() throws {
-        let report = try Run.cutShort {
-            $0.deadLetters = [
-                Run.deadLetter(
-                    offset: 99, tokens: [], attempts: 0, status: nil, reason: "invalidJSON")
-            ]
-        }
-        #expect(report.deadLettered == 1)
     }
 
     @Test func `is not a dead letter that lost its tokens`() throws {

@@ -75,7 +75,9 @@ import Testing
                 Run.registration(at: 0, showing: nil, handler: "Old"),
             ], to: "registrations")
         #expect(try judged(run).lost == 1)
-        try write([Run.deadLetter(offset: 9, tokens: [1])], to: "letters")
+        let letter = Run.deadLetter(
+            offset: 9, tokens: [1], attempts: 10, status: nil, reason: "AttemptsExhausted")
+        try write([letter], to: "letters")
         let report = try judged(run)
         #expect(report.lost == 0)
         #expect(report.deadLettered == 1)

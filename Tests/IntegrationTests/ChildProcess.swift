@@ -54,6 +54,8 @@ final class ChildProcess: Sendable {
         return false
     }
 
+    var identifier: pid_t { process.processIdentifier }
+
     func signal(_ number: Int32) {
         if isRunning { kill(process.processIdentifier, number) }
     }

@@ -6,13 +6,15 @@
 package struct CheckReport: Sendable {
     package struct Loss: Hashable, Sendable {
         package var event: Coordinates
-        package var tokenID: TokenID
+        /// Nil for an event that could not be read, whose dead letter is missing.
+        package var tokenID: TokenID?
         /// The broker had dropped the event itself.
         package var isTruncated: Bool
     }
 
     package var events = 0
-    /// Pairs of an event and a token that it was owed to.
+    /// Pairs of an event and a token that it was owed to, and events that cannot be read, each of
+    /// which is owed a dead letter.
     package var obligations = 0
     /// Ended by an accepted push that ended no earlier pair.
     package var accepted = 0
@@ -57,7 +59,7 @@ package struct CheckReport: Sendable {
 
 extension CheckReport {
     /// One JSON object in one line, its members in the order of the contract and `withdrawn`,
-    /// `ambiguous` and `truncated` after them. A percentile of nothing is null.
+    /// `ambiguous`, `truncated` and `acceptedPushes` after them. A percentile of nothing is null.
     package var json: String {
         let members: [(String, String)] = [
             ("events", "\(events)"), ("obligations", "\(obligations)"),
@@ -69,7 +71,7 @@ extension CheckReport {
             ("p50ms", p50ms.map(Self.rounded) ?? "null"),
             ("p99ms", p99ms.map(Self.rounded) ?? "null"),
             ("withdrawn", "\(withdrawn)"), ("ambiguous", "\(ambiguous)"),
-            ("truncated", "\(truncated)"),
+            ("truncated", "\(truncated)"), ("acceptedPushes", "\(acceptedPushes)"),
         ]
         return "{" + members.map { "\"\($0)\":\($1)" }.joined(separator: ",") + "}"
     }
@@ -103,7 +105,8 @@ extension CheckReport {
         var lines = notes.map { "note: \($0)" }
         for loss in losses {
             let what = loss.isTruncated ? "truncated" : "lost"
-            lines.append("\(what): event \(loss.event), token \(loss.tokenID)")
+            let whose = loss.tokenID.map { "token \($0)" } ?? "its dead letter"
+            lines.append("\(what): event \(loss.event), \(whose)")
         }
         let more = lost + truncated - losses.count
         if more > 0 { lines.append("and \(more) more") }

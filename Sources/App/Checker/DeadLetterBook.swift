@@ -7,19 +7,21 @@ internal import Foundation
 struct DeadLetterBook {
     /// A push to one token that failed for good.
     struct Failure {
+        /// The oldest event that the push answered for.
+        var event: Coordinates
         /// Of the last answer; nil when the pushes ran out of attempts.
         var status: UInt16?
         var reason: UInt64
         /// Milliseconds since 1970, rounded down.
         var lastAt: Int64
+
+        /// The pushes ran out of attempts, which may all have gone unanswered: the one failure that
+        /// the simulator's log need not show.
+        var mayBeUnanswered: Bool { status == nil && reason == Self.attemptsExhausted }
+
+        private static let attemptsExhausted = LoggedAnswer.short("AttemptsExhausted")
     }
 
-    private struct Target: Hashable {
-        var event: Coordinates
-        var token: UInt32
-    }
-
-    private var targets: Set<Target> = []
     private var failures: [UInt32: [Failure]] = [:]
     private var unreadableEvents: Set<Coordinates> = []
     private(set) var unreadable = 0
@@ -47,16 +49,15 @@ struct DeadLetterBook {
                 let token = tokens.number(
                     Fingerprint(environment: environment, topic: topic, token: text))
             else { continue }
-            targets.insert(Target(event: event, token: token))
             failures[token, default: []].append(
-                Failure(status: status, reason: LoggedAnswer.short(reason), lastAt: lastAt))
+                Failure(
+                    event: event, status: status, reason: LoggedAnswer.short(reason),
+                    lastAt: lastAt))
         }
     }
 
-    /// Whether a letter says that the event could not be read, or that its push to the token failed.
-    func names(_ event: Coordinates, token: UInt32) -> Bool {
-        unreadableEvents.contains(event) || targets.contains(Target(event: event, token: token))
-    }
+    /// Whether a letter says that the event could not be read.
+    func isUnreadable(_ event: Coordinates) -> Bool { unreadableEvents.contains(event) }
 
     func failures(of token: UInt32) -> [Failure] { failures[token] ?? [] }
 }

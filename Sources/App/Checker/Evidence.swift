@@ -54,19 +54,21 @@ struct Evidence {
 
     /// Whether a dead letter ends the pair.
     ///
-    /// A letter names the oldest event that its push answered for. One that joined the push later is
-    /// ended by it too, if the simulator's log has the refusal that the letter speaks of, and has it
-    /// after the event.
+    /// A letter alone proves nothing: the simulator's log must have the refusal that it speaks of, and
+    /// have it after the event, which the letter names or which joined the push later. Only attempts
+    /// that ran out may have gone unanswered, and then the letter must name this very event.
     func isDeadLettered(_ event: ProducedEvent, _ token: UInt32) -> Bool {
-        if letters.names(event.coordinates, token: token) { return true }
         let failures = letters.failures(of: token)
         guard !failures.isEmpty else { return false }
+        if failures.contains(where: { $0.mayBeUnanswered && $0.event == event.coordinates }) {
+            return true
+        }
         return refused.positions(of: token).contains { position in
             let row = refused.rows[position]
             guard row.t > event.t else { return false }
             return failures.contains { failure in
                 guard row.t < (failure.lastAt + 1).nanoseconds else { return false }
-                return failure.status == nil
+                return failure.mayBeUnanswered
                     || failure.status == row.status && failure.reason == row.tag
             }
         }

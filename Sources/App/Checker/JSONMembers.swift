@@ -35,6 +35,9 @@ struct JSONMembers {
         return NSNumber(value: value) == number ? value : nil
     }
 
+    /// Whether it is `true`; absent is false.
+    func flag(_ name: String) -> Bool { members[name] as? Bool ?? false }
+
     func object(_ name: String) -> JSONMembers? {
         (members[name] as? [String: Any]).map { JSONMembers(members: $0) }
     }

@@ -23,6 +23,7 @@ struct PairJudge {
 
     mutating func judge(_ event: ProducedEvent) {
         report.events += 1
+        guard !event.isUnreadable else { return judgeUnreadable(event) }
         for (token, claim) in claims(on: event) {
             switch claim {
             case .eitherWay:
@@ -103,6 +104,19 @@ struct PairJudge {
                 CheckReport.Loss(
                     event: event.coordinates, tokenID: evidence.tokens.tokenID(token),
                     isTruncated: isTruncated))
+        }
+    }
+
+    /// The one obligation of an event that cannot be read is the letter that says so.
+    private mutating func judgeUnreadable(_ event: ProducedEvent) {
+        report.obligations += 1
+        if evidence.letters.isUnreadable(event.coordinates) {
+            report.deadLettered += 1
+        } else {
+            report.lose(
+                CheckReport.Loss(
+                    event: event.coordinates, tokenID: nil,
+                    isTruncated: evidence.isTruncated(event.coordinates)))
         }
     }
 

@@ -20,6 +20,9 @@ struct ProducedEvent {
     /// Nanoseconds since 1970; nil for the life that events have by default. Not a member of the
     /// fixed format: a generator of events with a life of their own adds it.
     var expiresAt: Int64?
+    /// Nobody can say what it means: it is owed a dead letter that names it, and nothing else. Not a
+    /// member of the fixed format either.
+    var isUnreadable = false
 
     init(_ line: Span<UInt8>) throws(LineProblem) {
         var cursor = LineCursor()
@@ -45,6 +48,7 @@ struct ProducedEvent {
         app = try object.required("app")
         subject = try object.required("subject")
         expiresAt = object.integer("expiresAt")
+        isUnreadable = object.flag("unreadable")
     }
 }
 

@@ -4,11 +4,10 @@
 internal import Foundation
 internal import LinuxIO
 
-/// The processes of a demo and the folder that they share. All of them end with this one.
+/// The processes of a demo or of a round of chaos, and the folder that they share. All of them end
+/// with this one.
 final class DemoFleet {
-    private let options: DemoOptions
-    let directory: String
-    private let isKept: Bool
+    let plan: FleetPlan
     private let environment: [String]
     private var kafka: ChildProcess?
     private var apns: ChildProcess?
@@ -22,135 +21,115 @@ final class DemoFleet {
         var startedAt: ContinuousClock.Instant
     }
 
-    /// An event partition's 5 MiB are all that the embedded Kafka keeps of it; 16 of them hold a
-    /// million events.
-    private static let topics =
-        "lamplighter.events:16,lamplighter.registrations:16,lamplighter.verdicts:4,"
-        + "lamplighter.deferred:4,lamplighter.dead-letters:4"
-    private static let team = "ABCDE12345"
-    private static let keyID = "FGHIJ67890"
-    /// `index.settle`. Nobody registers once there are events, and offsets that are held for less
-    /// time leave less to be read again after a kill.
-    private static let settleMilliseconds = 200
     /// From the last registration to the first event: a group's first join takes 3 s in the
     /// embedded Kafka, and there is nothing to see before.
-    private static let trafficSettleSeconds = 3
+    private static let trafficSettle = Duration.seconds(3)
 
-    init(_ options: DemoOptions) throws {
-        self.options = options
-        isKept = options.directory != nil
-        directory =
-            options.directory.map { URL(filePath: $0).path }
-            ?? FileManager.default.temporaryDirectory
-            .appending(path: "lamplighter-demo-\(ProcessInfo.processInfo.processIdentifier)").path
-        // Variables of that name are the configuration's, and this one is the demo's own.
+    init(_ plan: FleetPlan) throws {
+        self.plan = plan
+        // Variables of that name are the configuration's, and this one is the fleet's own.
         environment = ProcessInfo.processInfo.environment
             .filter { !$0.key.hasPrefix("LAMPLIGHTER_") }.map { "\($0.key)=\($0.value)" }
         try FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: true,
+            atPath: plan.directory, withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700])
-        let files = try FileManager.default.contentsOfDirectory(atPath: directory)
+        let files = try FileManager.default.contentsOfDirectory(atPath: plan.directory)
         guard files.isEmpty else {
-            throw DemoError(description: "\(directory) is not empty: two runs' logs would mix")
+            throw DemoError(description: "\(plan.directory) is not empty: two runs' logs would mix")
         }
     }
 
-    func path(_ name: String) -> String { "\(directory)/\(name)" }
+    func path(_ name: String) -> String { "\(plan.directory)/\(name)" }
 
     // MARK: Starting
 
     func startSimulators() throws {
-        kafka = try start(
-            "kafka",
-            [
-                "simulate", "kafka", "--topics", Self.topics, "--bootstrap-file",
-                path("bootstrap"),
-            ])
+        if let kafka = plan.kafka {
+            bootstrap = kafka
+        } else {
+            kafka = try start(
+                "kafka",
+                [
+                    "simulate", "kafka", "--topics", plan.topics, "--bootstrap-file",
+                    path("bootstrap"),
+                ])
+        }
+        try startAPNS()
+    }
+
+    private func startAPNS() throws {
         apns = try start(
             "apns",
             [
                 "simulate", "apns", "--address-file", path("addresses"), "--control", "0",
-                "--log", path("answers.ndjson"), "--ca-file", path("ca.pem"),
-                "--key-out", path("AuthKey.p8"), "--team", Self.team, "--key-id", Self.keyID,
-                "--app", Neighbourhood.app, "--delay", "uniform 1ms..4ms",
-                "--command", "answer 410:Unregistered token \(Neighbourhood.goneTokenPrefix)",
+                "--port", "\(addresses.port)", "--log", path("answers.ndjson"),
+                "--ca-file", path("ca.pem"), "--identity", path("apns.pem"),
+                addresses.isComplete ? "--key-file" : "--key-out", path("AuthKey.p8"),
+                "--team", FleetPlan.team, "--key-id", FleetPlan.keyID, "--app", FleetPlan.app,
+                "--delay", "uniform 1ms..4ms", "--command",
+                "answer 410:Unregistered token \(Neighbourhood.goneTokenPrefix)",
             ])
+    }
+
+    /// Ends the simulator in order and starts it again on the same port, with the same key and
+    /// certificate; it has forgotten the rest. Where it is to be controlled is known when
+    /// `simulatorsServe()` again.
+    func restartAPNS() throws {
+        guard let old = apns else { return }
+        end([old], by: .now + .seconds(5))
+        apns = nil
+        try FileManager.default.removeItem(atPath: path("addresses"))
+        try startAPNS()
     }
 
     /// True when both have said where they are.
     func simulatorsServe() throws -> Bool {
         let addresses = SimulatorAddresses(read("addresses"))
-        let bootstrap = read("bootstrap")
-        guard addresses.isComplete, bootstrap.hasSuffix("\n") else { return false }
+        guard addresses.isComplete else { return false }
+        if bootstrap.isEmpty {
+            let bootstrap = read("bootstrap")
+            guard bootstrap.hasSuffix("\n") else { return false }
+            self.bootstrap = bootstrap.trimmingCharacters(in: .newlines)
+        }
         self.addresses = addresses
-        self.bootstrap = bootstrap.trimmingCharacters(in: .newlines)
         return true
     }
 
-    func startWorkersAndTraffic() throws {
-        try configuration.write(
+    func writeConfiguration() throws {
+        try plan.configuration(bootstrap: bootstrap, apns: addresses).write(
             toFile: path("lamplighter.yaml"), atomically: true, encoding: .utf8)
-        for index in 0..<options.workers { workers.append(try startWorker(index)) }
+    }
+
+    /// For a Kafka that has none of them yet.
+    func startTopicCreation() throws -> ChildProcess {
+        try start("topics", ["topics", "create", "--config", path("lamplighter.yaml")])
+    }
+
+    func startWorkersAndTraffic() throws {
+        for index in plan.transports.indices { workers.append(try startWorker(index)) }
         traffic = try start(
             "traffic",
             [
-                "simulate", "traffic", "--bootstrap", bootstrap, "--events-log",
-                path("events.ndjson"), "--installations", "\(options.installations)",
-                "--rate", "\(options.rate)", "--settle", "\(Self.trafficSettleSeconds)",
-            ], errors: path("traffic-errors.log"))
+                "simulate", "traffic", "--bootstrap", bootstrap, "--group", plan.prefix,
+                "--events-topic", plan.topic("events"), "--registrations-topic",
+                plan.topic("registrations"), "--events-log", path("events.ndjson"), "--settle",
+                "\(Self.trafficSettle / .seconds(1))",
+            ] + plan.traffic, errors: path("traffic-errors.log"))
     }
 
     private func startWorker(_ index: Int) throws -> Worker {
         let process = try start(
-            "worker-\(index + 1)", ["run", "--config", path("lamplighter.yaml")])
+            "worker-\(index + 1)", ["run", "--config", path("lamplighter.yaml")],
+            variables: ["LAMPLIGHTER_APNS_TRANSPORT=\(plan.transports[index])"])
         return Worker(process: process, startedAt: .now)
     }
 
     private func start(
-        _ name: String, _ arguments: [String], errors: String? = nil
+        _ name: String, _ arguments: [String], variables: [String] = [], errors: String? = nil
     ) throws -> ChildProcess {
         try ChildProcess(
-            executable: options.program, arguments: arguments, environment: environment,
+            executable: plan.program, arguments: arguments, environment: environment + variables,
             output: path("\(name).log"), errors: errors)
-    }
-
-    private var configuration: String {
-        """
-        kafka:
-          bootstrap: \(bootstrap)
-          startFrom: earliest
-          properties:
-            # The embedded Kafka makes a group wait for a session less 1 s at each join, but 3 s at
-            # the first, and forgets members that wait for longer than their session.
-            session.timeout.ms: 3500
-            heartbeat.interval.ms: 200
-            # And it holds an empty fetch for all of this time.
-            fetch.wait.max.ms: 5
-        index:
-          settle: \(Self.settleMilliseconds)ms
-        delivery:
-          backoffMin: 100ms
-          cooldownMin: 1s
-          shutdownTimeout: 5s
-        apns:
-          transport: \(options.transport)
-          caFile: ca.pem
-          reconnectMin: 10ms
-          # What a stall swallows is sent again after this time.
-          requestTimeout: 3s
-          credentials:
-            home:
-              team: \(Self.team)
-              keyID: \(Self.keyID)
-              keyFile: AuthKey.p8
-              apps: [\(Neighbourhood.app)]
-              environments: [production]
-          endpoints:
-            production: {host: \(addresses.host), port: \(addresses.port), serverName: localhost}
-        log:
-          format: text
-
-        """
     }
 
     // MARK: Running
@@ -161,16 +140,19 @@ final class DemoFleet {
         workers[index] = try startWorker(index)
     }
 
-    /// Starts another worker in the place of each that has ended, and says how it ended.
-    func replaceEndedWorkers() throws -> [String] {
-        var messages: [String] = []
+    /// Starts another worker in the place of each that has ended.
+    func replaceEndedWorkers() throws -> [(worker: Int, ending: ChildProcess.Ending)] {
+        var ended: [(worker: Int, ending: ChildProcess.Ending)] = []
         for index in workers.indices {
             guard let ending = workers[index].process.poll() else { continue }
-            messages.append("worker \(index + 1) has \(ending.words) by itself; started another")
+            ended.append((index, ending))
             workers[index] = try startWorker(index)
         }
-        return messages
+        return ended
     }
+
+    /// False when the embedded Kafka does not take the command, or when there is none.
+    func tellKafka(_ command: String) -> Bool { kafka?.say(command) ?? false }
 
     /// Nothing can go on without them.
     func requireSimulators() throws {
@@ -193,13 +175,17 @@ final class DemoFleet {
 
     /// The checker, on its way: its report in `verdict.json`, its words in `verdict.log`.
     func startChecker(kills: String) throws -> ChildProcess {
-        try ChildProcess(
-            executable: options.checker,
+        for name in ["verdict.json", "verdict.log"] {
+            // Of an earlier look.
+            try? FileManager.default.removeItem(atPath: path(name))
+        }
+        return try ChildProcess(
+            executable: plan.checker,
             arguments: [
                 "--events", path("events.ndjson"), "--answers", path("answers.ndjson"),
-                "--bootstrap", bootstrap, "--registrations", "lamplighter.registrations",
-                "--dead-letters", "lamplighter.dead-letters", "--verdicts",
-                "lamplighter.verdicts", "--settle", "\(Double(Self.settleMilliseconds) / 1000)",
+                "--bootstrap", bootstrap, "--registrations", plan.topic("registrations"),
+                "--dead-letters", plan.topic("dead-letters"), "--verdicts",
+                plan.topic("verdicts"), "--settle", "\(plan.settle / .seconds(1))",
                 "--kills-log", kills,
             ], environment: environment, output: path("verdict.json"),
             errors: path("verdict.log"))
@@ -212,16 +198,25 @@ final class DemoFleet {
         return (read("verdict.json"), lines)
     }
 
+    /// Asks the workers to stop and says how each has ended; those that did not in time are killed.
+    func endWorkers(within limit: Duration) -> [ChildProcess.Ending?] {
+        let processes = workers.map(\.process)
+        workers = []
+        end(processes, by: .now + limit)
+        return processes.map { $0.poll() }
+    }
+
     /// Ends everything, in order as long as that takes no longer than so: workers first, so that
     /// they drain while the others still answer.
-    func end(within limit: Duration, keepingLogs: Bool) {
+    func end(within limit: Duration) {
         let deadline = ContinuousClock.now + limit
         end(workers.map(\.process) + [traffic].compactMap(\.self), by: deadline)
         end([apns, kafka].compactMap(\.self), by: deadline)
         workers = []
         (traffic, apns, kafka) = (nil, nil, nil)
-        if !isKept && !keepingLogs { try? FileManager.default.removeItem(atPath: directory) }
     }
+
+    func removeLogs() { try? FileManager.default.removeItem(atPath: plan.directory) }
 
     private func end(_ processes: [ChildProcess], by deadline: ContinuousClock.Instant) {
         for process in processes { process.signal(15) }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Foundation
+
 /// How a demo is run.
 package struct DemoOptions: Sendable {
     /// `lamplighter` itself, of which every process is one.
@@ -30,6 +32,19 @@ package struct DemoOptions: Sendable {
     }
 
     package static let durations = 5.0...3600
+
+    /// Nobody registers once there are events, and offsets that are held for no longer than
+    /// `settle` leave less to be read again after a kill.
+    var fleetPlan: FleetPlan {
+        let directory =
+            directory.map { URL(filePath: $0).path }
+            ?? FileManager.default.temporaryDirectory
+            .appending(path: "lamplighter-demo-\(ProcessInfo.processInfo.processIdentifier)").path
+        return FleetPlan(
+            program: program, checker: checker, directory: directory,
+            transports: Array(repeating: transport, count: workers),
+            traffic: ["--installations", "\(installations)", "--rate", "\(rate)"])
+    }
 }
 
 /// Why a demo could not go on. The run's logs are named where there are any.

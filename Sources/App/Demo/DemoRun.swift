@@ -47,7 +47,7 @@ package final class DemoRun {
             options.startedAt.map { Int64($0 * 1e9) } ?? SystemClock.wallNanoseconds()
         StopRequests.count()
         display = try DemoDisplay(isJSON: options.isJSON, recording: options.recording)
-        fleet = try DemoFleet(options)
+        fleet = try DemoFleet(options.fleetPlan)
         let neighbourhood = Neighbourhood(installations: options.installations)
         observer = DemoObserver(
             neighbourhood, events: fleet.path("events.ndjson"),
@@ -69,13 +69,17 @@ package final class DemoRun {
         do {
             let verdict = try runToVerdict()
             display.close(messages)
-            fleet.end(within: Self.endMax, keepingLogs: verdict == .lost)
-            if verdict == .lost { display.tell("the logs are in \(fleet.directory)") }
+            fleet.end(within: Self.endMax)
+            if verdict == .lost {
+                display.tell("the logs are in \(fleet.plan.directory)")
+            } else if options.directory == nil {
+                fleet.removeLogs()
+            }
             return verdict
         } catch {
             display.close(messages)
-            fleet.end(within: Self.endMax, keepingLogs: true)
-            display.tell("the logs are in \(fleet.directory)")
+            fleet.end(within: Self.endMax)
+            display.tell("the logs are in \(fleet.plan.directory)")
             throw error
         }
     }
@@ -96,6 +100,7 @@ package final class DemoRun {
         else { return false }
         line = try SimulatorLine(port: fleet.addresses.controlPort)
         say("Kafka \(fleet.bootstrap) · APNs \(fleet.addresses.host):\(fleet.addresses.port)")
+        try fleet.writeConfiguration()
         try fleet.startWorkersAndTraffic()
         say("\(options.workers) workers; \(figures.installations.grouped) installations register")
         return try watch("the first event", Self.startMax) { observer.traffic.phase == .running }
@@ -191,7 +196,9 @@ package final class DemoRun {
     private func lookAfterProcesses() throws {
         try fleet.requireSimulators()
         let replaced = try fleet.replaceEndedWorkers()
-        for message in replaced { say(message) }
+        for (worker, ending) in replaced {
+            say("worker \(worker + 1) has \(ending.words) by itself; started another")
+        }
         replacements += replaced.count
         guard replacements <= Self.replacementsMax else {
             throw DemoError(

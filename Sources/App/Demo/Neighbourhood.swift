@@ -95,12 +95,16 @@ package struct Neighbourhood: Sendable {
     // MARK: Registrations
 
     /// What the handlers of one installation tell.
-    package func registrations(of installation: Int, at time: WallTime) -> [RegistrationDraft] {
+    /// - Parameter tokenSet: whose tokens it has; nil for its own.
+    package func registrations(
+        of installation: Int, tokenSet: Int? = nil, at time: WallTime
+    ) -> [RegistrationDraft] {
+        let owner = tokenSet ?? installation
         let home = installation / Self.installationsEach
         let (door, lamp) = (subject(home), subject(homes + home))
         func target(_ sort: Sort, _ shows: [RegistrationDraft.Show]) -> RegistrationDraft.Target {
             RegistrationDraft.Target(
-                tokenClass: sort.tokenClass, token: token(tokenNumber(sort, of: installation)),
+                tokenClass: sort.tokenClass, token: token(tokenNumber(sort, of: owner)),
                 shows: shows)
         }
         var drafts = [

@@ -14,15 +14,16 @@ internal import PushModel
 ///
 /// Belongs to one thread. Memory: the events not yet acknowledged, bounded by the producer's queue.
 package final class TrafficGenerator {
-    private let options: TrafficOptions
-    private let neighbourhood: Neighbourhood
+    let options: TrafficOptions
+    let neighbourhood: Neighbourhood
     private let producer: RecordProducer
     private let offsets: CommittedOffsets
     private let log: FileHandle
-    private var random: SplitMix64
+    var random: SplitMix64
+    var population: Population
     private var report = TrafficReport(phase: .registering)
-    /// Events on their way, by ticket: when they were handed over, and what they are about.
-    private var underWay: [UInt64: (t: Int64, subject: Int)] = [:]
+    /// Events on their way, by ticket.
+    private var underWay: [UInt64: EmittedEvent] = [:]
     private var nextTicket: UInt64 = 1
     private var refusal: String?
 
@@ -37,6 +38,7 @@ package final class TrafficGenerator {
         self.options = options
         neighbourhood = Neighbourhood(installations: options.installations)
         random = SplitMix64(seed: options.seed)
+        population = Population(installations: neighbourhood.installations)
         producer = try RecordProducer(
             settings: KafkaClientSettings(
                 bootstrap: options.bootstrap, group: options.group,
@@ -71,11 +73,8 @@ package final class TrafficGenerator {
 
     private func register() throws {
         for installation in 0..<neighbourhood.installations {
-            let now = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000)
-            for draft in neighbourhood.registrations(of: installation, at: now) {
-                try enqueue(
-                    topic: 1, key: RegistrationEncoder.key(draft),
-                    value: RegistrationEncoder.value(draft), ticket: 0)
+            for draft in neighbourhood.registrations(of: installation, at: .now) {
+                try write(draft)
             }
             if installation % 256 == 0 { takeReports() }
         }
@@ -83,6 +82,16 @@ package final class TrafficGenerator {
         if let refusal {
             throw TrafficError(description: "a registration was not written: \(refusal)")
         }
+    }
+
+    func write(_ draft: RegistrationDraft) throws {
+        try enqueue(
+            topic: 1, key: RegistrationEncoder.key(draft),
+            value: RegistrationEncoder.value(draft), ticket: 0)
+    }
+
+    func remove(_ draft: RegistrationDraft) throws {
+        try enqueue(topic: 1, key: RegistrationEncoder.key(draft), value: nil, ticket: 0)
     }
 
     // MARK: Producing
@@ -95,6 +104,7 @@ package final class TrafficGenerator {
         var turnBegan = start
         var nextReport = start
         var due = 0.0
+        var changesDue = 0.0
         while options.duration.map({ clock.now - start < $0 }) ?? true {
             let now = clock.now
             let share = (now - turnBegan) / .seconds(1)
@@ -103,8 +113,13 @@ package final class TrafficGenerator {
             // A turn that came late is not made up for beyond a tenth of a second.
             due = report.isHeldBack ? 0 : min(due + share * options.rate, options.rate / 10 + 1)
             while due >= 1 {
-                try emit(subject: nextSubject())
+                try emit(nextEvent())
                 due -= 1
+            }
+            changesDue += share * options.churn
+            while changesDue >= 1 {
+                try changeRegistrations()
+                changesDue -= 1
             }
             takeReports()
             if now >= nextReport {
@@ -115,11 +130,9 @@ package final class TrafficGenerator {
         }
     }
 
-    private func flip() throws { try emit(subject: Neighbourhood.drawnDoor) }
-
-    private func nextSubject() -> Int {
-        let number = Int.random(in: 0..<neighbourhood.subjectCount - 1, using: &random)
-        return number >= Neighbourhood.drawnDoor ? number + 1 : number
+    private func flip() throws {
+        try emit(
+            EmittedEvent(t: SystemClock.wallNanoseconds(), subject: Neighbourhood.drawnDoor))
     }
 
     private func updateLag() {
@@ -128,12 +141,14 @@ package final class TrafficGenerator {
         report.isHeldBack = report.lag! > Self.lagMaxPerPartition * committed.partitions
     }
 
-    private func emit(subject: Int) throws {
+    private func emit(_ event: EmittedEvent) throws {
         let ticket = nextTicket
         nextTicket += 1
-        underWay[ticket] = (SystemClock.wallNanoseconds(), subject)
+        underWay[ticket] = event
+        let subject = neighbourhood.subject(event.subject)
         try enqueue(
-            topic: 0, key: Array(neighbourhood.subject(subject).utf8), value: nil, ticket: ticket)
+            topic: 0, key: Array(subject.utf8), value: event.value(subject: subject),
+            ticket: ticket)
     }
 
     private func enqueue(topic: Int, key: [UInt8], value: [UInt8]?, ticket: UInt64) throws {
@@ -173,12 +188,9 @@ package final class TrafficGenerator {
                 return
             }
             report.events += 1
-            // The checker reads this order of members fast.
-            lines += #"{"t":\#(event.t),"topic":"\#(options.eventsTopic)","#
-            lines += #""partition":\#(position.partition),"offset":\#(position.offset),"#
-            lines += #""app":"\#(Neighbourhood.app)","#
-            lines += #""subject":"\#(neighbourhood.subject(event.subject))"}"#
-            lines += "\n"
+            lines += event.line(
+                topic: options.eventsTopic, partition: position.partition,
+                offset: position.offset, subject: neighbourhood.subject(event.subject))
         }
         if !lines.isEmpty { log.write(Data(lines.utf8)) }
     }

@@ -18,6 +18,14 @@ package struct TrafficOptions: Sendable {
     /// NDJSON, a line for each acknowledged event.
     package var eventsLog: String
     package var seed: UInt64 = 1
+    /// Changes of registrations a second, from the first event on.
+    package var churn = 0.0
+    /// The share of events that nobody can read.
+    package var unreadableShare = 0.0
+    /// The share of events with a life of `shortLife`.
+    package var shortLivedShare = 0.0
+
+    package static let shortLife = Duration.seconds(4)
 
     package init(bootstrap: String, eventsLog: String) {
         self.bootstrap = bootstrap

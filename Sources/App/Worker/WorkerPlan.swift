@@ -75,6 +75,9 @@ package struct WorkerPlan: Sendable {
                 connections: configuration.connections,
                 providerTokens: keys[pool.credential], limits: configuration.limits)
             settings.proxy = configuration.proxy?.text
+            // What delivery keeps for want of a connection is out of the planner's reach, and holds
+            // its offsets all the same.
+            settings.limits.waitMax = min(settings.limits.waitMax, pipeline.holdMax / 5)
             return settings
         }
         return DeliveryPlan(routing: routing, pools: pools)

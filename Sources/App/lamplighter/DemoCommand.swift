@@ -76,15 +76,8 @@ struct DemoCommand: ParsableCommand {
     }
 
     private func options() throws -> DemoOptions {
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let checker = URL(filePath: program).deletingLastPathComponent()
-            .appending(path: "lamplighter-check").path
-        guard FileManager.default.isExecutableFile(atPath: checker) else {
-            throw Failure(
-                .unavailable,
-                "\(checker) is missing, which gives the verdict: build it with make build")
-        }
-        var options = DemoOptions(program: program, checker: checker)
+        let programs = try FleetPrograms()
+        var options = DemoOptions(program: programs.lamplighter, checker: programs.checker)
         options.duration = .seconds(duration)
         options.installations = installations
         options.rate = rate

@@ -18,6 +18,6 @@ struct Lamplighter: AsyncParsableCommand {
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
             VerdictsCommand.self, SimulateCommand.self, DemoCommand.self,
-            DemoPictureCommand.self,
+            DemoPictureCommand.self, ChaosCommand.self,
         ])
 }

@@ -42,6 +42,12 @@ extension SimulateCommand {
         @Option(help: "Where to write the certificate that clients must trust.")
         var caFile: String?
 
+        @Option(
+            help: ArgumentHelp(
+                "Keep the certificate and its key here, and take them if they are there already.",
+                valueName: "file"))
+        var identity: String?
+
         @Option(help: "Make a signing key and write its private half, a .p8 file, here.")
         var keyOut: String?
 
@@ -105,7 +111,7 @@ extension SimulateCommand {
                     SimulatorListener(environment: .development, port: developmentPort))
             }
             options.address = address
-            options.certificate = .generated(caFile: caFile)
+            options.certificate = try certificate()
             options.keys = [
                 SimulatorKey(teamID: team, keyID: keyID, publicPEM: try publicKey())
             ]
@@ -157,15 +163,34 @@ extension SimulateCommand {
                 return (try? ES256Key(pem: pem).publicPEM()) ?? pem
             }
             let (privatePEM, publicPEM) = try ES256Key.generate()
-            if let keyOut {
-                // Nobody else on the machine may sign in its name.
-                guard
-                    FileManager.default.createFile(
-                        atPath: keyOut, contents: Data(privatePEM.utf8),
-                        attributes: [.posixPermissions: 0o600])
-                else { throw ValidationError("--key-out: \(keyOut) cannot be written") }
-            }
+            if let keyOut { try Self.write(secret: privatePEM, to: keyOut, "--key-out") }
             return publicPEM
+        }
+
+        /// With `--identity`, a simulator that is started again is still trusted.
+        private func certificate() throws -> SimulatorCertificate {
+            guard let identity else { return .generated(caFile: caFile) }
+            if let pem = try? String(contentsOfFile: identity, encoding: .utf8) {
+                return .pem(certificate: pem, key: pem)
+            }
+            let authority = try CertificateAuthority()
+            let made = try authority.serverCertificate()
+            try Self.write(
+                secret: made.certificatePEM + made.keyPEM, to: identity, "--identity")
+            if let caFile {
+                try authority.certificatePEM.write(
+                    toFile: caFile, atomically: true, encoding: .utf8)
+            }
+            return .pem(certificate: made.certificatePEM, key: made.keyPEM)
+        }
+
+        /// Nobody else on the machine may sign or serve in its name.
+        private static func write(secret: String, to path: String, _ option: String) throws {
+            guard
+                FileManager.default.createFile(
+                    atPath: path, contents: Data(secret.utf8),
+                    attributes: [.posixPermissions: 0o600])
+            else { throw ValidationError("\(option): \(path) cannot be written") }
         }
     }
 }

@@ -47,6 +47,15 @@ extension SimulateCommand {
         @Option(help: "The same seed makes the same events.")
         var seed: UInt64 = 1
 
+        @Option(help: "Changes of registrations a second: tokens come, go and move.")
+        var churn = 0.0
+
+        @Option(help: "The share of events that nobody can read, from 0 to 1.")
+        var unreadable = 0.0
+
+        @Option(help: "The share of events that expire after 4 s, from 0 to 1.")
+        var shortLived = 0.0
+
         func validate() throws {
             try TrafficArguments.check(installations: installations, rate: rate)
             guard (0...60).contains(settle) else {
@@ -54,6 +63,12 @@ extension SimulateCommand {
             }
             guard duration.map({ (0...86_400).contains($0) }) ?? true else {
                 throw ValidationError("--duration is from 0 to 86400 seconds")
+            }
+            guard (0...1000).contains(churn) else {
+                throw ValidationError("--churn is from 0 to 1000 changes a second")
+            }
+            guard unreadable >= 0, shortLived >= 0, unreadable + shortLived <= 1 else {
+                throw ValidationError("--unreadable and --short-lived are shares of all events")
             }
         }
 
@@ -67,6 +82,9 @@ extension SimulateCommand {
             options.duration = duration.map { .seconds($0) }
             options.settle = .seconds(settle)
             options.seed = seed
+            options.churn = churn
+            options.unreadableShare = unreadable
+            options.shortLivedShare = shortLived
             let logger = Logger(label: "traffic") { _ in
                 StreamLogHandler.standardError(label: "traffic")
             }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import Foundation
+import LinuxIO
+import Testing
+
+/// Two teams whose events come in the same partitions, and a key of one of them that APNs refuses.
+@Suite(
+    .serialized, .timeLimit(.minutes(15)),
+    .fleet(
+        FleetPlan(
+            recordRequests: 10, answerDelay: .milliseconds(2), settle: "200ms", holdMax: "2s")))
+struct `A team whose key has expired` {
+    /// Events of each team a second; a push is answered before its subject changes again.
+    private static let rate = 150
+    private static let subjects = 300
+    /// Long enough for deferral and back-off to have settled; `BULKHEAD_SECONDS=600` for more.
+    private static let quiet = 15.0
+    private static let fault =
+        ProcessInfo.processInfo.environment["BULKHEAD_SECONDS"].flatMap(Double.init) ?? 20
+
+    private struct Team {
+        let app: String
+        let tokens: [TestToken]
+    }
+
+    /// By the beginning of its tokens the simulator tells whose key has expired.
+    private let healthy = Team(app: TestApp.home, tokens: tokens("aa"))
+    private let ill = Team(app: TestApp.other, tokens: tokens("ee"))
+
+    private static func tokens(_ prefix: String) -> [TestToken] {
+        (0..<subjects).map { _ in TestToken(prefix + TestToken().hex.dropFirst(2)) }
+    }
+
+    @Test func `keeps no other team waiting, and no partition from being committed`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        for team in [healthy, ill] {
+            try fleet.register(
+                team.tokens.enumerated().map { number, token in
+                    .controls([token], show: ["subject-\(number)"], app: team.app)
+                })
+        }
+        try await fleet.registrationsApplied()
+        // The first seconds are those of a program that is just starting.
+        _ = try await traffic(fleet, seconds: 3)
+        let quiet = try await traffic(fleet, seconds: Self.quiet)
+        fleet.simulator.perform(
+            .rules([
+                ScriptedRule(tokenPrefix: "ee", answer: .reason(403, "ExpiredProviderToken"))
+            ]))
+        let fault = try await traffic(fleet, seconds: Self.fault)
+        // What is late must be seen to be late.
+        try await Task.sleep(for: .seconds(3))
+
+        let answers = try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+        #expect(answers.contains { $0.status == 403 })
+        let before = try quiet.percentiles(answers, healthy.tokens)
+        let during = try fault.percentiles(answers, healthy.tokens)
+        // The seconds of the quiet time differ by so much themselves.
+        let noise = before.upperQuartile - before.median
+        print(
+            "p99 event to accepted, median of seconds: \(before.median) ms quiet (upper quartile "
+                + "\(before.upperQuartile)), \(during.median) ms with the other team's key expired "
+                + "for \(Self.fault) s; most events not committed \(fault.lagMax)")
+        #expect(during.median <= before.median * 1.2 + noise)
+        // The events of both teams in holdMax and settle; in the fifth of holdMax for which delivery
+        // keeps a push while its pool has no connection; and in a second for Kafka's
+        // acknowledgements.
+        #expect(Double(fault.lagMax) <= Double(2 * Self.rate) * (2 + 0.2 + 0.4 + 1))
+    }
+
+    // MARK: Traffic
+
+    private struct Recording {
+        /// By subject: when its events were handed to Kafka, of the healthy team, in nanoseconds
+        /// since 1970.
+        var events: [(t: Int64, subject: Int)] = []
+        /// The most events that were written and not committed.
+        var lagMax = 0
+
+        /// In milliseconds, of the 99th percentiles of each second: one hiccup of the machine is
+        /// one second's.
+        func percentiles(
+            _ answers: [AnswerLine], _ tokens: [TestToken]
+        ) throws -> (median: Double, upperQuartile: Double) {
+            var accepted: [String: [Int64]] = [:]
+            for answer in answers where answer.status == 200 {
+                accepted[answer.token, default: []].append(answer.t)
+            }
+            let start = try #require(events.first?.t)
+            var windows: [Int: [Double]] = [:]
+            for event in events {
+                let answered = accepted[tokens[event.subject].hex]?.first { $0 > event.t }
+                let t = try #require(
+                    answered, "no push for subject \(event.subject), \(event.t - start) ns")
+                let second = Int((event.t - start) / 1_000_000_000)
+                windows[second, default: []].append(Double(t - event.t) / 1e6)
+            }
+            let worst = windows.values.map { latencies in
+                latencies.sorted()[(latencies.count * 99 + 99) / 100 - 1]
+            }.sorted()
+            return (worst[worst.count / 2], worst[worst.count * 3 / 4])
+        }
+    }
+
+    /// Writes events of both teams at a steady rate, whatever becomes of them.
+    private func traffic(_ fleet: Fleet, seconds: Double) async throws -> Recording {
+        var recording = Recording()
+        let positions = try GroupPositions(fleet)
+        let start = ContinuousClock.now
+        var nextLook = start + .seconds(1)
+        for number in 0..<Int(seconds * Double(Self.rate)) {
+            let due = start + .seconds(1) * number / Self.rate
+            try await Task.sleep(until: due, clock: .continuous)
+            let subject = number % Self.subjects
+            recording.events.append((SystemClock.wallNanoseconds(), subject))
+            try fleet.write([record(healthy, subject), record(ill, subject)])
+            guard ContinuousClock.now >= nextLook else { continue }
+            nextLook = .now + .seconds(1)
+            recording.lagMax = max(recording.lagMax, try positions.lags().reduce(0, +))
+        }
+        return recording
+    }
+
+    private func record(_ team: Team, _ subject: Int) -> WrittenRecord {
+        let name = "subject-\(subject)"
+        return WrittenRecord(
+            topic: .events, key: name,
+            value: #"{"v":1,"subject":"\#(name)","app":"\#(team.app)"}"#,
+            partition: Int32(subject) % FleetTopics.partitions)
+    }
+}
