@@ -43,7 +43,8 @@ import Testing
 
     // MARK: Dead letters
 
-    @Test func `is a dead letter of the event and the token, with the refusal it speaks of`() throws {
+    @Test func `is a dead letter of the event and the token, with the refusal it speaks of`() throws
+    {
         let report = try Run.cutShort {
             $0.deadLetters = [Run.deadLetter(offset: 99, tokens: [0, 1])]
             $0.answers.append(Run.answer(995, 1, id: 900, status: 400, reason: "PayloadEmpty"))

@@ -23,7 +23,7 @@ internal import Testing
     }
 
     /// Another worker's deferred push to the token stands in its queue: it holds no event.
-    private func queueDeferredPush() {
+    private func queueDeferredPush(withFanOuts: Bool = true) {
         let (notBefore, expiresAt) = (pipeline.now.wall, pipeline.now.wall + .seconds(3600))
         deferred.assign()
         deferred.write(
@@ -32,7 +32,8 @@ internal import Testing
                 value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
                     + #""expiresAt":"\#(expiresAt.rfc3339)","class":"control","attempts":0}"#))
         deferred.read()
-        pipeline.pass(.milliseconds(100))
+        if withFanOuts { pipeline.pass(.milliseconds(100)) }
+        pipeline.pipeline.advance(now: pipeline.now)
         #expect(pipeline.load.queued == 1)
     }
 
@@ -71,5 +72,39 @@ internal import Testing
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
         #expect(pipeline.frontier == offset + 1)
+    }
+
+    @Test func `is counted from the event that a deferred push in flight answers`() {
+        // Its walk is under way, and comes to the token when the push has been handed over.
+        for number in 2..<80 as Range<UInt8> {
+            pipeline.registerControl("I\(number)", [number], shows: ["all"])
+        }
+        pipeline.registerControl("A", [1], shows: ["door", "all"])
+        let offset = pipeline.event("all")
+        queueDeferredPush(withFanOuts: false)
+        let push = pipeline.take()[0]
+        #expect(push.token == [1])
+        pipeline.pass(.milliseconds(100))
+        #expect(pipeline.deliverAll().count == 78)
+        pipeline.end(push, .unprocessed)
+        pipeline.pass(.seconds(9))
+        #expect(deferred.produce().deferred.count == 1)
+        #expect(pipeline.frontier == offset + 1)
+    }
+
+    @Test func `does not send a delayed event early with the push that it trailed`() {
+        pipeline.event("door")
+        let push = pipeline.take()[0]
+        pipeline.event("door", binding: 1)
+        pipeline.end(push, .unprocessed)
+        deferred.assign()
+        for _ in 0..<59 {
+            pipeline.pass(.seconds(1))
+            #expect(pipeline.deliverAll().isEmpty)
+            deferred.produce()
+            deferred.read()
+        }
+        pipeline.pass(.seconds(2))
+        #expect(pipeline.deliverAll().count == 1)
     }
 }

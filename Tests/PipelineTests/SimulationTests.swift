@@ -63,7 +63,7 @@ internal import Testing
         )
         print(
             "\(count) lives · 0 lost · \(faults) faults × \(stations) stations, "
-                + "each met at least \(least) times · \(seconds) s")
+                + "each met at least \(least) times (late: once) · \(seconds) s")
     }
 
     /// Runs one seed again, now taking notes.

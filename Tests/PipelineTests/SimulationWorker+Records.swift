@@ -73,9 +73,9 @@ extension SimulationWorker {
                 untold[token]! -= times
                 if untold[token] == 0 { untold[token] = nil }
                 guard times > 0 else { continue }
-                for index in rejections.indices
-                where rejections[index].flight.token == token && rejections[index].ticket == nil {
-                    rejections[index].ticket = record.ticket
+                // Of several letters that name the token any may be this push's.
+                for index in rejections.indices where rejections[index].flight.token == token {
+                    rejections[index].tickets.insert(record.ticket)
                 }
             }
         }
@@ -94,10 +94,10 @@ extension SimulationWorker {
         pipeline.acknowledged(record.ticket)
         model.acknowledged(record.ticket)
         deferrals[record.ticket] = nil
-        for rejection in rejections where rejection.ticket == record.ticket {
+        for rejection in rejections where rejection.tickets.contains(record.ticket) {
             world.deferred.ended(rejection.flight)
         }
-        rejections.removeAll { $0.ticket == record.ticket }
+        rejections.removeAll { $0.tickets.contains(record.ticket) }
     }
 
     func refused(

@@ -37,7 +37,7 @@ final class SimulationWorker {
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
     /// acknowledged.
-    var rejections: [(flight: Flight, ticket: UInt64?)] = []
+    var rejections: [(flight: Flight, tickets: Set<UInt64>)] = []
     /// Events whose payload may be on its way, by body.
     var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
     private var sequence = 0
@@ -212,7 +212,7 @@ final class SimulationWorker {
         if after.rejected > before.rejected {
             untold[flight.token, default: 0] += 1
             model.rejected(flight, ticket: nil, isAhead: isAhead)
-            rejections.append((flight, nil))
+            rejections.append((flight, []))
         } else if after.accepted > before.accepted || after.unregistered > before.unregistered
             || after.deadUnconfirmed > before.deadUnconfirmed
         {

@@ -29,6 +29,20 @@ internal import Testing
         pipeline.answer(pipeline.take()[0], 403, .invalidProviderToken)
     }
 
+    /// Another worker's record for this token.
+    private func write(_ token: String, after delay: Duration = .zero, ttl: Duration) {
+        let (notBefore, expiresAt) = (pipeline.now.wall + delay, pipeline.now.wall + ttl)
+        deferred.write(
+            DeferredFixture.Record(
+                key: key(token),
+                value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
+                    + #""expiresAt":"\#(expiresAt.rfc3339)","class":"control","attempts":0}"#))
+    }
+
+    private func key(_ token: String) -> String {
+        "production/com.example.Home.push-type.controls/\(token)"
+    }
+
     private func instant(_ name: String, in text: String) throws -> String {
         let start = try #require(text.firstRange(of: #""\#(name)":""#)).upperBound
         return String(text[start...].prefix { $0 != "\"" })
@@ -44,14 +58,8 @@ internal import Testing
 
     @Test func `ends a deferred push that expires in it`() {
         deferred.assign()
-        let (notBefore, expiresAt) = (pipeline.now.wall, pipeline.now.wall + .seconds(30))
         shutPool()
-        let key = "production/com.example.Home.push-type.controls/02"
-        deferred.write(
-            DeferredFixture.Record(
-                key: key,
-                value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
-                    + #""expiresAt":"\#(expiresAt.rfc3339)","class":"control","attempts":0}"#))
+        write("02", ttl: .seconds(30))
         deferred.read()
         pipeline.pass(.seconds(20))
         #expect(pipeline.counters.expired == 0)
@@ -59,7 +67,27 @@ internal import Testing
         pipeline.pass(.seconds(1))
         #expect(pipeline.take().isEmpty, "the pool is shut")
         #expect(pipeline.counters.expired == 1)
-        #expect(deferred.produce().deferred.contains { $0.key == key && $0.value == nil })
+        #expect(deferred.produce().deferred.contains { $0.key == key("02") && $0.value == nil })
+    }
+
+    @Test func `of half a minute is granted to the registration of a deferred push`() {
+        deferred.assign()
+        write("03", ttl: .seconds(3600))
+        deferred.read()
+        for _ in 0..<25 { pipeline.pass(.seconds(1)) }
+        #expect(pipeline.counters.unregistered == 0)
+        pipeline.registerControl("C", [3], shows: ["yard"])
+        pipeline.pass(.seconds(10))
+        #expect(pipeline.deliverAll().map(\.token) == [[3]])
+    }
+
+    @Test func `is written again when a replay ends with a null that hides it`() {
+        for _ in 0..<2 { write("02", after: .seconds(600), ttl: .seconds(3600)) }
+        deferred.write(DeferredFixture.Record(key: key("02"), value: nil, endedOffset: 0))
+        deferred.assign()
+        let written = deferred.produce().deferred
+        #expect(written.map(\.key) == [key("02")])
+        #expect(written.first?.value != nil && written.first?.endedOffset == 1)
     }
 
     @Test func `makes a dead letter say the first and last time, and the most attempts`() throws {
