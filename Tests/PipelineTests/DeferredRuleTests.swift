@@ -154,6 +154,45 @@ internal import Testing
         #expect(pipeline.load.deferred == 0)
     }
 
+    @Test func `a replay writes again what a null still hides`() {
+        deferred.write(record())
+        deferred.write(record(after: .seconds(5)))
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil, endedOffset: 0))
+        deferred.assign()
+        let again = deferred.produce().deferred
+        #expect(again.count == 1 && again[0].value != nil)
+    }
+
+    @Test func `an operator's null ends what is under way, and nothing follows it`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let sent = pipeline.take()
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil))
+        deferred.read()
+        pipeline.answer(sent[0], 200)
+        pipeline.pass(.zero)
+        #expect(deferred.produce().deferred.isEmpty, "Kafka has the null already")
+        #expect(pipeline.load.deferred == 0)
+    }
+
+    @Test func `what an operator has ended is not put back when its push is deferred`() {
+        deferred.assign()
+        deferred.write(record())
+        deferred.read()
+        pipeline.pass(.seconds(1))
+        let sent = pipeline.take()
+        deferred.write(DeferredFixture.Record(key: Self.key, value: nil))
+        deferred.read()
+        // It goes on for this event alone.
+        pipeline.event("door")
+        pipeline.end(sent[0], .unknown)
+        pipeline.pass(.seconds(9))
+        #expect(pipeline.counters.deferred == 1)
+        #expect(pipeline.load.deferred == 0)
+    }
+
     @Test func `one that is written while the push is in flight is sent after it`() {
         deferred.assign()
         deferred.write(record())
@@ -250,8 +289,10 @@ internal import Testing
         deferred.read()
         pipeline.pass(.seconds(1))
         #expect(pipeline.take().isEmpty)
+        pipeline.pass(.seconds(20))
+        #expect(pipeline.counters.unregistered == 0)
         pipeline.registerControl("B", [2], shows: ["x"])
-        pipeline.pass(.seconds(31))
+        pipeline.pass(.seconds(11))
         #expect(pipeline.deliverAll().map(\.token) == [[2]])
         #expect(pipeline.counters.unregistered == 1)
         pipeline.pass(.zero)
