@@ -31,8 +31,10 @@ internal import Testing
         fixture.pass(.zero)
         #expect(fixture.roomForRegistrations > 0)
     }
+}
 
-    @Test func `a deadline is told to APNs for an hour at most`() {
+@Suite struct `The deadline of a push` {
+    @Test func `is told to APNs, but for an hour at most`() {
         let fixture = PipelineFixture()
         fixture.register("D", [.device([9], shows: ["door"], hearsChanges: true)])
         fixture.event("door", #"{"ttlSeconds":86400}"#)

@@ -70,7 +70,7 @@ extension Simulation {
                 tell(
                     "worker \(number): ticket \(record.ticket) is too large, \(Self.text(of: record))"
                 )
-                try worker.tooLarge(record, world: kafka, now: now)
+                try worker.tooLarge(record, world: &kafka, now: now)
             } else {
                 keep(record, owing: worker.model.take(record.ticket))
                 worker.acknowledged(record, world: &kafka)

@@ -42,6 +42,8 @@ struct SimulatedDeferred {
     private var endings: [[UInt8]: [Ending]] = [:]
     /// When each event with a payload was last read by any worker.
     private var reads: [Int: WallTime] = [:]
+    /// When a verdict on the token was last written that its registration did not outlive.
+    private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
 
     func partition(of key: [UInt8]) -> Int {
@@ -106,6 +108,10 @@ struct SimulatedDeferred {
                 handedOverAt: flight.handedOverAt, serial: flight.payload?.event.serial))
     }
 
+    mutating func suppressed(_ token: SimulatedToken, now: Now) {
+        suppressions[token] = now.monotonic
+    }
+
     mutating func read(_ event: SimulatedEvent, now: Now) { reads[event.serial] = now.wall }
 
     /// Sent after the event was put into the topic; or, where the event has a payload, with that or
@@ -126,7 +132,8 @@ struct SimulatedDeferred {
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
             let token = owed.debt.token!
             let isOver =
-                owed.debt.read.event.expiresAt <= now.wall || model.isSuppressed(token)
+                suppressions[token].map { $0 >= owed.at } ?? false
+                || owed.debt.read.event.expiresAt <= now.wall || model.isSuppressed(token)
                 || !model.isRegistered(token)
                 || endings[owed.key, default: []].contains { answers($0, owed) }
             try require(isOver, "a null is written, but this is owed: \(owed)")

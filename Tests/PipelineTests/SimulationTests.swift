@@ -58,6 +58,7 @@ internal import Testing
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)
         for gap in gaps { Issue.record("met too seldom: \(gap)") }
+        guard gaps.isEmpty else { return }
         let (faults, stations) = (
             SimulationCoverage.faults.count, SimulationCoverage.Station.allCases.count
         )

@@ -94,10 +94,15 @@ extension SimulationWorker {
         pipeline.acknowledged(record.ticket)
         model.acknowledged(record.ticket)
         deferrals[record.ticket] = nil
-        for rejection in rejections where rejection.tickets.contains(record.ticket) {
+        endRejections(record.ticket, world: &world)
+    }
+
+    /// The letters of these pushes are in Kafka, or given up and counted.
+    private func endRejections(_ ticket: UInt64, world: inout SimulatedKafka) {
+        for rejection in rejections where rejection.tickets.contains(ticket) {
             world.deferred.ended(rejection.flight)
         }
-        rejections.removeAll { $0.tickets.contains(record.ticket) }
+        rejections.removeAll { $0.tickets.contains(ticket) }
     }
 
     func refused(
@@ -130,7 +135,7 @@ extension SimulationWorker {
     }
 
     func tooLarge(
-        _ record: OutgoingRecord, world: SimulatedKafka, now: Now
+        _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
         let written = pipeline.records.count
         pipeline.tooLarge(record.ticket)
@@ -139,7 +144,10 @@ extension SimulationWorker {
             model.pass(record.ticket, to: pipeline.records[written].ticket)
             untold[SimulatedVerdict.parse(key: record.key, value: nil).0, default: 0] += 1
         }
-        if pipeline.records.count == written { model.acknowledged(record.ticket) }
+        if pipeline.records.count == written {
+            model.acknowledged(record.ticket)
+            endRejections(record.ticket, world: &world)
+        }
         try note(from: written, world: world, now: now)
     }
 

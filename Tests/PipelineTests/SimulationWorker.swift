@@ -228,6 +228,8 @@ final class SimulationWorker {
             model.rejected(
                 flight, ticket: record.ticket, isAhead: isAhead, holding: holding(record.ticket))
             model.learned(token, verdict: time, now: now)
+            // What trails ends with it, even if the token registers again before that is in Kafka.
+            if model.isSuppressed(token) { world.deferred.suppressed(token, now: now) }
         }
         if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
     }
