@@ -11,11 +11,25 @@ started=$(date +%s)
 
 echo "1/4 packages and the Swift toolchain: seconds, or 1 min where packages are missing"
 scripts/bootstrap.sh
-first=
-[ -x .build/release/lamplighter ] || first="; the first time, about 2 min"
-echo "2/4 building lamplighter, seconds$first"
+if [ -x .build/release/lamplighter ]; then
+    echo "2/4 building lamplighter: seconds where little has changed"
+else
+    echo "2/4 building lamplighter: about 4 min the first time"
+fi
 swift build -c release --product lamplighter
-echo "3/4 building lamplighter-check, some 10 s"
+echo "3/4 building lamplighter-check: some 10 s"
 swift build -c release --product lamplighter-check
-echo "4/4 the demo, about 1 min"
+
+duration=40 # The command's own default.
+previous=
+for argument in "$@"; do
+    case $argument in --duration=*) duration=${argument#*=} ;; esac
+    if [ "$previous" = --duration ]; then duration=$argument; fi
+    previous=$argument
+done
+# Starting, waiting for the last push and the verdict take some 15 s; options are checked there.
+case ${duration%%.*} in
+'' | *[!0-9]*) echo "4/4 the demo" ;;
+*) echo "4/4 the demo: about $((10#${duration%%.*} + 15)) s" ;;
+esac
 exec .build/release/lamplighter demo --started-at "$started" "$@"

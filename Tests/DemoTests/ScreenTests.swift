@@ -41,6 +41,19 @@ import Testing
         #expect(!start.contains("after"))
     }
 
+    @Test func `offers the keys that do something, and no others`() {
+        func footer(_ phase: DemoFigures.Phase) -> String {
+            var figures = DemoFigures.middle
+            figures.phase = phase
+            return DemoScreen.rows(figures).last!.map(\.text).joined()
+        }
+        #expect(footer(.running).contains("kill -9") && footer(.running).contains(" q "))
+        for phase in [DemoFigures.Phase.starting, .draining] {
+            #expect(footer(phase).contains(" q ") && !footer(phase).contains("kill -9"))
+        }
+        #expect(footer(.judging).isEmpty && footer(.ended).isEmpty)
+    }
+
     @Test func `a door that has just opened is lit`() {
         func isLit(_ door: DemoFigures.Door) -> Bool {
             DoorDrawing.rows(door).joined().contains { $0.style == .lit }

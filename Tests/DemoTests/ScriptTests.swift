@@ -10,7 +10,9 @@ import Testing
     func `kills three workers and does everything else within the duration`(seconds: Int) {
         var script = DisturbanceScript(duration: .seconds(seconds))
         var done: [Disturbance] = []
-        for tick in 0...(seconds * 20) { done += script.due(at: .milliseconds(tick * 50)) }
+        for tick in 0...(seconds * 20) {
+            done += script.due(at: .milliseconds(tick * 50), isWorking: true)
+        }
         #expect(done.filter { $0 == .killWorker }.count == 3)
         for trouble in [Disturbance.stall, .goAwayStorm, .serverErrors] {
             #expect(done.filter { $0 == trouble }.count == 1)
@@ -18,20 +20,30 @@ import Testing
         #expect(done.filter { $0 == .flipDoor }.count >= seconds / 2)
     }
 
-    @Test func `hands out each once, in order, also when it was not asked for long`() {
-        var patient = DisturbanceScript(duration: .seconds(40))
-        let all = patient.due(at: .seconds(40))
-        #expect(patient.due(at: .seconds(80)).isEmpty)
-        var eager = DisturbanceScript(duration: .seconds(40))
-        #expect((0...800).flatMap { eager.due(at: .milliseconds($0 * 50)) } == all)
+    @Test func `hands out each once, and troubles one at a time, when it was not asked for long`() {
+        var script = DisturbanceScript(duration: .seconds(40))
+        let late = script.due(at: .seconds(40), isWorking: true)
+        #expect(late.filter { $0 == .flipDoor }.count == 20)
+        #expect(late.filter { $0 != .flipDoor } == [.killWorker])
+        #expect(script.due(at: .seconds(40), isWorking: true).isEmpty)
+        // 34 s late, as all that follows: the stall was due at 12 s.
+        #expect(script.due(at: .milliseconds(45_999), isWorking: true).isEmpty)
+        #expect(script.due(at: .seconds(46), isWorking: true) == [.stall])
+    }
+
+    @Test func `a trouble waits for a fleet that works, and flips do not`() {
+        var script = DisturbanceScript(duration: .seconds(40))
+        let waiting = script.due(at: .seconds(10), isWorking: false)
+        #expect(!waiting.isEmpty && Set(waiting) == [.flipDoor])
+        #expect(script.due(at: .milliseconds(10_100), isWorking: true) == [.killWorker])
     }
 
     @Test func `does nothing before its time`() {
         var script = DisturbanceScript(duration: .seconds(40))
-        #expect(script.due(at: .milliseconds(499)).isEmpty)
-        #expect(script.due(at: .milliseconds(500)) == [.flipDoor])
-        #expect(!script.due(at: .milliseconds(5999)).contains(.killWorker))
-        #expect(script.due(at: .seconds(6)).contains(.killWorker))
+        #expect(script.due(at: .milliseconds(499), isWorking: true).isEmpty)
+        #expect(script.due(at: .milliseconds(500), isWorking: true) == [.flipDoor])
+        #expect(!script.due(at: .milliseconds(5999), isWorking: true).contains(.killWorker))
+        #expect(script.due(at: .seconds(6), isWorking: true).contains(.killWorker))
     }
 
     @Test func `a stall ends by itself`() {

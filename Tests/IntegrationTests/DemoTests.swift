@@ -8,7 +8,7 @@ import Testing
 /// The demo as people start it, but short.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct `A demo` {
-    private struct Report: Decodable {
+    private struct Report: Decodable, Equatable {
         var events: Int
         var obligations: Int
         var lost: Int
@@ -41,6 +41,19 @@ struct `A demo` {
             try? FileManager.default.removeItem(at: directory)
         }
 
+        /// Judges the run again by the command that the demo has printed, without its Kafka.
+        func judgedAgain() async throws -> Report {
+            let marker = "to judge them again: "
+            let line = process.output.split(separator: "\n").first { $0.hasPrefix(marker) }
+            let command = try #require(line).dropFirst(marker.count)
+            let checker = try ChildProcess(
+                "lamplighter-check", executable: URL(filePath: "/bin/sh"),
+                arguments: ["-c", String(command)], outputFile: directory.appending(path: "again"))
+            #expect(try await checker.finish(within: .seconds(30)) == 0, "\(checker.tail)")
+            let json = checker.output.split(separator: "\n").first { $0.hasPrefix("{") }
+            return try JSONDecoder().decode(Report.self, from: Data(#require(json).utf8))
+        }
+
         /// The processes, the demo included, whose command line names the folder. Those of a
         /// worker and of the traffic do so by their configuration and their log.
         var running: [String] {
@@ -51,6 +64,20 @@ struct `A demo` {
                 else { return false }
                 return String(decoding: line, as: UTF8.self).contains(directory.path)
             }
+        }
+
+        /// The process identifiers of those that run workers.
+        var workers: [pid_t] {
+            running.compactMap { entry in
+                let line = FileManager.default.contents(atPath: "/proc/\(entry)/cmdline") ?? Data()
+                let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+                return words.dropFirst().first == "run" ? pid_t(entry) : nil
+            }
+        }
+
+        var isTrafficOver: Bool {
+            let log = logs.appending(path: "traffic.log")
+            return (try? String(contentsOf: log, encoding: .utf8))?.contains(#""ended""#) ?? false
         }
 
         func report() throws -> Report {
@@ -76,6 +103,74 @@ struct `A demo` {
         #expect(run.process.output.contains(#","lost":0,"#))
         #expect(run.process.output.contains("obligations ·"))
         #expect(run.running == [])
+        #expect(try await run.judgedAgain() == report)
+    }
+
+    @Test func `a second interruption ends it without a verdict or a loss`() async throws {
+        let run = try Run(["--duration", "600"])
+        try await waitUntil("some events", within: .seconds(30)) { run.events() > 50 }
+        // Nothing arrives any more, so that there is something to wait for.
+        let workers = run.workers
+        #expect(workers.count == 2)
+        for worker in workers { kill(worker, SIGSTOP) }
+        let events = run.events()
+        try await waitUntil("events that nobody takes", within: .seconds(10)) {
+            run.events() > events + 50
+        }
+        run.process.signal(SIGINT)
+        try await waitUntil("the traffic to end", within: .seconds(10)) { run.isTrafficOver }
+        run.process.signal(SIGINT)
+        try await waitUntil("its last word", within: .seconds(10)) {
+            run.process.output.contains("no verdict")
+        }
+        // So that they end in order, which is sooner.
+        for worker in workers { kill(worker, SIGCONT) }
+        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.tail)")
+        let said = run.process.output
+        #expect(said.contains("pushes not awaited, no verdict"), "\(run.process.tail)")
+        #expect(!said.contains("0 pushes not awaited"))
+        #expect(!said.contains(" lost · "))
+        #expect(run.running == [])
+    }
+
+    @Test func `a worker that ends by itself is named, and fails the demo`() async throws {
+        let run = try Run(["--duration", "600"])
+        try await waitUntil("some events", within: .seconds(30)) { run.events() > 50 }
+        kill(try #require(run.workers.first), SIGTERM)
+        try await waitUntil("it to be replaced", within: .seconds(20)) {
+            run.process.output.contains("by itself; started another")
+        }
+        run.process.signal(SIGINT)
+        #expect(try await run.process.finish(within: .seconds(80)) == 1, "\(run.process.tail)")
+        #expect(run.process.output.contains(/worker [12] ended by itself: it has exited with 0: ./))
+        #expect(run.running == [])
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `says that there is no verdict before the first event`(signal: Int32) async throws {
+        let run = try Run(["--duration", "600"])
+        try await waitUntil("its simulators", within: .seconds(30)) { run.running.count > 1 }
+        run.process.signal(signal)
+        #expect(try await run.process.finish(within: .seconds(30)) == 130, "\(run.process.tail)")
+        #expect(run.process.output.contains("no verdict: ended before the first event"))
+    }
+
+    @Test func `a folder that cannot be made is named in one line`() async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "lamplighter-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let file = directory.appending(path: "file")
+        try Data().write(to: file)
+        let unusable = [file.path, file.appending(path: "below").path, directory.path]
+        for (number, path) in unusable.enumerated() {
+            let demo = try ChildProcess(
+                "demo", executable: try Fleet.program, arguments: ["demo", "--keep", path],
+                outputFile: directory.appending(path: "output-\(number)"))
+            #expect(try await demo.finish(within: .seconds(10)) == 78, "\(demo.tail)")
+            #expect(demo.output.hasPrefix("lamplighter: \(path): "))
+            #expect(demo.output.split(separator: "\n").count == 1)
+        }
     }
 
     @Test func `ends with the verdict when it is interrupted`() async throws {

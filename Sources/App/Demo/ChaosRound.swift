@@ -111,7 +111,7 @@ final class ChaosRound {
             report.failures.append(
                 "\(report.duplicates) duplicates, and at most \(report.duplicatesMax) expected")
         }
-        let deferred = try TopicLength(bootstrap: fleet.bootstrap)
+        let deferred = try TopicOffsets(bootstrap: fleet.bootstrap)
         report.deferredRecords = try deferred.records(in: fleet.plan.topic("deferred"))
     }
 
@@ -182,11 +182,11 @@ final class ChaosRound {
     private func turn() throws {
         guard StopRequests.received == 0 else { throw DemoError(description: "interrupted") }
         try fleet.requireSimulators()
-        for (worker, ending) in try fleet.replaceEndedWorkers() where ending != .exited(0) {
+        for ended in try fleet.replaceEndedWorkers() where ended.ending != .exited(0) {
             report.exits += 1
             // 75: a client failed for good, start again.
-            guard ending != .exited(75) else { continue }
-            report.failures.append("worker \(worker + 1) has \(ending.words) by itself")
+            guard ended.ending != .exited(75) else { continue }
+            report.failures.append("worker \(ended.index + 1) has \(ended.ending.words) by itself")
         }
         guard report.exits <= Self.exitsMax else {
             throw DemoError(description: "the workers keep ending: \(fleet.tail("worker-1.log"))")

@@ -31,7 +31,10 @@ final class DemoDisplay {
         self.recording = try recording.map { path in
             guard FileManager.default.createFile(atPath: path, contents: nil),
                 let file = FileHandle(forWritingAtPath: path)
-            else { throw DemoError(description: "\(path) cannot be written") }
+            else {
+                throw UnusablePath(
+                    path, "it cannot be written", remedy: "name a file in a folder that is there")
+            }
             return file
         }
     }
@@ -77,12 +80,11 @@ final class DemoDisplay {
 
     /// A line for people.
     func tell(_ line: String) {
-        if usesStandardError {
-            FileHandle.standardError.write(Data((line + "\n").utf8))
-        } else {
-            StandardOutput.write(line + "\n")
-        }
+        if usesStandardError { warn(line) } else { StandardOutput.write(line + "\n") }
     }
+
+    /// A line about what went wrong, on standard error; not before `close`.
+    func warn(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }
 }
 
 /// Figures in one line.

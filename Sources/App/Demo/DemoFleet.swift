@@ -30,13 +30,7 @@ final class DemoFleet {
         // Variables of that name are the configuration's, and this one is the fleet's own.
         environment = ProcessInfo.processInfo.environment
             .filter { !$0.key.hasPrefix("LAMPLIGHTER_") }.map { "\($0.key)=\($0.value)" }
-        try FileManager.default.createDirectory(
-            atPath: plan.directory, withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700])
-        let files = try FileManager.default.contentsOfDirectory(atPath: plan.directory)
-        guard files.isEmpty else {
-            throw DemoError(description: "\(plan.directory) is not empty: two runs' logs would mix")
-        }
+        try RunFolder.prepare(plan.directory)
     }
 
     func path(_ name: String) -> String { "\(plan.directory)/\(name)" }
@@ -140,12 +134,23 @@ final class DemoFleet {
         workers[index] = try startWorker(index)
     }
 
+    /// A worker that has ended without being killed.
+    struct EndedWorker {
+        /// Position in `workers`.
+        var index: Int
+        var ending: ChildProcess.Ending
+        /// The end of its log.
+        var lastWords: String
+    }
+
     /// Starts another worker in the place of each that has ended.
-    func replaceEndedWorkers() throws -> [(worker: Int, ending: ChildProcess.Ending)] {
-        var ended: [(worker: Int, ending: ChildProcess.Ending)] = []
+    func replaceEndedWorkers() throws -> [EndedWorker] {
+        var ended: [EndedWorker] = []
         for index in workers.indices {
             guard let ending = workers[index].process.poll() else { continue }
-            ended.append((index, ending))
+            // The next one writes into the same log.
+            let lastWords = tail("worker-\(index + 1).log")
+            ended.append(EndedWorker(index: index, ending: ending, lastWords: lastWords))
             workers[index] = try startWorker(index)
         }
         return ended
@@ -162,10 +167,8 @@ final class DemoFleet {
         }
     }
 
-    /// The last lines of a log.
-    func tail(_ name: String) -> String {
-        read(name).split(separator: "\n").suffix(3).joined(separator: " | ")
-    }
+    /// The lines of a log that say why its program has ended.
+    func tail(_ name: String) -> String { LogExcerpt.text(of: read(name)) }
 
     private func read(_ name: String) -> String {
         (try? String(contentsOfFile: path(name), encoding: .utf8)) ?? ""

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Foundation
-
 /// How a demo is run.
 package struct DemoOptions: Sendable {
     /// `lamplighter` itself, of which every process is one.
@@ -35,12 +33,8 @@ package struct DemoOptions: Sendable {
 
     /// Nobody registers once there are events, and offsets that are held for no longer than
     /// `settle` leave less to be read again after a kill.
-    var fleetPlan: FleetPlan {
-        let directory =
-            directory.map { URL(filePath: $0).path }
-            ?? FileManager.default.temporaryDirectory
-            .appending(path: "lamplighter-demo-\(ProcessInfo.processInfo.processIdentifier)").path
-        return FleetPlan(
+    func fleetPlan(directory: String) -> FleetPlan {
+        FleetPlan(
             program: program, checker: checker, directory: directory,
             transports: Array(repeating: transport, count: workers),
             traffic: ["--installations", "\(installations)", "--rate", "\(rate)"])

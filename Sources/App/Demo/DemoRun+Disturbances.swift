@@ -7,7 +7,7 @@ internal import LinuxIO
 extension DemoRun {
     func press(_ key: UInt8) throws {
         if key == UInt8(ascii: "q") {
-            endIsAsked = true
+            endKeys += 1
             return
         }
         let character = Character(UnicodeScalar(key))

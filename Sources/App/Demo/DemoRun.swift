@@ -7,38 +7,35 @@ internal import LinuxIO
 /// One demo, from the start of its processes to the verdict. Belongs to the main thread: when that
 /// ends, so does every process.
 package final class DemoRun {
-    private let options: DemoOptions
+    let options: DemoOptions
     let fleet: DemoFleet
-    private let display: DemoDisplay
+    let display: DemoDisplay
     private var observer: DemoObserver
     private var line: SimulatorLine?
     var schedule = CommandSchedule()
     private var script: DisturbanceScript
     let kills: FileHandle
     var figures = DemoFigures()
-    private var messages: [String] = []
+    private(set) var messages: [String] = []
     var nextVictim = 0
-    private var replacements = 0
-    var endIsAsked = false
+    /// A sentence for each worker that has ended without being killed; others took their places.
+    private(set) var ownEndings: [String] = []
+    /// How often `q` was pressed.
+    var endKeys = 0
     private let startedAt: Int64
     private var runningSince: ContinuousClock.Instant?
     private var nextStatus = ContinuousClock.now
 
-    package enum Verdict: Sendable {
-        case proven, lost
-        /// There is none: it was ended before the first event.
-        case none
-    }
-
     private static let turn = Duration.milliseconds(50)
     private static let statusInterval = Duration.milliseconds(200)
     /// Workers that end by themselves are replaced so often.
-    private static let replacementsMax = 20
+    private static let ownEndingsMax = 20
     private static let startMax = Duration.seconds(60)
+    /// A fleet with an accepted push so short ago is at work.
+    private static let workingSpan = Duration.seconds(1)
     /// For what is owed when the last event is produced: a kill costs the group's session, and a
     /// push that was refused or swallowed is tried again within seconds.
     private static let drainMax = Duration.seconds(45)
-    private static let checkMax = Duration.seconds(120)
     private static let endMax = Duration.seconds(8)
 
     package init(_ options: DemoOptions) throws {
@@ -47,7 +44,9 @@ package final class DemoRun {
             options.startedAt.map { Int64($0 * 1e9) } ?? SystemClock.wallNanoseconds()
         StopRequests.count()
         display = try DemoDisplay(isJSON: options.isJSON, recording: options.recording)
-        fleet = try DemoFleet(options.fleetPlan)
+        let directory =
+            try options.directory.map { URL(filePath: $0).path } ?? RunFolder.temporary()
+        fleet = try DemoFleet(options.fleetPlan(directory: directory))
         let neighbourhood = Neighbourhood(installations: options.installations)
         observer = DemoObserver(
             neighbourhood, events: fleet.path("events.ndjson"),
@@ -69,12 +68,10 @@ package final class DemoRun {
         do {
             let verdict = try runToVerdict()
             display.close(messages)
+            let isKept = verdict == .failed || options.directory != nil
+            if isKept { keepEvidence() }
             fleet.end(within: Self.endMax)
-            if verdict == .lost {
-                display.tell("the logs are in \(fleet.plan.directory)")
-            } else if options.directory == nil {
-                fleet.removeLogs()
-            }
+            if !isKept { fleet.removeLogs() }
             return verdict
         } catch {
             display.close(messages)
@@ -85,9 +82,19 @@ package final class DemoRun {
     }
 
     private func runToVerdict() throws -> Verdict {
-        guard try start() else { return .none }
+        guard try start() else {
+            display.close(messages)
+            display.warn("no verdict: ended before the first event")
+            return .none
+        }
         try disturb()
-        try drain()
+        guard try drain() else {
+            let waiting = observer.owed.waiting.grouped
+            display.close(messages)
+            display.warn("ended early: \(waiting) pushes not awaited, no verdict")
+            for ending in ownEndings { display.warn(ending) }
+            return ownEndings.isEmpty ? .none : .failed
+        }
         return try judge()
     }
 
@@ -110,54 +117,42 @@ package final class DemoRun {
         figures.phase = .running
         let start = ContinuousClock.now
         runningSince = start
-        while !endIsAsked, ContinuousClock.now - start < options.duration {
-            if figures.isScripted {
-                for disturbance in script.due(at: ContinuousClock.now - start) {
-                    try perform(disturbance)
-                }
-            }
+        while endRequests == 0 {
+            let elapsed = ContinuousClock.now - start
+            // A script that has not come to its first kill yet, since nothing flows, is waited for.
+            let awaitsKill = figures.isScripted && figures.kills == 0
+            guard elapsed < options.duration + (awaitsKill ? Self.startMax : .zero) else { break }
+            try followScript()
             try turn()
         }
     }
 
-    private func drain() throws {
+    private func followScript() throws {
+        guard figures.isScripted, let first = observer.owed.acceptedFirstAt,
+            let last = observer.owed.acceptedLastAt
+        else { return }
+        let now = SystemClock.wallNanoseconds()
+        let isWorking = .nanoseconds(now - last) < Self.workingSpan
+        for disturbance in script.due(at: .nanoseconds(now - first), isWorking: isWorking) {
+            try perform(disturbance)
+        }
+    }
+
+    /// False when an end was asked for before all that is owed had arrived: what had not by then
+    /// cannot be told from what is lost.
+    private func drain() throws -> Bool {
         figures.phase = .draining
-        endIsAsked = false
-        let asked = StopRequests.received
+        let asked = endRequests
         _ = fleet.traffic?.say("quit")
         let deadline = ContinuousClock.now + Self.drainMax
-        while ContinuousClock.now < deadline, StopRequests.received == asked {
+        while ContinuousClock.now < deadline {
             try turn()
-            if observer.traffic.phase == .ended, observer.owed.waiting == 0 { return }
+            if observer.traffic.phase == .ended, observer.owed.waiting == 0 { return true }
+            if endRequests > asked { return false }
         }
         let waiting = observer.owed.waiting.grouped
         say("\(waiting) pushes still wait; what has not arrived by now counts as lost")
-    }
-
-    private func judge() throws -> Verdict {
-        figures.phase = .judging
-        let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
-        let deadline = ContinuousClock.now + Self.checkMax
-        var ending = checker.poll()
-        while ending == nil {
-            guard ContinuousClock.now < deadline else {
-                throw DemoError(description: "lamplighter-check did not end in time")
-            }
-            try turn()
-            ending = checker.poll()
-        }
-        let (json, lines) = fleet.verdict()
-        figures.phase = .ended
-        figures.verdict = lines.last
-        display.show(figures, messages: messages)
-        display.close(messages)
-        for line in lines { display.tell(line) }
-        if options.isJSON { StandardOutput.write(json) }
-        switch ending {
-        case .exited(0): return .proven
-        case .exited(1): return .lost
-        default: throw DemoError(description: "lamplighter-check has \(ending!.words)")
-        }
+        return true
     }
 
     // MARK: One turn
@@ -172,12 +167,15 @@ package final class DemoRun {
                 throw DemoError(description: "waited \(limit) for \(what)")
             }
             try turn()
-            if endIsAsked { return false }
+            if endRequests > 0 { return false }
         }
         return true
     }
 
-    private func turn() throws {
+    /// By Ctrl-C, by SIGTERM and by `q`.
+    private var endRequests: Int { StopRequests.received + endKeys }
+
+    func turn() throws {
         let now = ContinuousClock.now
         try lookAfterProcesses()
         let accepted = observer.owed.accepted
@@ -190,17 +188,17 @@ package final class DemoRun {
         fillFigures(now)
         display.show(figures, messages: messages)
         for key in display.pause(Self.turn) { try press(key) }
-        if StopRequests.received > 0 { endIsAsked = true }
     }
 
     private func lookAfterProcesses() throws {
         try fleet.requireSimulators()
-        let replaced = try fleet.replaceEndedWorkers()
-        for (worker, ending) in replaced {
-            say("worker \(worker + 1) has \(ending.words) by itself; started another")
+        for ended in try fleet.replaceEndedWorkers() {
+            let worker = "worker \(ended.index + 1)"
+            say("\(worker) has \(ended.ending.words) by itself; started another")
+            ownEndings.append(
+                "\(worker) ended by itself: it has \(ended.ending.words): \(ended.lastWords)")
         }
-        replacements += replaced.count
-        guard replacements <= Self.replacementsMax else {
+        guard ownEndings.count <= Self.ownEndingsMax else {
             throw DemoError(
                 description: "the workers keep ending: \(fleet.tail("worker-1.log"))")
         }

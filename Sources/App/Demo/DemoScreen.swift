@@ -113,14 +113,25 @@ enum DemoScreen {
     }
 
     private static func footer(_ figures: DemoFigures) -> [StyledSpan] {
-        let keys = [
-            ("d", "flip a door"), ("k", "kill -9"), ("g", "GOAWAY"), ("s", "stall"), ("5", "503"),
-            ("q", "end"),
-        ]
-        let spans = keys.flatMap { key, what in
+        let spans = keys(in: figures.phase).flatMap { key, what in
             [StyledSpan(" \(key) ", .bold), StyledSpan("\(what) ", .dim)]
         }
-        return spans + [StyledSpan(figures.isScripted ? "  (by itself)" : "", .dim)]
+        let isAlone = figures.phase == .running && figures.isScripted
+        return spans + [StyledSpan(isAlone ? "  (by itself)" : "", .dim)]
+    }
+
+    /// Those that do something.
+    private static func keys(in phase: DemoFigures.Phase) -> [(key: String, what: String)] {
+        switch phase {
+        case .starting: [("q", "end")]
+        case .running:
+            [
+                ("d", "flip a door"), ("k", "kill -9"), ("g", "GOAWAY"), ("s", "stall"),
+                ("5", "503"), ("q", "end"),
+            ]
+        case .draining: [("q", "end now, without a verdict")]
+        case .judging, .ended: []
+        }
     }
 
     // MARK: Columns

@@ -38,9 +38,15 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
 
 /// What a demo does by itself: three kills, and one of each trouble with APNs between them, spread
 /// over its duration; a flip of the drawn door every two seconds.
+///
+/// A trouble waits for a fleet that works, since one that is still recovering shows nothing; those
+/// after it are put off by as much, and what is then due after the duration does not happen.
 struct DisturbanceScript: Sendable {
-    /// In ascending order.
-    private var appointments: [(at: Duration, disturbance: Disturbance)]
+    /// Both in ascending order.
+    private var flips: [Duration]
+    private var troubles: [(at: Duration, disturbance: Disturbance)]
+    /// How long troubles have waited so far.
+    private var delay = Duration.zero
 
     /// Shares of the duration. After the last there is time to recover.
     private static let course: [(Double, Disturbance)] = [
@@ -49,21 +55,26 @@ struct DisturbanceScript: Sendable {
     ]
 
     init(duration: Duration) {
-        let flips = stride(from: 0.5, to: duration / .seconds(1), by: 2).map {
-            (at: Duration.seconds($0), disturbance: Disturbance.flipDoor)
-        }
-        let course = Self.course.map { share, disturbance in
+        flips = stride(from: 0.5, to: duration / .seconds(1), by: 2).map { .seconds($0) }
+        troubles = Self.course.map { share, disturbance in
             (at: duration * share, disturbance: disturbance)
         }
-        appointments = (flips + course).sorted { $0.at < $1.at }
     }
 
-    /// What is due by then and was not handed out yet.
-    /// - Parameter elapsed: since the first event.
-    mutating func due(at elapsed: Duration) -> [Disturbance] {
-        let due = appointments.prefix { $0.at <= elapsed }.map(\.disturbance)
-        appointments.removeFirst(due.count)
-        return due
+    /// What is due by then and was not handed out yet; of troubles, one at a time.
+    /// - Parameters:
+    ///   - elapsed: since the first accepted push.
+    ///   - isWorking: whether pushes were accepted just now.
+    mutating func due(at elapsed: Duration, isWorking: Bool) -> [Disturbance] {
+        let due = flips.prefix { $0 <= elapsed }
+        flips.removeFirst(due.count)
+        let flipped = due.map { _ in Disturbance.flipDoor }
+        guard isWorking, let next = troubles.first, next.at + delay <= elapsed else {
+            return flipped
+        }
+        troubles.removeFirst()
+        delay = elapsed - next.at
+        return flipped + [next.disturbance]
     }
 }
 

@@ -17,6 +17,7 @@ struct OwedPushes {
     private(set) var waiting = 0
     private(set) var accepted = 0
     private(set) var acceptedFirstAt: Int64?
+    private(set) var acceptedLastAt: Int64?
     /// Answers that were no acceptance, by status and reason.
     private(set) var refusals: [String: Int] = [:]
 
@@ -72,6 +73,7 @@ struct OwedPushes {
         }
         accepted += 1
         acceptedFirstAt = min(acceptedFirstAt ?? .max, outcome.t)
+        acceptedLastAt = max(acceptedLastAt ?? .min, outcome.t)
         guard let token else { return }
         states[token].acceptedAt = max(states[token].acceptedAt, outcome.t)
         let ended = states[token].waiting.filter { $0 < outcome.t }

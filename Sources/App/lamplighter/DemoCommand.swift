@@ -13,11 +13,13 @@ struct DemoCommand: ParsableCommand {
         discussion: """
             An embedded Kafka, an APNs simulator, two workers and their traffic, each a process. At \
             a terminal keys disturb it; without any it disturbs itself: three kills, a stall, a \
-            storm of GOAWAY, a burst of 503. It ends with the verdict of lamplighter-check, which \
+            storm of GOAWAY, a burst of 503, each when pushes flow, as many as the duration has \
+            room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the verdict of lamplighter-check, which \
             is to be found beside this program.
 
-            Exit codes: 0 nothing was lost; 1 something was; 69 lamplighter-check is not there; 70 \
-            it could not be run to its end; 130 it was ended before the first event.
+            Exit codes: 0 nothing was lost; 1 something was, or a worker ended by itself; 69 \
+            lamplighter-check is not there; 70 it could not be run to its end; 78 a file or folder \
+            cannot be used; 130 it was ended before there was a verdict.
             """)
 
     @Option(help: "Seconds of traffic.")
@@ -69,7 +71,7 @@ struct DemoCommand: ParsableCommand {
         }
         switch verdict {
         case .proven: return
-        case .lost: throw ExitCode(1)
+        case .failed: throw ExitCode(1)
         // As a shell says of SIGINT.
         case .none: throw ExitCode(130)
         }

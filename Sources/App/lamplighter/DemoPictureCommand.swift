@@ -20,9 +20,17 @@ struct DemoPictureCommand: ParsableCommand {
 
     func run() throws {
         do {
-            let text = try String(contentsOfFile: recording, encoding: .utf8)
-            try DemoPicture.svg(recording: text)
-                .write(toFile: picture, atomically: true, encoding: .utf8)
+            guard let text = try? String(contentsOfFile: recording, encoding: .utf8) else {
+                throw UnusablePath(
+                    recording, "it cannot be read",
+                    remedy: "name what lamplighter demo --record has written")
+            }
+            let drawing = Data(try DemoPicture.svg(recording: text).utf8)
+            guard FileManager.default.createFile(atPath: picture, contents: drawing) else {
+                throw UnusablePath(
+                    picture, "it cannot be written",
+                    remedy: "name a file in a folder that is there")
+            }
         } catch {
             let failure = Failure(error)
             StandardError.write("lamplighter: \(failure.message)")

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Demo
 import KafkaLog
 import Worker
 
@@ -29,6 +30,7 @@ struct Failure: Error {
         case let error as KafkaError: self.init(kafka: error)
         case let error as InvalidConfiguration: self.init(.configuration, "\(error)")
         case let error as SigningKeyError: self.init(.configuration, "\(error)")
+        case let error as UnusablePath: self.init(.configuration, "\(error)")
         case WorkerFailure.kafka(let error): self.init(kafka: error)
         case let error as WorkerFailure: self.init(.temporary, "\(error)")
         default: self.init(.internalError, "\(error)")

@@ -3,8 +3,8 @@
 
 internal import Rdkafka
 
-/// Asks how many records were ever written to topics that began empty.
-struct TopicLength {
+/// Asks where topics begin and end.
+struct TopicOffsets {
     private let client: Client
 
     private static let answerMax = Duration.seconds(10)
@@ -17,13 +17,24 @@ struct TopicLength {
         }
     }
 
+    /// How many records were ever written to a topic that began empty.
     func records(in name: String) throws -> Int {
+        try offsets(of: name, at: Offset.end).reduce(0) { $0 + Int(max(0, $1)) }
+    }
+
+    /// The oldest offset that Kafka still has, of each partition.
+    func lowWatermarks(of name: String) throws -> [Int64] {
+        try offsets(of: name, at: Offset.beginning)
+    }
+
+    /// Of each partition from 0 on.
+    private func offsets(of name: String, at time: Int64) throws -> [Int64] {
         let metadata = try client.metadata(of: Topic(name, of: client), timeout: Self.answerMax)
         let list = TopicPartitionList(capacity: Int(metadata.partitionCount))
         for partition in 0..<metadata.partitionCount {
-            list.append(topic: name, partition: partition, offset: Offset.end)
+            list.append(topic: name, partition: partition, offset: time)
         }
-        let ends = try client.offsetsForTimes(list, timeout: Self.answerMax)
-        return (0..<ends.count).reduce(0) { $0 + Int(max(0, ends[$1].offset)) }
+        let answer = try client.offsetsForTimes(list, timeout: Self.answerMax)
+        return (0..<answer.count).map { answer[$0].offset }
     }
 }
