@@ -3,8 +3,8 @@
 # Part of Lamplighter.
 #
 # Proves that a clone and make suffice: a fresh Debian 12 with git, make and a Swift toolchain
-# clones HEAD and runs `make run-local`, which sets up all that `make demo` and `make test` need; fails if the first push takes more than 12
-# minutes from the clone on. The fresh machine is a chroot, made and used in a mount and a process
+# clones HEAD and runs `make run-local`, which sets up all that `make demo` and `make test` need;
+# fails if the first push takes more than 12 minutes from the clone on. The fresh machine is a chroot, made and used in a mount and a process
 # namespace of its own (this script, called with `inside`): whatever ends it, no mount and no
 # process is left.
 #
