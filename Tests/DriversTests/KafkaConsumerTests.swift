@@ -62,6 +62,7 @@ import Testing
         #expect(reading.consumer.store([StoredPosition(partition: old, offset: 10)]) == 0)
         old.epoch = new.epoch
         #expect(reading.consumer.store([StoredPosition(partition: old, offset: 10)]) == 1)
+        #expect(reading.consumer.store([StoredPosition(partition: old, offset: 9)]) == 0)
         reading.close()
     }
 
