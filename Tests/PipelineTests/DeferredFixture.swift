@@ -47,17 +47,29 @@ final class DeferredFixture {
     func read() {
         guard let track else { return }
         while position < log.count {
-            let record = log[position]
-            let problem = withBytes(Array(record.key.utf8)) { key in
-                withBytes(record.value.map { Array($0.utf8) }) { value in
-                    pipeline.pipeline.deferredRecord(
-                        track: track, offset: Int64(position), key: key, value: value,
-                        endedOffset: record.endedOffset, now: pipeline.now)
-                }
-            }
+            let problem = read(log[position], on: track)
             precondition(problem == nil, "\(problem!)")
+        }
+    }
+
+    /// Reads a record that cannot be read.
+    /// - Returns: why.
+    func refusal(of record: Record) -> UnreadableRecord? {
+        log.append(record)
+        return read(record, on: track!)
+    }
+
+    private func read(_ record: Record, on track: TrackID) -> UnreadableRecord? {
+        defer {
             position += 1
             pipeline.checkInvariants()
+        }
+        return withBytes(Array(record.key.utf8)) { key in
+            withBytes(record.value.map { Array($0.utf8) }) { value in
+                pipeline.pipeline.deferredRecord(
+                    track: track, offset: Int64(position), key: key, value: value,
+                    endedOffset: record.endedOffset, now: pipeline.now)
+            }
         }
     }
 

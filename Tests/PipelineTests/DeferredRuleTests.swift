@@ -309,6 +309,30 @@ internal import Testing
         #expect(deferred.produce().deferred.isEmpty)
     }
 
+    @Test func `a record whose key and payload disagree is skipped, and kills nobody`() {
+        let device = "production/com.example.Home/09"
+        let payload = #","payload":{"aps":{"alert":"x"}}"#
+        deferred.assign()
+        deferred.write(record(key: device))
+        deferred.read()
+        // A payload under the key of "look again", and "look again" under that of a payload.
+        let bare = record(more: payload, key: device)
+        #expect(deferred.refusal(of: bare)?.code == "keyMismatch")
+        let empty = record(key: device + "/00000000000000ff")
+        #expect(deferred.refusal(of: empty)?.code == "keyMismatch")
+        #expect(pipeline.counters.deferredUnreadable == 2)
+        #expect(pipeline.load.deferred == 1)
+    }
+
+    @Test func `one that may be sent only after it has expired ends when it expires`() {
+        deferred.assign()
+        deferred.write(record(after: .seconds(30 * 86_400), ttl: .seconds(60)))
+        deferred.read()
+        pipeline.pass(.seconds(61))
+        #expect(pipeline.counters.expired == 1)
+        #expect(deferred.produce().deferred.map(\.endedOffset) == [0])
+    }
+
     @Test func `a lost partition's pushes are the next owner's`() {
         deferred.assign()
         deferred.write(record(after: .seconds(5)))

@@ -18,9 +18,11 @@ internal import Testing
     }
 
     private func deferred(
-        _ value: String?, key: String = IntakeSamples.tokenKey
+        _ value: String?, key: String? = nil
     ) throws -> (key: TokenKey, push: DeferredPush?) {
-        try decode(value, key) { decoder, key, value, tokenKey in
+        let hasPayload = value?.contains("\"payload\":{") == true
+        let fitting = IntakeSamples.tokenKey + (hasPayload ? "/00000000000000ff" : "")
+        return try decode(value, key ?? fitting) { decoder, key, value, tokenKey in
             try decoder.deferred(key: key, value: value, into: &tokenKey)
         }
     }

@@ -17,7 +17,7 @@ extension PushPipeline {
         deferLongHeld(now: now)
         guard spillAt <= now.monotonic, pushes.queuedCount > Self.probesKept else { return }
         spillAt = now.monotonic + Self.spillInterval
-        for lane in lanes.indices where isShut(lane, now: now) {
+        for lane in lanes.indices where isShut(lane) {
             let kept = max(Self.probesKept, settings.slots / 16)
             spill(LaneID(rawValue: UInt16(lane)), to: kept, now: now)
         }
@@ -52,7 +52,7 @@ extension PushPipeline {
 
     // MARK: Bulkheads
 
-    private func isShut(_ lane: Int, now: Now) -> Bool {
+    private func isShut(_ lane: Int) -> Bool {
         let pool = pools[Int(lanes[lane].pool.rawValue)]
         return pool.gate.isShut || lanes[lane].gate.isShut
     }

@@ -49,7 +49,13 @@ package struct TokenRecordDecoder: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> DeferredPush? {
         guard let object = try object(key, value, &tokenKey, isDeferred: true) else { return nil }
-        return try DeferredPush(MemberReader(object: object))
+        let push = try DeferredPush(MemberReader(object: object))
+        guard (tokenKey.coalescingKey == 0) == (push.payload == nil) else {
+            throw UnreadableRecord(
+                .keyMismatch,
+                "the key must have a fourth part where there is a payload, and only there")
+        }
+        return push
     }
 
     private mutating func object(

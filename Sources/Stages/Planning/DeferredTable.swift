@@ -298,9 +298,10 @@ package struct DeferredTable: ~Copyable {
         return hash.finish().low
     }
 
+    /// Until it expires at the latest, so that its end is not put off.
     private mutating func rest(_ row: UInt32, until time: MonotonicTime) {
         rows[Int(row)].state = .waiting
-        waiting.insert(row, at: time)
+        waiting.insert(row, at: min(time, rows[Int(row)].content.expiresAt))
     }
 
     private mutating func enqueue(_ row: UInt32) {
