@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Delivery
 internal import Planning
+internal import PushModel
 internal import Testing
 
 @Suite struct `A lap through a changing list` {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// What goes wrong in one round of chaos, and the fleet it goes wrong with. Everything follows from
 /// the seed and the round's number, so that a round can be had again.
 struct ChaosScript: Equatable, Sendable {

@@ -22,7 +22,7 @@ final class ServingTurn {
     var streamLimit: Int
     var delay: AnswerDelay
     private var streamsToRefuse = 0
-    private var random = RandomStream()
+    private var random = SplitMix64(seed: .random(in: .min ... .max))
 
     init(options: SimulatorOptions) {
         streamLimit = options.streamLimit
@@ -60,24 +60,5 @@ final class ServingTurn {
             APNSID(high: high, low: low).write(to: start)
             count = APNSID.textBytes
         }
-    }
-}
-
-/// SplitMix64 from a random seed: unlike the system's own generator no system call a number.
-private struct RandomStream {
-    private var state = UInt64.random(in: .min ... .max)
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-
-    /// Even over 0 up to, and without, 1.
-    mutating func nextFraction() -> Double {
-        // A Double holds 53 bits exactly.
-        Double(next() >> 11) / 0x1p53
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+package import PushModel
 
 /// Exponential delays with full jitter, from the least to the most and no further.
 ///
@@ -29,24 +29,5 @@ package struct Backoff: Sendable {
         let ceiling = ceiling(attempt: attempt).nanoseconds
         let tenth = ceiling / 10
         return .nanoseconds(tenth + Int64(random.next(below: UInt64(ceiling - tenth + 1))))
-    }
-}
-
-/// A small generator with a seed of its own: what is random in a stage comes in as an argument.
-package struct SplitMix64: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    package mutating func next(below bound: UInt64) -> UInt64 {
-        next().multipliedFullWidth(by: max(bound, 1)).high
     }
 }

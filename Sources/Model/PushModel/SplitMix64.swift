@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A small generator with a seed of its own: what is random in a stage comes in as an
+/// argument. The same numbers everywhere from the same seed, and no system call for one.
+package struct SplitMix64: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    package mutating func next(below bound: UInt64) -> UInt64 {
+        next().multipliedFullWidth(by: max(bound, 1)).high
+    }
+
+    /// Even over 0 up to, and without, 1.
+    package mutating func nextFraction() -> Double {
+        // A Double holds 53 bits exactly.
+        Double(next() >> 11) / 0x1p53
+    }
+}
