@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import APNSSimulator
 internal import Delivery
+internal import LinuxIO
 internal import PushModel
 internal import Testing
 
@@ -111,8 +112,10 @@ internal import Testing
     func `never sends an expired push`(_ kind: TransportKind) throws {
         let server = try DeliverySimulator()
         let bench = try server.bench(kind)
+        let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
         bench.submit(10) { number, push in
-            if number.isMultiple(of: 2) { push.pointee.expiresAt = MonotonicTime(nanoseconds: 1) }
+            // Expired this very moment, or in a while.
+            push.pointee.expiresAt = number.isMultiple(of: 2) ? now : now + .seconds(60)
         }
         let outcomes = bench.collect(10)
         #expect(outcomes.filter { $0.kind == .expired }.count == 5)
