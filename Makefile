@@ -46,7 +46,7 @@ demo-picture: build ## Run the demo and draw it, docs/demo.svg
 
 test: deps ## Build everything and run every test
 	swift build --build-tests
-	swift test --skip-build --disable-xctest --no-parallel
+	scripts/test.sh
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SEEDS=10000)
 	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate

@@ -130,7 +130,7 @@ import Testing
             try consumer?.commit(both(at: 6), timeout: .milliseconds(300))
         }
         consumer = nil
-        #expect(ContinuousClock.now - start < .seconds(3))
+        #expect(ContinuousClock.now - start < .seconds(10))
     }
 
     @Test func `a message carries its topic's identity for as long as the topic is held`()

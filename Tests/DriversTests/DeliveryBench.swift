@@ -104,7 +104,7 @@ final class DeliveryBench {
     }
 
     /// Waits for so many outcomes; returns fewer only when the deadline has passed.
-    func collect(_ count: Int, within limit: Duration = .seconds(10)) -> [PushOutcome] {
+    func collect(_ count: Int, within limit: Duration = .seconds(60)) -> [PushOutcome] {
         var outcomes: [PushOutcome] = []
         let room = UnsafeMutableBufferPointer<PushOutcome>.allocate(capacity: 512)
         defer { room.deallocate() }
@@ -118,7 +118,7 @@ final class DeliveryBench {
     }
 
     /// Waits until `condition` holds; false when the deadline has passed.
-    func wait(within limit: Duration = .seconds(10), until condition: () -> Bool) -> Bool {
+    func wait(within limit: Duration = .seconds(60), until condition: () -> Bool) -> Bool {
         let deadline = ContinuousClock.now + limit
         while !condition() {
             if ContinuousClock.now >= deadline { return false }

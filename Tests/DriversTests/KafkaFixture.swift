@@ -170,7 +170,7 @@ struct Timeout: Error, CustomStringConvertible {
 
 /// Repeats the condition until it holds.
 func eventually(
-    _ what: String, within limit: Duration = .seconds(20), _ condition: () throws -> Bool
+    _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
     while try !condition() {

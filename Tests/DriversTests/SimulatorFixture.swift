@@ -52,7 +52,7 @@ final class SimulatorFixture {
 
     /// Waits until `condition` holds, at most five seconds; says whether it came to hold.
     static func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-        let deadline = Date(timeIntervalSinceNow: 5)
+        let deadline = Date(timeIntervalSinceNow: 60)
         while Date() < deadline {
             if try condition() { return true }
             Thread.sleep(forTimeInterval: 0.005)

@@ -102,7 +102,7 @@ struct Timeout: Error, CustomStringConvertible {
 
 /// Asks again and again until the condition holds.
 func waitUntil(
-    _ what: String, within limit: Duration = .seconds(30), _ condition: () throws -> Bool
+    _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit
     while try !condition() {

@@ -17,7 +17,7 @@ enum `Nothing is lost` {
             let emission = Task { try await traffic.emit(4000) }
             try await traffic.accepted(3000)
             worker.signal(SIGKILL)
-            #expect(try await worker.finish(within: .seconds(10)) == -SIGKILL)
+            #expect(try await worker.finish(within: .seconds(60)) == -SIGKILL)
             try await emission.value
             // Otherwise the crash came too late to show anything.
             #expect(try !traffic.audit().lost.isEmpty)
@@ -40,7 +40,7 @@ enum `Nothing is lost` {
             let emission = Task { try await traffic.emit(4000) }
             try await traffic.accepted(3000)
             fleet.workers[0].signal(SIGKILL)
-            #expect(try await fleet.workers[0].finish(within: .seconds(10)) == -SIGKILL)
+            #expect(try await fleet.workers[0].finish(within: .seconds(60)) == -SIGKILL)
             try await emission.value
             let audit = try await traffic.delivered()
             print("after a takeover: \(audit.accepted) accepted, \(audit.duplicates) duplicates")

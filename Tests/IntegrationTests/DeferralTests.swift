@@ -43,7 +43,7 @@ struct `Deferred to Kafka` {
         try await fleet.change("prompt", heardBy: witness)
         for worker in fleet.workers {
             worker.signal(SIGKILL)
-            _ = try await worker.finish(within: .seconds(10))
+            _ = try await worker.finish(within: .seconds(60))
         }
         #expect(fleet.accepted(token) == 0)
         fleet.simulator.perform(.rules([]))

@@ -49,7 +49,7 @@ struct `A demo` {
             let checker = try ChildProcess(
                 "lamplighter-check", executable: URL(filePath: "/bin/sh"),
                 arguments: ["-c", String(command)], outputFile: directory.appending(path: "again"))
-            #expect(try await checker.finish(within: .seconds(30)) == 0, "\(checker.tail)")
+            #expect(try await checker.finish(within: .seconds(60)) == 0, "\(checker.tail)")
             let json = checker.output.split(separator: "\n").first { $0.hasPrefix("{") }
             return try JSONDecoder().decode(Report.self, from: Data(#require(json).utf8))
         }
@@ -108,19 +108,19 @@ struct `A demo` {
 
     @Test func `a second interruption ends it without a verdict or a loss`() async throws {
         let run = try Run(["--duration", "600"])
-        try await waitUntil("some events", within: .seconds(30)) { run.events() > 50 }
+        try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         // Nothing arrives any more, so that there is something to wait for.
         let workers = run.workers
         #expect(workers.count == 2)
         for worker in workers { kill(worker, SIGSTOP) }
         let events = run.events()
-        try await waitUntil("events that nobody takes", within: .seconds(10)) {
+        try await waitUntil("events that nobody takes", within: .seconds(60)) {
             run.events() > events + 50
         }
         run.process.signal(SIGINT)
-        try await waitUntil("the traffic to end", within: .seconds(10)) { run.isTrafficOver }
+        try await waitUntil("the traffic to end", within: .seconds(60)) { run.isTrafficOver }
         run.process.signal(SIGINT)
-        try await waitUntil("its last word", within: .seconds(10)) {
+        try await waitUntil("its last word", within: .seconds(60)) {
             run.process.output.contains("no verdict")
         }
         // So that they end in order, which is sooner.
@@ -135,9 +135,9 @@ struct `A demo` {
 
     @Test func `a worker that ends by itself is named, and fails the demo`() async throws {
         let run = try Run(["--duration", "600"])
-        try await waitUntil("some events", within: .seconds(30)) { run.events() > 50 }
+        try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         kill(try #require(run.workers.first), SIGTERM)
-        try await waitUntil("it to be replaced", within: .seconds(20)) {
+        try await waitUntil("it to be replaced", within: .seconds(60)) {
             run.process.output.contains("by itself; started another")
         }
         run.process.signal(SIGINT)
@@ -149,9 +149,9 @@ struct `A demo` {
     @Test(arguments: [SIGINT, SIGTERM])
     func `says that there is no verdict before the first event`(signal: Int32) async throws {
         let run = try Run(["--duration", "600"])
-        try await waitUntil("its simulators", within: .seconds(30)) { run.running.count > 1 }
+        try await waitUntil("its simulators", within: .seconds(60)) { run.running.count > 1 }
         run.process.signal(signal)
-        #expect(try await run.process.finish(within: .seconds(30)) == 130, "\(run.process.tail)")
+        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.tail)")
         #expect(run.process.output.contains("no verdict: ended before the first event"))
     }
 
@@ -167,7 +167,7 @@ struct `A demo` {
             let demo = try ChildProcess(
                 "demo", executable: try Fleet.program, arguments: ["demo", "--keep", path],
                 outputFile: directory.appending(path: "output-\(number)"))
-            #expect(try await demo.finish(within: .seconds(10)) == 78, "\(demo.tail)")
+            #expect(try await demo.finish(within: .seconds(60)) == 78, "\(demo.tail)")
             #expect(demo.output.hasPrefix("lamplighter: \(path): "))
             #expect(demo.output.split(separator: "\n").count == 1)
         }
@@ -175,7 +175,7 @@ struct `A demo` {
 
     @Test func `ends with the verdict when it is interrupted`() async throws {
         let run = try Run(["--duration", "600"])
-        try await waitUntil("some events", within: .seconds(30)) { run.events() > 50 }
+        try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         run.process.signal(SIGINT)
         #expect(try await run.process.finish(within: .seconds(80)) == 0, "\(run.process.tail)")
         #expect(run.process.output.contains(" 0 lost · "))
@@ -184,10 +184,10 @@ struct `A demo` {
 
     @Test func `leaves no process when it is killed`() async throws {
         let run = try Run(["--duration", "600"])
-        try await waitUntil("some events", within: .seconds(30)) { run.events() > 0 }
+        try await waitUntil("some events", within: .seconds(60)) { run.events() > 0 }
         // Itself, Kafka, APNs, two workers, the traffic.
         #expect(run.running.count == 6)
         run.process.signal(SIGKILL)
-        try await waitUntil("the others to end", within: .seconds(10)) { run.running.isEmpty }
+        try await waitUntil("the others to end", within: .seconds(60)) { run.running.isEmpty }
     }
 }

@@ -134,7 +134,7 @@ extension Fleet {
     func replaceWorker() async throws {
         guard let worker = workers.last else { return }
         worker.signal(SIGTERM)
-        let status = try await worker.finish(within: .seconds(25))
+        let status = try await worker.finish(within: .seconds(60))
         guard status == 0 else { throw Timeout(description: "exit \(status): \(worker.tail)") }
         try startWorker()
     }

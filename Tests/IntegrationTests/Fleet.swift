@@ -149,7 +149,7 @@ final class Fleet: Sendable {
 
     /// Waits, and shows what the workers have said where it was in vain.
     func eventually(
-        _ what: String, within limit: Duration = .seconds(30), _ condition: () throws -> Bool
+        _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
     ) async throws {
         do {
             try await waitUntil(what, within: limit) {

@@ -34,7 +34,7 @@ struct `The APNs simulator's flags` {
         #expect(try await folder.push(to: Self.cooled).contains(":status: 200"))
         #expect(try await folder.say("status").contains(#""accepted":2"#))
         #expect(try await folder.say("quit") == "ok\n")
-        #expect(try await simulator.finish(within: .seconds(10)) == 0)
+        #expect(try await simulator.finish(within: .seconds(60)) == 0)
     }
 
     @Test func `name a script that is played from the first request`() async throws {
@@ -48,7 +48,7 @@ struct `The APNs simulator's flags` {
         let simulator = try await folder.start(["--script", folder.path("script")])
         // The first of these starts the script; what follows is answered by it until its end.
         while simulator.isRunning { _ = try await folder.push(to: Self.good) }
-        #expect(try await simulator.finish(within: .seconds(10)) == 0)
+        #expect(try await simulator.finish(within: .seconds(60)) == 0)
         #expect(try folder.answerReasons().contains("TooManyRequests"))
     }
 
@@ -64,7 +64,7 @@ struct `The APNs simulator's flags` {
         let folder = try Folder()
         let simulator = try folder.run(
             "refused", try Fleet.program, ["simulate", "apns"] + arguments)
-        #expect(try await simulator.finish(within: .seconds(10)) == status)
+        #expect(try await simulator.finish(within: .seconds(60)) == status)
         #expect(simulator.output.contains(message), "\(simulator.output)")
         #expect(!simulator.output.contains("127.0.0.1"))
     }
@@ -118,7 +118,7 @@ private final class Folder {
             "nghttp", URL(filePath: "/usr/bin/env"),
             ["nghttp", "-v", "-d", path("body")] + fields.flatMap { ["-H", $0] }
                 + ["https://localhost:\(port)/3/device/\(token)"])
-        _ = try await client.finish(within: .seconds(10))
+        _ = try await client.finish(within: .seconds(60))
         return client.output
     }
 
@@ -135,7 +135,7 @@ private final class Folder {
         let client = try run(
             "control", URL(filePath: "/usr/bin/env"),
             ["python3", "-c", script, path("control"), line])
-        _ = try await client.finish(within: .seconds(10))
+        _ = try await client.finish(within: .seconds(60))
         return client.output
     }
 

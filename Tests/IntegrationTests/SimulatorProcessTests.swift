@@ -30,6 +30,6 @@ struct `A simulator as a process` {
         // Its first line says that it serves.
         try await waitUntil("the simulator to serve") { process.output.contains("127.0.0.1:") }
         process.signal(signal)
-        #expect(try await process.finish(within: .seconds(10)) == 0)
+        #expect(try await process.finish(within: .seconds(60)) == 0)
     }
 }

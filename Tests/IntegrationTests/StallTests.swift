@@ -53,7 +53,7 @@ struct `While APNs is stalled` {
 
         // `delivery.shutdownTimeout` is 25 s as it is by default.
         worker.signal(SIGTERM)
-        #expect(try await worker.finish(within: .seconds(27)) == 0)
+        #expect(try await worker.finish(within: .seconds(35)) == 0)
     }
 
     /// Writes events as fast as Kafka takes them, and looks at the worker's memory ten times.

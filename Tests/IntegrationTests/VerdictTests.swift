@@ -162,7 +162,7 @@ struct `An offset` {
         try await Task.sleep(for: .milliseconds(1200))
         #expect(log.records.isEmpty)
         fleet.workers[0].signal(SIGKILL)
-        _ = try await fleet.workers[0].finish(within: .seconds(10))
+        _ = try await fleet.workers[0].finish(within: .seconds(60))
 
         try fleet.startWorker()
         try await fleet.eventually("the event to be read again") {
