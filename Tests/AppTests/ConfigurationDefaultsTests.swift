@@ -16,6 +16,7 @@ import Testing
         ("index.settle", "0s", "60s", "-1s", "60001ms"),
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
+        ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
         ("delivery.guard.window", "10", "10000", "9", "10001"),
@@ -102,6 +103,7 @@ private let defaults = """
     index.settle: 2s
     planning.ttl: 24h
     planning.payloadTTL: 1h
+    planning.splitAbove: 100000
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate
     planning.wire.widgets.priority: 10

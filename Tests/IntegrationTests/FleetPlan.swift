@@ -18,6 +18,8 @@ struct FleetPlan: Sendable {
     var settle = "2s"
     /// `delivery.holdMax`: a push that waits longer goes to the deferred topic.
     var holdMax = "10s"
+    /// `planning.splitAbove`: an event of more tokens is sent by all workers together.
+    var splitAbove = 100_000
 
     /// For thousands of pushes; answers take so long that some are in flight at any moment.
     static func underTraffic(workers: Int) -> FleetPlan {
@@ -63,6 +65,8 @@ struct FleetPlan: Sendable {
               cooldownMin: 1s
               holdMax: \(holdMax)
               guard: {window: 10, badShareMax: 0.2}
+            planning:
+              splitAbove: \(splitAbove)
             apns:
               transport: \(transport)
               caFile: \(directory.appending(path: "ca.pem").path)

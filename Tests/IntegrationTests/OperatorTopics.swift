@@ -53,10 +53,14 @@ final class OperatorTopics {
 
     /// What `deferred` has under such keys.
     func deferred(_ isWanted: (String) -> Bool) async throws -> [LoggedRecord] {
+        try await records(of: fleet.topics.deferred).filter { isWanted($0.key ?? "") }
+    }
+
+    func records(of topic: String) async throws -> [LoggedRecord] {
         let reader = try TableReader(
             settings: KafkaClientSettings(
                 bootstrap: fleet.bootstrap, group: "test", properties: ["fetch.wait.max.ms": "20"]),
-            topics: [fleet.topics.deferred], now: .current,
+            topics: [topic], now: .current,
             logger: Logger(label: "log", factory: { _ in SwiftLogNoOpLogHandler() }))
         defer { reader.close(timeout: .seconds(5)) }
         var records: [LoggedRecord] = []
@@ -70,7 +74,7 @@ final class OperatorTopics {
             }
             return reader.isCaughtUp
         }
-        return records.filter { isWanted($0.key ?? "") }
+        return records
     }
 }
 

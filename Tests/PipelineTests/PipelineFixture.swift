@@ -155,7 +155,8 @@ final class PipelineFixture {
             ProducedRecord(
                 topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
                 value: String(decoding: record.value ?? [], as: UTF8.self),
-                ticket: record.ticket, endedOffset: record.endedOffset)
+                ticket: record.ticket, partition: record.partition,
+                endedOffset: record.endedOffset)
         }
     }
 
@@ -221,6 +222,7 @@ struct ProducedRecord {
     let key: String
     let value: String
     let ticket: UInt64
+    let partition: Int32?
     let endedOffset: Int64?
 }
 

@@ -97,6 +97,7 @@ extension Simulation {
             kafka.verdicts.append(
                 SimulatedTableRecord(
                     key: record.key, value: record.value, timestamp: now.wall, meaning: .verdict))
+        case .events: preconditionFailure("nothing is split here")
         }
     }
 

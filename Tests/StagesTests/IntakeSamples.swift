@@ -26,6 +26,12 @@ enum IntakeSamples {
         // Seed 003: a message center's background push, with the message beside aps.
         #"{"payload":{"aps":{"content-available":1},"messageID":"m-1"},"priority":5}"#,
         #"{"payload":{"aps":{"content-available":1,"alert":"New message"}},"priority":10}"#,
+        #"{"shard":null}"#,
+        #"{"shard":{"index":3,"of":4,"topic":"orders","partition":7,"offset":12345}}"#,
+        #"""
+        {"shard":{"index":0,"of":1,"topic":"o","partition":0,"offset":0,
+         "notBefore":"2026-11-21T06:12:00.123Z"}}
+        """#,
     ]
 
     static let badEvents: [(String, UnreadableCode)] = [
@@ -50,6 +56,11 @@ enum IntakeSamples {
         (#"{"collapseID":"a\nb"}"#, .invalidField), (#"{"collapseID":7}"#, .invalidField),
         (#"{"collapseID":"\#(String(repeating: "x", count: 65))"}"#, .invalidField),
         (#"{"apnsExpiration":"immediate"}"#, .invalidField),
+        (#"{"shard":3}"#, .invalidField), (#"{"shard":{}}"#, .missingField),
+        (#"{"shard":{"index":-1,"of":4,"topic":"o","partition":0,"offset":0}}"#, .invalidField),
+        (#"{"shard":{"index":0,"of":0,"topic":"o","partition":0,"offset":0}}"#, .invalidField),
+        (#"{"shard":{"index":0,"of":5000,"topic":"o","partition":0,"offset":0}}"#, .invalidField),
+        (#"{"shard":{"index":0,"of":4,"partition":0,"offset":0}}"#, .missingField),
         (#"{"payload":"text"}"#, .invalidPayload), (#"{"payload":{}}"#, .invalidPayload),
         (#"{"payload":{"aps":[]}}"#, .invalidPayload),
         (#"{"payload":{"aps":{}}}"#, .invalidPayload),

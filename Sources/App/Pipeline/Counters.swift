@@ -11,6 +11,10 @@ package struct Counters: Sendable, Equatable {
     package var eventsUnmatched = 0
     package var eventsExpired = 0
     package var eventsSkipped = 0
+    /// Written again as shards, for their many tokens.
+    package var eventsSplit = 0
+    /// Fanned out here after all: Kafka did not take them.
+    package var shardsRefused = 0
 
     // What events asked for.
     package var pushesQueued = 0

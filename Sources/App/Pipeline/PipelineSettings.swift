@@ -13,9 +13,13 @@ package struct PipelineSettings: Sendable {
     package var fanOutsMax = 4096
     /// An event of at most this many tokens is fanned out at once, without a cursor.
     package var immediateFanOutMax = 64
+    /// An event of more tokens is split into shards, where there is a topic for them.
+    package var splitAbove = 100_000
+    /// Where shards are written; nil splits nothing.
+    package var shards: ShardTopic?
     /// Bytes of payloads kept, at most.
     package var payloadBytesMax = 64 << 20
-    /// Verdicts and dead letters that wait for Kafka's acknowledgement, at most; and as many
+    /// Verdicts, dead letters and shards that wait for Kafka's acknowledgement, at most; and as many
     /// deferred pushes.
     package var unacknowledgedMax = 32_768
     /// No waiting push holds an offset longer: it is deferred.
@@ -56,6 +60,27 @@ package struct PipelineSettings: Sendable {
 
     /// The share of the slots that is kept for deferred pushes.
     package var deferredSlots: Int { slots / 8 }
+}
+
+/// A topic of events of ours, to which this worker may write the parts of an event.
+package struct ShardTopic: Sendable, Equatable {
+    /// Position of its binding.
+    package var binding: Int
+    package var partitions: Int32
+
+    package init(binding: Int, partitions: Int32) {
+        self.binding = binding
+        self.partitions = partitions
+    }
+
+    /// Each worker looks at every token of the event for each of its shards.
+    private static let shardsMax: Int32 = 16
+    var count: UInt16 { UInt16(min(partitions, Self.shardsMax)) }
+
+    /// Spread over all partitions: neighbours tend to be one worker's.
+    func partition(ofShard index: Int) -> Int32 {
+        Int32(index) * partitions / Int32(count)
+    }
 }
 
 /// The headers that the configuration may change, for each push type.

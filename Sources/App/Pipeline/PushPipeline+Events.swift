@@ -50,47 +50,76 @@ extension PushPipeline {
         }
         var isMatched = false
         if !event.subject.isEmpty {
-            let subject = audience.subject(event.app, event.subject)
-            let hash = subjectHash(app: event.app, bytes: event.subject, isKindWide: false)
-            isMatched = fanOut(event, to: subject, hash: hash, track, position, now: now)
+            let list = subjectList(of: event)
+            isMatched = fanOut(event, to: list, track, position, now: now)
         } else {
             for name in event.kinds {
-                let subject = audience.kind(named: name).flatMap { kind in
-                    audience.kindWide(event.app, kind)
-                }
-                let hash = kindHash(app: event.app, name: name)
-                isMatched =
-                    fanOut(event, to: subject, hash: hash, track, position, now: now) || isMatched
+                let list = kindList(of: event, name: name)
+                isMatched = fanOut(event, to: list, track, position, now: now) || isMatched
             }
         }
         if !isMatched { counters.eventsUnmatched += 1 }
     }
 
-    /// - Returns: whether anybody shows the subject.
-    private mutating func fanOut(
-        _ event: Event, to subject: SubjectID?, hash: UInt64, _ track: TrackID,
-        _ position: RecordPosition, now: Now
-    ) -> Bool {
+    /// Tokens that an event goes through, and the hash by which it is remembered.
+    struct EventList {
+        /// Nil where nobody is on it.
+        var subject: SubjectID?
+        var hash: UInt64
+        /// Nil for a subject's list.
+        var kind: String?
+    }
+
+    func subjectList(of event: Event) -> EventList {
+        EventList(
+            subject: audience.subject(event.app, event.subject),
+            hash: subjectHash(app: event.app, bytes: event.subject, isKindWide: false))
+    }
+
+    func kindList(of event: Event, name: String) -> EventList {
+        EventList(
+            subject: audience.kind(named: name).flatMap { audience.kindWide(event.app, $0) },
+            hash: kindHash(app: event.app, name: name), kind: name)
+    }
+
+    /// What the event asks of each token of the list. Whoever takes it owes its body a release.
+    mutating func request(
+        _ event: Event, of list: EventList, position: RecordPosition, now: Now
+    ) -> FanOutRequest {
         var request = FanOutRequest(
-            subject: subject?.rawValue ?? 0,
+            subject: list.subject?.rawValue ?? 0,
             filter: AudienceFilter(
                 environment: event.environment, classes: event.classes,
-                kinds: numbers(ofKinds: event.kinds)),
+                kinds: numbers(ofKinds: event.kinds), shard: event.shard?.tokens),
             expiresAt: now.monotonic + (event.expiresAt - now.wall), origin: position,
-            readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: hash))
+            readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
         if event.delay > .zero { request.notBefore = now.monotonic + event.delay }
+        if let shard = event.shard { setSource(shard, of: &request, now: now) }
         request.priority = event.priority
         request.expiration = event.expiration
         if let payload = event.payload {
             keep(payload, collapseID: event.collapseID, in: &request, now: now)
+        }
+        return request
+    }
+
+    /// - Returns: whether anybody shows the subject.
+    private mutating func fanOut(
+        _ event: Event, to list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now
+    ) -> Bool {
+        let request = request(event, of: list, position: position, now: now)
+        let hash = list.hash
+        if request.payloadType != nil {
             recentPayloads.append(
                 request, kinds: event.kinds, hash: hash, now: now.monotonic,
                 bodies: &pushes.bodies)
         } else {
             recentSubjects.changed(hash: hash, now: now.monotonic)
         }
-        let count = subject.map { audience.count($0) } ?? 0
+        let count = list.subject.map { audience.count($0) } ?? 0
         if count == 0 {
+            pushes.bodies.release(request.body)
+        } else if count > settings.splitAbove, split(event, list: list, track, position, now: now) {
             pushes.bodies.release(request.body)
         } else if count <= settings.immediateFanOutMax, freeEventSlots >= count {
             fanOutAtOnce(request, count: count, hold: ledger.hold(track), now: now)
@@ -150,7 +179,8 @@ extension PushPipeline {
     ) -> Bool {
         let token = entry.token
         let lane = audience.lane(of: token)
-        guard let type = pushType(for: entry, of: request, lane: lane) else {
+        let isOfShard = request.filter.shard?.contains(audience.tokenBytes(of: token)) ?? true
+        guard isOfShard, let type = pushType(for: entry, of: request, lane: lane) else {
             drop(claims)
             return true
         }

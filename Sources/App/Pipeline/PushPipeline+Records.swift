@@ -131,12 +131,14 @@ extension PushPipeline {
     }
 
     /// Kafka refused the record, or did not take it in time. It is produced again, and its offsets
-    /// wait; but a verdict that is no longer the latest on its token is not: the topic must not end
+    /// wait; but a shard is fanned out here, and a verdict that is no longer the latest on its token is not: the topic must not end
     /// with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
         guard let open = tickets[ticket] else { return }
-        if let verdict = open.verdict, !isLatest(verdict) {
+        if open.record.topic == .events {
+            refusedShards.append(ticket)
+        } else if let verdict = open.verdict, !isLatest(verdict) {
             acknowledged(ticket)
         } else if let superseded = tickets.closeSuperseded(ticket) {
             for hold in superseded.holds { ledger.release(hold) }
@@ -156,6 +158,10 @@ extension PushPipeline {
     /// counted, and its offsets are released: it must not block a partition.
     package mutating func tooLarge(_ ticket: UInt64) {
         counters.recordsRefused += 1
+        if tickets[ticket]?.record.topic == .events {
+            refusedShards.append(ticket)
+            return
+        }
         if tickets[ticket]?.record.topic == .deferred {
             guard let deferral = tickets.close(ticket), !deferral.holds.isEmpty else {
                 counters.recordsAbandoned += 1

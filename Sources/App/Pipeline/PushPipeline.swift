@@ -50,6 +50,8 @@ package struct PushPipeline: ~Copyable {
     var payloadPushes: [TokenID: [UInt32]] = [:]
     /// Pushes owed to tokens that registered just after an event, for want of a free slot.
     var lateRequests: [LateRequest] = []
+    /// Tickets of shards that Kafka did not take.
+    var refusedShards: [UInt64] = []
     var originTopics: OriginTopics
     var deferred: DeferredTable
     /// Tables that have been read to their end.
@@ -176,6 +178,7 @@ package struct PushPipeline: ~Copyable {
         parkSilentPools(now: now)
         recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         sendLateRequests(now: now)
+        fanOutRefusedShards(now: now)
         flushDeadLetters(now: now, all: false)
         deferWhatWaits(now: now)
         sendDeferred(now: now)
@@ -231,7 +234,7 @@ package struct PushPipeline: ~Copyable {
         deferred.count < settings.deferredMax && deferred.bodies.bytes < settings.deferredBytesMax
     }
 
-    /// Verdicts and dead letters that are to be acknowledged, drafts included.
+    /// Verdicts, dead letters and shards that are to be acknowledged, drafts included.
     var unacknowledged: Int { tickets.count + letters.targets }
 
     /// Nothing waits, is in flight, or waits for an acknowledgement.

@@ -9,6 +9,8 @@ package enum RecordTopic: Sendable, Hashable {
     case verdicts
     case deadLetters
     case deferred
+    /// Events of ours: shards.
+    case events
 }
 
 /// A record to be produced. Its ticket comes back with the acknowledgement.
@@ -18,6 +20,8 @@ package struct OutgoingRecord: Sendable {
     /// Nil removes the key from a compacted topic.
     package var value: [UInt8]?
     package var ticket: UInt64
+    /// Nil lets the key choose.
+    package var partition: Int32?
     /// Goes into the header `DeferredPush.endedHeader`.
     package var endedOffset: Int64?
 }
@@ -47,18 +51,19 @@ struct TicketTable {
         var registeredAt: WallTime
     }
 
-    /// Verdicts and dead letters.
+    /// Verdicts, dead letters and shards.
     var count: Int { open.count - deferrals }
     var isEmpty: Bool { open.isEmpty }
 
     subscript(ticket: UInt64) -> Ticket? { open[ticket] }
 
     mutating func issue(
-        topic: RecordTopic, key: [UInt8], value: [UInt8]?, holds: [Hold], fallback: [UInt8]? = nil,
-        verdict: GivenVerdict? = nil
+        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
+        fallback: [UInt8]? = nil, verdict: GivenVerdict? = nil
     ) -> OutgoingRecord {
         last += 1
-        let record = OutgoingRecord(topic: topic, key: key, value: value, ticket: last)
+        let record = OutgoingRecord(
+            topic: topic, key: key, value: value, ticket: last, partition: partition)
         open[last] = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
         return record
     }

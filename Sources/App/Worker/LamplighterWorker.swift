@@ -79,6 +79,7 @@ package struct LamplighterWorker: Service {
         } catch {
             throw WorkerFailure.kafka(error)
         }
+        plan.pipeline.shards = shardTopic()
         var loop = PlannerLoop(
             pipeline: try PushPipeline(
                 routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline,
@@ -98,6 +99,21 @@ package struct LamplighterWorker: Service {
             ports, configuration: configuration.apns,
             plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
         return loop.run()
+    }
+
+    /// Nil where shards cannot be written: a worker that sends alone is slow, not wrong.
+    private func shardTopic() -> ShardTopic? {
+        guard let binding = plan.shardBinding else { return nil }
+        do throws(KafkaError) {
+            let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
+            let partitions = try admin.partitionCount(of: plan.eventTopics[binding])
+            return ShardTopic(binding: binding, partitions: partitions)
+        } catch {
+            logger.warning(
+                "events of many tokens are not split among the workers",
+                metadata: ["cause": "\(error)"])
+            return nil
+        }
     }
 
     private var transportReason: String {

@@ -281,15 +281,19 @@ extension PlannerLoop {
             case .verdicts: WorkerPlan.verdictsProduced
             case .deadLetters: WorkerPlan.deadLettersProduced
             case .deferred: WorkerPlan.deferredProduced
+            case .events: WorkerPlan.shardsProduced
             }
         let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
         let acceptance = record.key.withUnsafeBytes { key in
             guard let value = record.value else {
                 return producer.produce(
-                    topic: topic, key: key, value: nil, headers: headers, ticket: record.ticket)
+                    topic: topic, partition: record.partition, key: key, value: nil,
+                    headers: headers, ticket: record.ticket)
             }
             return value.withUnsafeBytes { value in
-                producer.produce(topic: topic, key: key, value: value, ticket: record.ticket)
+                producer.produce(
+                    topic: topic, partition: record.partition, key: key, value: value,
+                    ticket: record.ticket)
             }
         }
         switch acceptance {

@@ -18,6 +18,8 @@ package struct WorkerPlan: Sendable {
     /// Read in the group as events are, and stands after them in its list of topics.
     package var deferredTopic: String
     package var bindings: [TopicBinding]
+    /// Of the topic that shards are written to; nil where none takes them.
+    var shardBinding: Int?
     package var tableTopics: [String]
     package var producedTopics: [String]
     package var pipeline = PipelineSettings()
@@ -32,6 +34,7 @@ package struct WorkerPlan: Sendable {
     static let verdictsProduced = 0
     static let deadLettersProduced = 1
     static let deferredProduced = 2
+    static let shardsProduced = 3
 
     /// Position among the topics that are read in the group.
     var deferredConsumed: Int { eventTopics.count }
@@ -46,6 +49,8 @@ package struct WorkerPlan: Sendable {
         bindings = events.map(\.value)
         tableTopics = [topics.registrations, topics.verdicts]
         producedTopics = [topics.verdicts, topics.deadLetters, topics.deferred]
+        shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
+        if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
@@ -104,6 +109,7 @@ extension PipelineSettings {
             wireDefaults.priorities[Int(type.rawValue)] = rule.priority ?? 0
             wireDefaults.expirations[Int(type.rawValue)] = rule.expiration
         }
+        splitAbove = configuration.planning.splitAbove
         deadLetterTokensMax = configuration.deadLetters.tokensMax
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
         events.changeTTL = configuration.planning.ttl

@@ -25,6 +25,8 @@ package struct Event {
     package var expiration: ExpirationRule?
     /// The JSON body, minified; nil for "look again".
     package var payload: EventPayload?
+    /// Which part of an event with a large audience this is; nil for a whole event.
+    package var shard: EventShard?
 
     package init(
         app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime
@@ -34,6 +36,46 @@ package struct Event {
         self.time = time
         self.expiresAt = expiresAt
     }
+}
+
+/// A part of an event whose audience was split, and where the whole event was read.
+package struct EventShard: Sendable, Equatable {
+    package var tokens: TokenShard
+    package var topic: String
+    package var partition: Int32
+    package var offset: Int64
+    /// Before this its pushes wait; nil where the event had no delay.
+    package var notBefore: WallTime?
+
+    package init(
+        tokens: TokenShard, topic: String, partition: Int32, offset: Int64, notBefore: WallTime?
+    ) {
+        self.tokens = tokens
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.notBefore = notBefore
+    }
+}
+
+/// One of `count` parts of all tokens, the same for every worker.
+package struct TokenShard: Hashable, Sendable {
+    package var index: UInt16
+    /// At least 1, and over `index`.
+    package var count: UInt16
+
+    package init(index: UInt16, count: UInt16) {
+        self.index = index
+        self.count = count
+    }
+
+    package func contains(_ token: UnsafeRawBufferPointer) -> Bool {
+        let hash = StableHash.hash64(token, seed: Self.seed)
+        return hash.multipliedFullWidth(by: UInt64(count)).high == UInt64(index)
+    }
+
+    /// Any number but those that seed hash tables.
+    private static let seed: UInt64 = 0x5348_4152_4453
 }
 
 /// The body of a push that carries one.

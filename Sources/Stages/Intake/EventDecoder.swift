@@ -57,7 +57,7 @@ package struct EventDecoder: ~Copyable {
     private static func reading(of binding: TopicBinding) -> Binding.Reading {
         switch binding.decode {
         case .cloudevents: .cloudEvent
-        case .json where binding.subject == nil: .event
+        case .json where binding.holdsOwnEvents: .event
         case .json, .key: binding.subject?.isKey ?? true ? .key : .template
         }
     }
@@ -182,9 +182,11 @@ package struct EventDecoder: ~Copyable {
             app: app, subject: subject, time: time,
             expiresAt: min(deadline, Self.latest(from: now)))
         event.environment = fields.environment
-        event.kinds = fields.kinds ?? binding.kinds
-        event.classes = fields.classes ?? binding.classes
-        event.delay = binding.delay
+        // What a shard leaves out its event had nowhere; this binding is not that event's.
+        event.kinds = fields.kinds ?? (fields.shard == nil ? binding.kinds : [])
+        event.classes = fields.classes ?? (fields.shard == nil ? binding.classes : .all)
+        event.delay = fields.shard == nil ? binding.delay : .zero
+        event.shard = fields.shard
         event.priority = fields.priority
         event.collapseID = fields.collapseID
         event.expiration = fields.expiration

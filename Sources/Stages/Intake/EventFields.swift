@@ -18,12 +18,13 @@ struct EventFields {
     var collapseID: String?
     var expiration: ExpirationRule?
     var payload: EventPayload?
+    var shard: EventShard?
 }
 
 /// The members of an event of ours.
 package enum EventField: String, CaseIterable, Sendable {
     case v, id, subject, time, app, environment, kinds, classes, ttlSeconds, expiresAt, priority
-    case collapseID, apnsExpiration, payload
+    case collapseID, apnsExpiration, payload, shard
 
     static let table = NameTable<Self>()
 }
@@ -64,6 +65,7 @@ extension EventFields {
             collapseID = try Self.collapseID(text)
         case .apnsExpiration: expiration = try Self.expiration(value)
         case .payload: payload = try EventPayload(json: value)
+        case .shard: shard = try EventShard(json: value)
         }
     }
 

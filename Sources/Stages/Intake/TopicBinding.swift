@@ -49,6 +49,9 @@ package struct TopicBinding: Sendable, Equatable {
     /// That of `lamplighter.events` unless configured otherwise.
     package static let standard = TopicBinding(decode: .json)
 
+    /// Whether the topic's records are events of ours, so that a worker may write shards to it.
+    package var holdsOwnEvents: Bool { decode == .json && subject == nil }
+
     /// What the configuration must refuse at start.
     package func problem(in routing: RoutingTable) -> TopicBindingError? {
         if let app, routing.app(named: app) == nil { return .unknownApp(app) }

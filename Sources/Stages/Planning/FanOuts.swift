@@ -10,13 +10,17 @@ package struct AudienceFilter: Hashable, Sendable {
     package var classes: TokenClassSet
     /// The audience's numbers of the kinds; empty means any.
     package var kinds: [UInt16]
+    /// Nil means every token.
+    package var shard: TokenShard?
 
     package init(
-        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [UInt16] = []
+        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [UInt16] = [],
+        shard: TokenShard? = nil
     ) {
         self.environment = environment
         self.classes = classes
         self.kinds = kinds
+        self.shard = shard
     }
 }
 

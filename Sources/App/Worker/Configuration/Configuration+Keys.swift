@@ -68,6 +68,12 @@ extension Configuration.Planning {
             .value(
                 "payloadTTL", \.payloadTTL, .duration(lives),
                 "The same for a push with a payload."),
+            .value(
+                "splitAbove", \.splitAbove, .integer(1000...1_000_000_000),
+                "An event of more tokens is written again as up to 16 shards, so that the whole "
+                    + "fleet sends it: to the first topic by name of `kafka.events` that is "
+                    + "decoded as `json` without a `subject`. Without such a topic, or the right "
+                    + "to write to it, the worker that read the event sends it alone."),
             .section(
                 "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
         ]

@@ -29,6 +29,7 @@ package struct Configuration: Sendable {
     package struct Planning: Sendable {
         package var ttl: Duration = .seconds(24 * 3600)
         package var payloadTTL: Duration = .seconds(3600)
+        package var splitAbove = 100_000
         package var wire = WireRules()
     }
 

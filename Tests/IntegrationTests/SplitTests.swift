@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Testing
+
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(FleetPlan(workers: 2, recordRequests: 100, settle: "500ms", splitAbove: 1000)))
+struct `An event of more tokens than planning.splitAbove` {
+    @Test func `is sent by all workers, also when its topic is not ours to write to`() async throws
+    {
+        let fleet = try #require(Fleet.current)
+        let tokens = (0..<2000).map { _ in TestToken() }
+        for start in stride(from: 0, to: tokens.count, by: 50) {
+            try fleet.register(
+                .controls(Array(tokens[start..<start + 50]), show: ["order-7"]))
+        }
+        // Both workers have a partition from now on, and know every token.
+        try await fleet.registrationsApplied()
+        try fleet.write(to: .orders, key: "7", value: #"{"orderId":7}"#)
+        let expected = Set(tokens.map(\.hex))
+        var answers: [AnswerLine] = []
+        try await fleet.eventually("a push to each token") {
+            answers = try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+                .filter { $0.status == 200 && expected.contains($0.token) }
+            return Set(answers.map(\.token)) == expected
+        }
+        let shards = try await OperatorTopics(fleet).records(of: fleet.topics[.events])
+            .filter { $0.value?.contains(#""shard":{"index":"#) == true }
+        #expect(Set(shards.map(\.partition)) == Set(0..<FleetTopics.partitions))
+        #expect(shards.allSatisfy { $0.key == "order-7" })
+        // Each worker has connections of its own.
+        #expect(Set(answers.map(\.conn)).count >= 2)
+        let names = Dictionary(grouping: answers, by: \.token).mapValues { Set($0.map(\.apnsID)) }
+        #expect(names.values.allSatisfy { $0.count == 1 }, "a push has one name")
+    }
+}
