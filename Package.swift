@@ -68,7 +68,7 @@ let simulators: [Target] = [
     .floor(
         "Simulators", "APNSSimulator", ["PushModel", "Nghttp2", "OpenSSL", "Simdjson", "LinuxIO"],
         logs: true),
-    .floor("Simulators", "EmbeddedKafka", ["Rdkafka"]),
+    .floor("Simulators", "EmbeddedKafka", ["Rdkafka", "LinuxIO"]),
 ]
 
 // MARK: App: knows everyone, decides nothing.

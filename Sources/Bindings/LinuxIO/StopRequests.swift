@@ -4,18 +4,21 @@
 internal import Glibc
 internal import Synchronization
 
-/// SIGINT, SIGTERM and SIGHUP, counted: for a program that looks often enough by itself.
+/// Signals that ask for a stop, counted: for a program that looks often enough by itself.
 package enum StopRequests {
     /// Of the few things that a signal handler may touch.
     private static let number = Atomic<Int>(0)
 
+    /// SIGINT, SIGTERM and SIGHUP.
+    package static let usual: [CInt] = [SIGINT, SIGTERM, SIGHUP]
+
     /// From now on, for the whole process, the signals end nothing by themselves.
-    package static func count() {
+    package static func count(_ signals: [CInt] = usual) {
         // Made before the first signal can come: a handler must not initialise it.
         _ = number.load(ordering: .relaxed)
         var counted = sigset_t()
         sigemptyset(&counted)
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in signals {
             Glibc.signal(signal) { _ in
                 StopRequests.number.add(1, ordering: .relaxed)
             }

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import Glibc
+internal import LinuxIO
 package import Rdkafka
-internal import Synchronization
 
 extension EmbeddedKafka {
     package struct Options: Sendable {
@@ -36,10 +36,9 @@ extension EmbeddedKafka {
     /// The body of a process: writes the bootstrap list as its first line, obeys standard input,
     /// and returns at SIGTERM, SIGINT or `quit`. The end of standard input ends nothing.
     ///
-    /// Takes over both signals; call it on the main thread of a process that does nothing else.
+    /// Takes over the signals; for a process that does nothing else.
     package static func run(_ options: Options) throws(ProcessError) {
-        // Before the cluster's threads exist, so that they inherit the mask and only we are woken.
-        let signals = StopSignals()
+        StopRequests.count([SIGINT, SIGTERM])
         let kafka: EmbeddedKafka
         do {
             kafka = try EmbeddedKafka(topics: options.topics, brokers: options.brokers)
@@ -48,10 +47,13 @@ extension EmbeddedKafka {
         }
         if let path = options.bootstrapFile { try write(kafka.bootstrap, to: path) }
         say(kafka.bootstrap)
-        var input = InputLines()
-        while !signals.stopRequested, let lines = input.wait(signals: signals) {
+        var input = StandardInputLines()
+        // A signal may come to a thread of the cluster, and then ends no wait.
+        let glance = Duration.milliseconds(100)
+        while StopRequests.received == 0, let lines = input.next(waiting: glance) {
             for line in lines where !kafka.obey(line) { return }
         }
+        while StopRequests.received == 0 { usleep(UInt32(glance / .microseconds(1))) }
     }
 
     /// False for `quit`.
@@ -84,68 +86,5 @@ extension EmbeddedKafka {
         guard fclose(file) == 0, written >= 0 else {
             throw .unwritable(path: path, errno: errno)
         }
-    }
-}
-
-/// Set by a signal handler, for which an atomic is one of the few things it may touch.
-private let stopFlag = Atomic<Bool>(false)
-
-/// SIGTERM and SIGINT, delivered only while we wait, so that none comes between the look at the
-/// flag and the wait.
-private struct StopSignals {
-    private(set) var whileWaiting = sigset_t()
-
-    init() {
-        stopFlag.store(false, ordering: .relaxed)
-        var blocked = sigset_t()
-        sigemptyset(&blocked)
-        for number in [SIGTERM, SIGINT] {
-            sigaddset(&blocked, number)
-            signal(number) { _ in stopFlag.store(true, ordering: .relaxed) }
-        }
-        pthread_sigmask(SIG_BLOCK, &blocked, &whileWaiting)
-        sigdelset(&whileWaiting, SIGTERM)
-        sigdelset(&whileWaiting, SIGINT)
-    }
-
-    var stopRequested: Bool { stopFlag.load(ordering: .relaxed) }
-}
-
-/// Standard input in whole lines.
-private struct InputLines {
-    private var partial: [UInt8] = []
-    private var hasEnded = false
-    /// A line longer than this is no command; it is cut rather than kept growing.
-    private static let lineBytesMax = 4096
-
-    /// Waits for input or a signal. Nil when it is time to stop.
-    mutating func wait(signals: StopSignals) -> [String]? {
-        var readable = fd_set()
-        // Bit 0 is standard input. Without any left, this is a wait for signals alone.
-        readable.__fds_bits.0 = hasEnded ? 0 : 1
-        var mask = signals.whileWaiting
-        let ready = pselect(1, &readable, nil, nil, nil, &mask)
-        if signals.stopRequested { return nil }
-        guard ready > 0 else { return [] }
-        var chunk = [UInt8](repeating: 0, count: Self.lineBytesMax)
-        let count = read(STDIN_FILENO, &chunk, chunk.count)
-        guard count > 0 else {
-            if count == 0 || (errno != EINTR && errno != EAGAIN) { hasEnded = true }
-            return []
-        }
-        return take(chunk[..<count])
-    }
-
-    private mutating func take(_ chunk: ArraySlice<UInt8>) -> [String] {
-        var lines: [String] = []
-        for byte in chunk {
-            if byte == UInt8(ascii: "\n") {
-                lines.append(String(decoding: partial, as: UTF8.self))
-                partial.removeAll()
-            } else if partial.count < Self.lineBytesMax {
-                partial.append(byte)
-            }
-        }
-        return lines
     }
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Foundation
 internal import Glibc
 
 /// Standard input in whole lines, for a loop that has other things to do.
-struct StandardInputLines {
+package struct StandardInputLines {
     private var partial: [UInt8] = []
     /// Longer is no command of ours; it is cut.
-    private static let lineBytesMax = 256
+    private static let lineBytesMax = 4096
+
+    package init() {}
 
     /// Waits at most so long, less if lines come; nil at the end of the input.
-    mutating func next(waiting limit: Duration) -> [String]? {
+    package mutating func next(waiting limit: Duration) -> [String]? {
         var wait = [pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)]
         // Rounded up: a wait of nothing would spin.
-        let milliseconds = Int32(max(0, (limit / .milliseconds(1)).rounded(.up)))
+        let milliseconds = Int32(clamping: Int((max(.zero, limit) / .milliseconds(1)).rounded(.up)))
         guard poll(&wait, 1, milliseconds) > 0 else { return [] }
         var chunk = [UInt8](repeating: 0, count: 4096)
         let count = read(STDIN_FILENO, &chunk, chunk.count)
