@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+
+/// Each bound of the pipeline keeps out what would pass it, and no more.
+@Suite struct `Bounds of the pipeline` {
+    private func fixture(
+        controls: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }
+    ) -> PipelineFixture {
+        let fixture = PipelineFixture { settings in
+            settings.settle = .zero
+            adjust(&settings)
+        }
+        for number in 0..<controls {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["door"])
+        }
+        return fixture
+    }
+
+    private func hasRoom(_ fixture: PipelineFixture) -> [Bool] {
+        [fixture.pipeline.hasRoomForEvents, fixture.pipeline.hasRoomForRecords]
+    }
+
+    @Test func `events wait while as many walk as may`() {
+        let fixture = fixture(controls: 3) { settings in
+            settings.fanOutsMax = 1
+            settings.immediateFanOutMax = 2
+        }
+        #expect(hasRoom(fixture) == [true, true] && fixture.roomForEvents == 1)
+        fixture.event("door")
+        #expect(hasRoom(fixture) == [false, true] && fixture.roomForEvents == 0)
+        #expect(!fixture.isIdle)
+    }
+
+    @Test func `events and registrations wait while as many records wait for Kafka as may`() {
+        let fixture = fixture { $0.unacknowledgedMax = 2 }
+        #expect(fixture.roomForEvents == 2)
+        fixture.event("door", "{")
+        #expect(hasRoom(fixture) == [true, true] && fixture.roomForEvents == 1)
+        fixture.event("door", "{")
+        #expect(hasRoom(fixture) == [false, false])
+        fixture.acknowledge(fixture.takeRecords())
+        #expect(hasRoom(fixture) == [true, true] && fixture.isIdle)
+    }
+
+    @Test func `a failing token counts from its failure on, not from its letter on`() {
+        let fixture = fixture { $0.unacknowledgedMax = 1 }
+        fixture.event("door")
+        fixture.answer(fixture.take()[0], 400, .badMessageId)
+        #expect(fixture.load.unacknowledged == 1 && !fixture.isIdle)
+        #expect(hasRoom(fixture) == [false, false])
+        fixture.pass(.seconds(1))
+        #expect(fixture.load.unacknowledged == 1 && !fixture.isIdle)
+        fixture.acknowledge(fixture.takeRecords())
+        #expect(fixture.load.unacknowledged == 0 && fixture.isIdle)
+    }
+
+    @Test func `events wait while payloads take up their share of memory`() {
+        let fixture = fixture { $0.payloadBytesMax = 10 }
+        fixture.register("D", [.device([9], shows: ["score"])])
+        fixture.event("score", `Coalescing in the pipeline`.alert("a"))
+        #expect(hasRoom(fixture) == [false, true])
+        #expect(fixture.deliverAll().count == 1)
+        fixture.pass(.seconds(1))
+        #expect(hasRoom(fixture) == [true, true] && fixture.load.payloadBytes == 0)
+    }
+
+    @Test func `registrations come one by one while half of the slots are taken`() {
+        let fixture = fixture(controls: 20) { $0.slots = 32 }
+        #expect(fixture.roomForRegistrations == .max)
+        fixture.event("door")
+        #expect(fixture.roomForRegistrations == 1)
+    }
+
+    @Test func `deferred records wait while there are as many as may be, or as large`() {
+        let fixture = fixture { settings in
+            settings.deferredMax = 2
+            settings.deferredBytesMax = 20
+        }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        #expect(fixture.hasRoomForDeferredRecords)
+        let payload = #","payload":{"aps":{"alert":"abcdefgh"}}"#
+        write(deferred, fixture, "com.example.Home/09/0000000000000001", "device", payload)
+        #expect(!fixture.hasRoomForDeferredRecords)
+        // Nobody registers the token: it ends after half a minute, and its payload with it.
+        for _ in 0..<3 { fixture.pass(.seconds(31)) }
+        #expect(fixture.hasRoomForDeferredRecords)
+        for token in ["01", "02"] {
+            #expect(fixture.hasRoomForDeferredRecords)
+            write(deferred, fixture, "com.example.Home.push-type.controls/\(token)", "control")
+        }
+        #expect(!fixture.hasRoomForDeferredRecords)
+    }
+
+    private func write(
+        _ deferred: DeferredFixture, _ fixture: PipelineFixture, _ key: String, _ word: String,
+        _ more: String = "", after delay: Duration = .zero
+    ) {
+        let (from, to) = (fixture.now.wall + delay, fixture.now.wall + .seconds(7200))
+        deferred.write(
+            DeferredFixture.Record(
+                key: "production/" + key,
+                value: #"{"v":1,"notBefore":"\#(from.rfc3339)","expiresAt":"\#(to.rfc3339)""#
+                    + #","class":"\#(word)","attempts":0\#(more)}"#))
+        deferred.read()
+    }
+
+    @Test(arguments: [true, false])
+    func `what is shut has four deferred pushes to probe with`(isLane: Bool) {
+        let fixture = fixture(controls: 30) {
+            $0.breakerBackoff = Backoff(least: .seconds(60), most: .seconds(60))
+        }
+        fixture.registerControl("S", [99], shows: ["single"])
+        fixture.event("single")
+        let (status, reason) =
+            isLane ? (400, APNSReason.badTopic) : (403, .invalidProviderToken)
+        fixture.answer(fixture.take()[0], UInt16(status), reason)
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        for number in 10..<30 {
+            let token = String(number, radix: 16)
+            let digits = String(repeating: "0", count: 2 - token.count) + token
+            write(deferred, fixture, "com.example.Home.push-type.controls/\(digits)", "control")
+        }
+        fixture.pass(.milliseconds(100))
+        #expect(fixture.load.queued == 1, "nothing goes before the probe's time")
+        fixture.pass(.seconds(61))
+        #expect(fixture.take().count == 1)
+        fixture.pass(.milliseconds(100))
+        #expect(fixture.load.queued == 4)
+    }
+
+    // MARK: The next thing to do
+
+    @Test func `the owner is woken for a push that rests, and for a shut lane or pool`() {
+        let cases: [(UInt16, APNSReason)] = [
+            (503, .serviceUnavailable), (400, .badTopic), (403, .invalidProviderToken),
+        ]
+        for (status, reason) in cases {
+            let fixture = fixture()
+            let idle = fixture.nextDue
+            #expect(idle == .distantFuture)
+            fixture.event("door")
+            fixture.answer(fixture.take()[0], status, reason)
+            let due = fixture.nextDue
+            #expect(due > fixture.now.monotonic && due <= fixture.now.monotonic + .seconds(1))
+            fixture.pass(.seconds(2))
+            let over = fixture.nextDue
+            #expect(over == .distantFuture, "delivery's room is an event")
+        }
+    }
+
+    @Test func `the owner is woken for a letter and for a deferred push`() {
+        let fixture = fixture()
+        fixture.event("door")
+        fixture.answer(fixture.take()[0], 400, .badMessageId)
+        var due = fixture.nextDue
+        #expect(due == fixture.now.monotonic + .milliseconds(200))
+        fixture.pass(.milliseconds(200))
+        #expect(fixture.takeRecords().count == 1)
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        write(
+            deferred, fixture, "com.example.Home.push-type.controls/01", "control",
+            after: .seconds(30))
+        due = fixture.nextDue
+        #expect(due == fixture.now.monotonic + .seconds(30))
+    }
+}
+
+extension PipelineFixture {
+    fileprivate var roomForEvents: Int { pipeline.roomForEvents }
+    fileprivate var roomForRegistrations: Int { pipeline.roomForRegistrations }
+    fileprivate var hasRoomForDeferredRecords: Bool { pipeline.hasRoomForDeferredRecords }
+    fileprivate var nextDue: MonotonicTime { pipeline.nextDue(now: now) }
+}

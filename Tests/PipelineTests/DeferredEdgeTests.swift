@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+/// What the owner of a partition of `deferred` makes of records that contradict each other.
+@Suite struct `Deferred pushes at their edges` {
+    private let pipeline: PipelineFixture
+    private let deferred: DeferredFixture
+
+    init() {
+        pipeline = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.settle = .zero
+        }
+        pipeline.registerControl("A", [1], shows: ["door"])
+        pipeline.register("D", [.device([9], shows: ["door"])])
+        deferred = DeferredFixture(pipeline)
+    }
+
+    private static let control = "production/com.example.Home.push-type.controls/01"
+    private static let device = "production/com.example.Home/09/00000000000000"
+
+    /// A record as another worker would write it.
+    private func record(
+        after delay: Duration = .zero, ttl: Duration = .seconds(3600), attempts: Int = 0,
+        more: String = "", key: String = Self.control, endedOffset: Int64? = nil
+    ) -> DeferredFixture.Record {
+        let (notBefore, expiresAt) = (pipeline.now.wall + delay, pipeline.now.wall + ttl)
+        let word = key.contains("push-type") ? "control" : "device"
+        return DeferredFixture.Record(
+            key: key,
+            value: #"{"v":1,"notBefore":"\#(notBefore.rfc3339)","#
+                + #""expiresAt":"\#(expiresAt.rfc3339)","class":"\#(word)","#
+                + #""attempts":\#(attempts)\#(more)}"#,
+            endedOffset: endedOffset)
+    }
+
+    /// A payload that was read so long ago.
+    private func payload(
+        _ text: String, age: Duration?, key: String = "01", after delay: Duration = .zero
+    ) -> DeferredFixture.Record {
+        let readAt = age.map { (pipeline.now.wall + (.zero - $0)).rfc3339 }
+        return record(
+            after: delay,
+            more: #","payload":{"aps":{"alert":"\#(text)"}}"#
+                + (readAt.map { #","payloadAt":"\#($0)""# } ?? ""),
+            key: Self.device + key)
+    }
+
+    private func write(_ records: DeferredFixture.Record...) {
+        for record in records { deferred.write(record) }
+        deferred.read()
+    }
+
+    /// What the owner writes when everything is sent; it reads its own records.
+    private func settle(for duration: Duration = .seconds(1)) -> [SentPush] {
+        pipeline.pass(duration)
+        var sent: [SentPush] = []
+        for _ in 0..<4 {
+            sent += pipeline.deliverAll()
+            pipeline.pass(.milliseconds(100))
+            deferred.produce()
+            deferred.read()
+        }
+        return sent
+    }
+
+    // MARK: A later record
+
+    @Test(arguments: [(500, 0), (30_000, 1)])
+    func `a promise that is a clock's error shorter is not put right`(
+        milliseconds: Int, written: Int
+    ) {
+        deferred.assign()
+        write(
+            record(after: .seconds(600), ttl: .seconds(3600)),
+            record(after: .seconds(600), ttl: .seconds(3600) - .milliseconds(milliseconds)))
+        #expect(deferred.produce().deferred.count == written)
+    }
+
+    @Test func `a later record says when, also if that is later`() {
+        deferred.assign()
+        write(record(after: .seconds(10)), record(after: .seconds(30)))
+        #expect(settle(for: .seconds(20)).isEmpty)
+        #expect(settle(for: .seconds(10)).count == 1)
+    }
+
+    @Test func `a later record does not bring back an older payload, nor leave it in Kafka`() {
+        deferred.assign()
+        write(
+            payload("newer", age: .seconds(10), after: .seconds(60)),
+            payload("older", age: .seconds(20), after: .seconds(60)),
+            payload("nobody knows when", age: nil, after: .seconds(60)))
+        let written = deferred.produce().deferred
+        #expect(written.count == 2 && written.allSatisfy { $0.contains("newer") })
+        deferred.read()
+        #expect(deferred.produce().deferred.isEmpty, "what is put right needs no second time")
+        #expect(settle(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"newer"}}"#])
+    }
+
+    @Test func `of payloads of one instant the later record's is sent, and nothing put right`() {
+        deferred.assign()
+        write(payload("first", age: .zero, after: .seconds(60)))
+        write(payload("second", age: .zero, after: .seconds(60)))
+        #expect(deferred.produce().deferred.isEmpty)
+        #expect(settle(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"second"}}"#])
+    }
+
+    @Test func `what the owner wrote again is no second push, though the first is under way`() {
+        deferred.assign()
+        write(record(ttl: .seconds(3600)), record(ttl: .seconds(90)))
+        deferred.produce()
+        pipeline.pass(.milliseconds(10))
+        let push = pipeline.take()
+        #expect(push.count == 1)
+        deferred.read()
+        pipeline.answer(push[0], 200)
+        #expect(settle(for: .seconds(5)).isEmpty)
+        #expect(deferred.log.last?.value == nil && pipeline.load.deferred == 0)
+    }
+
+    @Test func `what was written again says all that was owed, and less is put right once more`() {
+        deferred.assign()
+        write(record(after: .seconds(120), ttl: .seconds(90)))
+        write(record(after: .seconds(120), ttl: .seconds(3600), endedOffset: 0))
+        #expect(deferred.produce().deferred.isEmpty)
+        write(record(after: .seconds(120), ttl: .seconds(90), endedOffset: 0))
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.read()
+        #expect(settle(for: .seconds(121)).count == 1)
+    }
+
+    @Test func `a replay puts right what promises less, when it is over`() {
+        for ttl in [3600, 90] { deferred.write(record(after: .seconds(60), ttl: .seconds(ttl))) }
+        deferred.assign()
+        #expect(deferred.produce().deferred.count == 1)
+    }
+
+    @Test func `a replay of what is right writes nothing`() {
+        for ttl in [3600, 90] { deferred.write(record(after: .seconds(60), ttl: .seconds(ttl))) }
+        deferred.write(record(after: .seconds(60), ttl: .seconds(3600), endedOffset: 1))
+        deferred.write(record(after: .seconds(60), key: String(Self.control.dropLast()) + "2"))
+        deferred.assign()
+        #expect(deferred.produce().deferred.isEmpty)
+    }
+
+    @Test func `a header that speaks of offsets to come does not hide what comes`() {
+        deferred.assign()
+        write(record(after: .seconds(600), endedOffset: 1000))
+        write(record(after: .seconds(5)))
+        #expect(settle(for: .seconds(6)).count == 1)
+    }
+
+    // MARK: An operator's null
+
+    @Test func `a record after an operator's null is sent, and ended, like any other`() {
+        deferred.assign()
+        write(record())
+        pipeline.pass(.milliseconds(10))
+        let push = pipeline.take()
+        write(DeferredFixture.Record(key: Self.control, value: nil), record())
+        pipeline.answer(push[0], 200)
+        #expect(settle().count == 1)
+        #expect(deferred.log.last?.value == nil && deferred.log.last?.endedOffset == 2)
+        #expect(pipeline.load.deferred == 0)
+    }
+
+    @Test func `a record written again that comes behind an operator's null is ended`() {
+        deferred.assign()
+        write(record(ttl: .seconds(3600)), record(ttl: .seconds(90)))
+        pipeline.pass(.milliseconds(10))
+        let push = pipeline.take()
+        // The null overtakes it on the way to Kafka.
+        write(DeferredFixture.Record(key: Self.control, value: nil))
+        deferred.produce()
+        deferred.read()
+        pipeline.answer(push[0], 200)
+        _ = settle()
+        #expect(deferred.log.last?.value == nil)
+        #expect(pipeline.load.deferred == 0)
+    }
+
+    // MARK: What a record says
+
+    @Test func `priority and expiration are the record's`() {
+        deferred.assign()
+        write(
+            record(
+                more: #","priority":5,"apnsExpiration":"none","payload":{"aps":{"alert":"a"}}"#,
+                key: Self.device + "01"))
+        let sent = settle()
+        #expect(sent.map(\.priority) == [5] && sent.map(\.expiration) == [-1])
+    }
+
+    @Test func `payloads of one token are sent each, and leave nothing behind`() {
+        deferred.assign()
+        write(payload("a", age: .zero), payload("b", age: .zero, key: "02"))
+        #expect(settle().count == 2)
+        #expect(pipeline.load.payloadBytes == 0)
+    }
+
+    @Test func `a payload for a token that is sent none is skipped`() {
+        deferred.assign()
+        let key = Self.control + "/0000000000000001"
+        let alert = record(more: #","payload":{"aps":{"alert":"a"}}"#, key: key)
+        #expect(deferred.refusal(of: alert) != nil)
+    }
+
+    @Test func `a dead letter has the first try and the attempts that its record brought`() throws {
+        deferred.assign()
+        let firstAt = (pipeline.now.wall + .seconds(-600)).rfc3339
+        write(record(attempts: 1_000_000, more: #","firstAt":"\#(firstAt)""#))
+        pipeline.pass(.milliseconds(10))
+        pipeline.answer(pipeline.take()[0], 503, .serviceUnavailable)
+        pipeline.pass(.seconds(1))
+        let letter = try #require(deferred.produce().others.first).value
+        #expect(letter.contains("AttemptsExhausted"))
+        #expect(letter.contains(#""firstAt":"\#(firstAt)""#))
+    }
+
+    // MARK: Owners
+
+    @Test func `what has ended when its partition is lost is ended for the next owner too`() {
+        deferred.assign()
+        write(record())
+        pipeline.pass(.milliseconds(10))
+        pipeline.answer(pipeline.take()[0], 200)
+        deferred.revoke()
+        #expect(deferred.produce().deferred.map(\.value) == [nil])
+    }
+
+    @Test func `a second assignment waits for its own replay, and has the first one's number`() {
+        deferred.assign()
+        deferred.revoke()
+        let first = pipeline.pipeline.deferredAssigned()
+        pipeline.pipeline.deferredUnassigned(first)
+        let again = pipeline.pipeline.deferredAssigned()
+        #expect(again == first)
+        let problem = read(record(), on: again)
+        #expect(problem == nil)
+        // Another partition is replayed to its end meanwhile.
+        let other = pipeline.pipeline.deferredAssigned()
+        pipeline.pipeline.deferredReplayed(other, now: pipeline.now)
+        pipeline.pass(.seconds(5))
+        #expect(pipeline.take().isEmpty)
+        pipeline.pipeline.deferredReplayed(again, now: pipeline.now)
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.deliverAll().count == 1)
+    }
+
+    private func read(_ record: DeferredFixture.Record, on track: TrackID) -> UnreadableRecord? {
+        Array(record.key.utf8).withUnsafeBytes { key in
+            Array(record.value!.utf8).withUnsafeBytes { value in
+                pipeline.pipeline.deferredRecord(
+                    track: track, offset: 0, key: key, value: value, endedOffset: nil,
+                    now: pipeline.now)
+            }
+        }
+    }
+
+    @Test func `a worker about to stop leaves what waits where it is`() {
+        deferred.assign()
+        write(record())
+        pipeline.pipeline.isStopping = true
+        #expect(settle().isEmpty)
+        #expect(pipeline.load.deferred == 1 && deferred.log.count == 1)
+    }
+
+    // MARK: Kafka's answers
+
+    @Test func `a refused null says again up to where it speaks`() {
+        deferred.assign()
+        write(record())
+        pipeline.pass(.milliseconds(10))
+        pipeline.answer(pipeline.take()[0], 200)
+        pipeline.pass(.milliseconds(10))
+        let null = pipeline.takeRecords()
+        #expect(null.map(\.endedOffset) == [0])
+        pipeline.pipeline.refused(null[0].ticket)
+        let again = pipeline.takeRecords()
+        #expect(again.map(\.endedOffset) == [0] && again.map(\.ticket) == null.map(\.ticket))
+        pipeline.pipeline.tooLarge(null[0].ticket)
+        #expect(pipeline.counters.recordsAbandoned == 1)
+    }
+
+    @Test func `what is written again is produced until Kafka has it`() {
+        deferred.assign()
+        write(record(after: .seconds(60), ttl: .seconds(3600)))
+        write(record(after: .seconds(60), ttl: .seconds(90)))
+        let written = pipeline.takeRecords()
+        #expect(written.map(\.endedOffset) == [1])
+        pipeline.pipeline.refused(written[0].ticket)
+        let again = pipeline.takeRecords()
+        #expect(again.map(\.endedOffset) == [1] && again.map(\.value) == written.map(\.value))
+        #expect(pipeline.counters.recordsRefused == 1)
+    }
+}
