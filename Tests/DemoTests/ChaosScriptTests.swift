@@ -65,10 +65,10 @@ import Testing
         script.faults = [.kill, .stall]
         script.steps = []
         // 2 + 2 + 3.5 s of the 15 s in which a thousand pushes a second were owed.
-        func bound() -> Int {
+        func bound(givenUp: Int = 0) -> Int {
             DuplicateBound(
                 script: script, settle: .seconds(2), session: session, duration: .seconds(15),
-                obligations: 15_000
+                obligations: 15_000, givenUp: givenUp
             ).pushes
         }
         #expect(bound() == 7500)
@@ -76,6 +76,7 @@ import Testing
         #expect(bound() == 15_000)
         script.faults = [.stall]
         #expect(bound() == 0)
+        #expect(bound(givenUp: 16) == 3750, "half of the partitions have moved unasked")
         script.steps = [ChaosStep(at: .zero, action: .apns("reset streams"))]
         #expect(bound() == 3000)
     }

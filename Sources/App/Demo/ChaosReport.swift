@@ -113,13 +113,18 @@ struct DuplicateBound {
     /// Of the traffic.
     var duration: Duration
     var obligations: Int
+    /// What the workers say that they gave up, in partitions: on a machine too busy for their
+    /// heartbeats the group moves partitions unasked.
+    var givenUp = 0
 
     /// `apns.streamsMax` of each worker.
     private static let openMax = ChaosScript.workers * 1000
 
     var pushes: Int {
         let again = script.holdMax + settle + session
-        let reread = Double(script.takeovers) * (again / duration) * Double(obligations)
+        let unasked = Double(givenUp) / Double(FleetPlan.sharedPartitions)
+        let takeovers = max(Double(script.takeovers), unasked)
+        let reread = takeovers * (again / duration) * Double(obligations)
         return Int(reread) + script.answerLosses * Self.openMax
     }
 }

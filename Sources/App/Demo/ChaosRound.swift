@@ -105,7 +105,8 @@ final class ChaosRound {
         report.duplicatesMax =
             DuplicateBound(
                 script: script, settle: fleet.plan.settle, session: fleet.plan.session,
-                duration: duration, obligations: verdict.obligations
+                duration: duration, obligations: verdict.obligations,
+                givenUp: fleet.partitionsGivenUp()
             ).pushes
         if report.duplicates > report.duplicatesMax {
             report.failures.append(

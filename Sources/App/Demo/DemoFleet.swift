@@ -170,6 +170,17 @@ final class DemoFleet {
     /// The lines of a log that say why its program has ended.
     func tail(_ name: String) -> String { LogExcerpt.text(of: read(name)) }
 
+    /// How many partitions the workers have given up, by their logs; one that is killed says nothing.
+    func partitionsGivenUp() -> Int {
+        workers.indices.reduce(0) { sum, index in
+            read("worker-\(index + 1).log").split(separator: "\n").reduce(sum) { sum, line in
+                guard line.hasSuffix(" given up") else { return sum }
+                let count = line.firstMatch(of: /partitions=(\d+)/).flatMap { Int($0.1) }
+                return sum + (count ?? 0)
+            }
+        }
+    }
+
     private func read(_ name: String) -> String {
         (try? String(contentsOfFile: path(name), encoding: .utf8)) ?? ""
     }

@@ -31,6 +31,11 @@ struct FleetPlan: Sendable {
         ("dead-letters", 4),
     ]
 
+    /// Of the topics that the group shares among its members.
+    static let sharedPartitions = partitions.reduce(0) { sum, topic in
+        ["events", "deferred"].contains(topic.0) ? sum + topic.1 : sum
+    }
+
     func topic(_ name: String) -> String { "\(prefix).\(name)" }
 
     /// As `lamplighter simulate kafka` takes them.

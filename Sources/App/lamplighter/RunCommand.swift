@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import LinuxIO
 import Logging
 import ServiceLifecycle
 import UnixSignals
@@ -15,6 +16,7 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOption
 
     func run() async throws {
+        Allocator.returnFreedMemory()
         try await Failure.reporting {
             let configuration = try options.load()
             let logger = ConfigurationOption.logger(configuration.log)

@@ -2,6 +2,7 @@
 // Linux calls that Swift's Glibc module does not show, and typed one-liners for variadic ones.
 #pragma once
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
