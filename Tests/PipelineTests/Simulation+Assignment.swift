@@ -23,6 +23,7 @@ extension Simulation {
             ? SimulatedKafka.compacted(registrations, end: registrations.count)
                 + SimulatedKafka.compacted(verdicts, end: verdicts.count)
             : verdicts + registrations
+        let now = time(of: number)
         for record in replay { try worker.apply(record, now: now) }
         worker.registrationsRead = registrations.count
         worker.verdictsRead = verdicts.count
@@ -41,6 +42,7 @@ extension Simulation {
         worker.deferredTracks[index] = worker.pipeline.deferredAssigned()
         worker.deferredPositions[index] = 0
         worker.deferredEnds[index] = kafka.deferred.partitions[index].end
+        worker.readings[index] = SimulatedReading()
         tell("worker \(number) is assigned deferred \(index)")
     }
 
@@ -79,17 +81,19 @@ extension Simulation {
         let written = worker.pipeline.records.count
         worker.pipeline.deferredUnassigned(worker.deferredTracks[index]!)
         worker.deferredTracks[index] = nil
-        try worker.note(from: written, world: kafka, now: now)
+        try worker.note(from: written, world: kafka, now: time(of: number))
         assignDeferred(index, to: chance(70) ? 1 - number : number)
     }
 
     mutating func assign(_ index: Int, to number: Int) {
         let worker = workers[number]!
-        let partition = kafka.partitions[index]
+        kafka.partitions[index].begin()
         kafka.partitions[index].owner = number
+        let partition = kafka.partitions[index]
         worker.tracks[index] = worker.pipeline.assigned(
             topic: partition.topic, partition: partition.number, startOffset: partition.stored)
         worker.positions[index] = partition.stored
+        worker.frontiers[index] = partition.stored
         tell("worker \(number) is assigned \(index) from \(partition.stored)")
     }
 
@@ -117,21 +121,34 @@ extension Simulation {
             try turn(number)
             try check()
         }
-        try store(number)
+        try storeAtOnce(number)
         unassign(index, from: number)
         assign(index, to: chance(60) ? 1 - number : number)
     }
 
-    /// Without notice; now and then the beginning of the log is deleted before it is read again.
+    /// Without notice; now and then a part of the log is gone before it is read again: its beginning,
+    /// or, after the election of a leader that lagged behind, its end.
     mutating func lose(_ number: Int) {
         guard let index = owned(by: number) else { return }
         coverage.note("lost", workers[number]!)
         unassign(index, from: number)
         if chance(30) {
             coverage.note("start deleted", workers[number]!)
-            kafka.partitions[index].deleteStart(1 + below(4))
+            let count = 1 + below(4)
+            kafka.deleteStart(of: index, count)
+        } else if chance(50) {
+            truncate(index, of: number)
         }
         assign(index, to: chance(70) ? 1 - number : number)
+    }
+
+    private mutating func truncate(_ index: Int, of number: Int) {
+        guard !kafka.partitions[index].records.isEmpty else { return }
+        coverage.note("end truncated", workers[number]!)
+        let count = 1 + below(6)
+        kafka.truncateEnd(of: index, count)
+        let end = kafka.partitions[index].end
+        tell("\(index) ends at \(end)")
     }
 
     /// The worker stops as it should: it leaves what waits in `deferred`, drains, stores and goes.
@@ -149,7 +166,7 @@ extension Simulation {
             try handOver(number)
             try check()
         }
-        try store(number)
+        try storeAtOnce(number)
         try replace(number)
     }
 
@@ -166,6 +183,7 @@ extension Simulation {
         tell("worker \(number) is killed")
         for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
         workers[number] = nil
+        if chance(20) { clocks.replace(number, dice: &dice) }
         for index in kafka.partitions.indices where kafka.partitions[index].owner == number {
             kafka.partitions[index].owner = nil
         }

@@ -36,6 +36,7 @@ extension Simulation {
         _ record: SimulatedTableRecord, _ number: Int
     ) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         let written = worker.pipeline.records.count
         try worker.apply(record, now: now)
         try worker.note(from: written, world: kafka, now: now)
@@ -43,6 +44,7 @@ extension Simulation {
 
     mutating func readDeferred(_ number: Int, limit: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         for index in kafka.deferred.partitions.indices {
             let partition = kafka.deferred.partitions[index]
             guard partition.owner == number else { continue }
@@ -65,6 +67,7 @@ extension Simulation {
     mutating func readEvents(_ number: Int, limit: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         guard worker.pipeline.hasRoomForEvents else { return coverage.note("no room", worker) }
+        let now = time(of: number)
         var left = min(limit, worker.pipeline.roomForEvents)
         let first = below(kafka.partitions.count)
         for place in kafka.partitions.indices {
@@ -75,8 +78,11 @@ extension Simulation {
                 guard record.offset >= worker.positions[index] else { continue }
                 tell("worker \(number) reads \(index)/\(record.offset)")
                 if record.event == nil { coverage.note("unreadable", worker) }
-                if let event = record.event { kafka.deferred.read(event, now: now) }
+                kafka.unread.remove(record.number)
                 try worker.read(record, partition: index, topic: partition.topic, now: now)
+                if let event = record.event, event.payload != nil {
+                    kafka.deferred.read(event, at: worker.payloadsReadAt)
+                }
                 left -= 1
             }
         }
@@ -84,21 +90,21 @@ extension Simulation {
 
     mutating func advance(_ number: Int, steps: Int) throws(SimulationFailure) {
         let worker = workers[number]!
-        let moment = now
+        let now = time(of: number)
         try worker.withTime(world: kafka, now: now) {
-            worker.pipeline.advance(now: moment)
+            worker.pipeline.advance(now: now)
         }
         // Apart, so that what was deferred is told from what the walks bring after it.
         try worker.withTime(world: kafka, now: now) {
-            _ = worker.pipeline.advanceFanOuts(steps: steps, now: moment)
+            _ = worker.pipeline.advanceFanOuts(steps: steps, now: now)
         }
     }
 
     mutating func flushLetters(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
-        let moment = now
+        let now = time(of: number)
         try worker.withTime(world: kafka, now: now) {
-            worker.pipeline.flushDeadLetters(now: moment, all: true)
+            worker.pipeline.flushDeadLetters(now: now, all: true)
         }
     }
 }

@@ -13,6 +13,7 @@ internal import PushModel
 extension Simulation {
     mutating func handOver(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         for pool in 0..<2 {
             var dice = dice
             let weather = isDraining ? SimulatedWeather.fair : weather
@@ -35,6 +36,7 @@ extension Simulation {
 
     mutating func answer(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         // Out of order: the first one due from a random place on.
         for _ in 0..<8 {
             let due = worker.flights.indices.filter { worker.flights[$0].dueAt <= now.monotonic }
@@ -49,6 +51,7 @@ extension Simulation {
     /// Sends what is to be produced, and brings what has come of it, in any order.
     mutating func acknowledge(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         for record in worker.pipeline.records {
             let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
             worker.produced.append((record, now.monotonic + delay))
@@ -103,16 +106,29 @@ extension Simulation {
 
     mutating func store(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        let now = time(of: number)
         for index in kafka.partitions.indices {
             guard let track = worker.tracks[index] else { continue }
             let frontier = worker.pipeline.frontier(track, now: now)
-            try require(frontier >= kafka.partitions[index].stored, "the frontier went back")
+            try require(frontier >= worker.frontiers[index], "the frontier went back")
             try require(frontier <= worker.positions[index], "the frontier was not read yet")
-            if frontier > kafka.partitions[index].stored {
-                tell("worker \(number) stores \(index)/\(frontier)")
-            }
-            kafka.partitions[index].stored = frontier
+            try worker.requireEnded(partition: index, below: frontier)
+            guard frontier > worker.frontiers[index] else { continue }
+            worker.frontiers[index] = frontier
+            tell("worker \(number) stores \(index)/\(frontier)")
+            let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
+            stores.append(
+                (index, kafka.partitions[index].epoch, frontier, now.monotonic + delay))
         }
+    }
+
+    /// What the worker has stored is in Kafka before it goes on.
+    mutating func storeAtOnce(_ number: Int) throws(SimulationFailure) {
+        try store(number)
+        for store in stores where kafka.partitions[store.partition].owner == number {
+            kafka.partitions[store.partition].store(store.offset, epoch: store.epoch)
+        }
+        stores.removeAll { kafka.partitions[$0.partition].owner == number }
     }
 
     /// Everything, as the planner does it.

@@ -26,13 +26,20 @@ struct Simulation {
     var traffic: SimulationTraffic
     var weather = SimulatedWeather.fair
     var isDraining = false
+    var clocks: SimulatedClocks
+    /// Offsets on their way to Kafka: some come after their partition was assigned again.
+    var stores: [(partition: Int, epoch: Int, offset: Int64, dueAt: MonotonicTime)] = []
 
     init(seed: UInt64, isTold: Bool = false) {
         self.seed = seed
         self.isTold = isTold
         dice = SplitMix64(seed: seed)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
+        clocks = SimulatedClocks(workers: workers.count, dice: &dice)
     }
+
+    /// The time as this worker's machine tells it.
+    func time(of number: Int) -> Now { clocks.now(of: number, now) }
 
     mutating func chance(_ percent: UInt64) -> Bool { dice.next(below: 100) < percent }
     mutating func below(_ bound: Int) -> Int { Int(dice.next(below: UInt64(bound))) }
@@ -78,6 +85,13 @@ struct Simulation {
         if chance(1) { try loseDeferred(number) }
         if chance(1) { try revokeDeferred(number) }
         if chance(2) { compactDeferred() }
+        if chance(1) { stepClock(number) }
+    }
+
+    mutating func stepClock(_ number: Int) {
+        coverage.note("clock step", workers[number]!)
+        let step = clocks.step(number, dice: &dice)
+        tell("worker \(number)'s clock is set by \(step)")
     }
 
     private mutating func turnWeather() {
@@ -90,6 +104,10 @@ struct Simulation {
     mutating func pass(_ duration: Duration) {
         now.monotonic = now.monotonic + duration
         now.wall = now.wall + duration
+        for store in stores where store.dueAt <= now.monotonic {
+            kafka.partitions[store.partition].store(store.offset, epoch: store.epoch)
+        }
+        stores.removeAll { $0.dueAt <= now.monotonic }
     }
 
     mutating func check() throws(SimulationFailure) {
@@ -97,14 +115,9 @@ struct Simulation {
             worker.model.forgive(now: now)
             try worker.check()
         }
-        kafka.deferred.forgive(now: now)
         for (index, partition) in kafka.partitions.enumerated() {
             guard let owner = partition.owner, let worker = workers[owner] else { continue }
-            if let debt = worker.model.lost(partition: index, stored: partition.stored) {
-                throw SimulationFailure(
-                    text: "offset \(partition.stored) of partition \(index) is stored, but "
-                        + "offset \(debt.read.offset) is owed: \(debt)")
-            }
+            try worker.requireEnded(partition: index, below: partition.stored)
         }
     }
 
@@ -115,6 +128,7 @@ struct Simulation {
         let offset = kafka.partitions[index].end
         let record = traffic.event(at: offset, now: now)
         kafka.partitions[index].records.append(record)
+        kafka.unread.insert(record.number)
         if let event = record.event, let payload = event.payload {
             kafka.payloads[payload.body] = event
         }

@@ -23,9 +23,9 @@ struct SimulationCoverage {
     }
 
     static let events = [
-        "revoked", "lost", "start deleted", "crash", "stopped", "stalled", "refused record",
-        "too large record", "unreadable", "bad registration", "no room", "no slot",
-        "deferred lost", "deferred revoked", "null read", "compacted",
+        "revoked", "lost", "start deleted", "end truncated", "crash", "stopped", "stalled",
+        "refused record", "too large record", "unreadable", "bad registration", "no room",
+        "no slot", "deferred lost", "deferred revoked", "null read", "compacted", "clock step",
     ]
     static let answers = SimulatedAnswer.allCases.map(\.rawValue)
     static var faults: [String] { answers + events }

@@ -12,6 +12,8 @@ struct SimulatedDeferred {
         let offset: Int64
         let key: [UInt8]
         let value: [UInt8]?
+        /// What the value says of it.
+        let expiresAt: WallTime?
         let endedOffset: Int64?
         let writtenAt: MonotonicTime
     }
@@ -32,16 +34,17 @@ struct SimulatedDeferred {
 
     struct Ending {
         let handedOverAt: MonotonicTime
-        /// Of the event whose payload it carried.
-        let serial: Int?
+        /// The event whose payload it carried, and when that was read.
+        let payload: SimulatedEvent?
+        let payloadAt: WallTime
     }
 
     var partitions = [Partition(), Partition()]
     private(set) var debts: [Debt] = []
     /// Pushes that have ended for good, by key.
     private var endings: [[UInt8]: [Ending]] = [:]
-    /// When each event with a payload was last read by any worker.
-    private var reads: [Int: WallTime] = [:]
+    /// When each event with a payload was read, by the clocks of its readers.
+    private var reads: [Int: Set<WallTime>] = [:]
     /// When a verdict on the token was last written that its registration did not outlive.
     private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
@@ -59,6 +62,7 @@ struct SimulatedDeferred {
         partitions[index].records.append(
             Record(
                 offset: offset, key: record.key, value: record.value,
+                expiresAt: record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, writtenAt: now.monotonic))
         if record.value == nil, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)
@@ -85,6 +89,16 @@ struct SimulatedDeferred {
         owe(debts, key: key, offset: last.offset, since: last.writtenAt)
     }
 
+    /// Event records have vanished from their log. A payload without a collapse ID is known by its
+    /// offset, so what gets that offset next may take its place in the topic.
+    mutating func vanished(_ numbers: Set<Int>) {
+        debts.removeAll { owed in
+            let event = owed.debt.read.event
+            return numbers.contains(event.serial) && event.payload != nil
+                && event.payload?.collapseID == nil
+        }
+    }
+
     /// Removes what a later record of its key hides. `min.compaction.lag.ms` is there so that the
     /// owner has read the later record, and written again what it hides, before that.
     mutating func compact(_ index: Int) {
@@ -105,42 +119,88 @@ struct SimulatedDeferred {
     mutating func ended(_ flight: SimulationModel.Flight) {
         endings[flight.key, default: []].append(
             Ending(
-                handedOverAt: flight.handedOverAt, serial: flight.payload?.event.serial))
+                handedOverAt: flight.handedOverAt, payload: flight.payload?.event,
+                payloadAt: flight.payloadAt))
     }
 
     mutating func suppressed(_ token: SimulatedToken, now: Now) {
         suppressions[token] = now.monotonic
     }
 
-    mutating func read(_ event: SimulatedEvent, now: Now) { reads[event.serial] = now.wall }
+    mutating func read(_ event: SimulatedEvent, at time: WallTime) {
+        reads[event.serial, default: []].insert(time)
+    }
+
+    /// Whether somebody read the event when his clock showed this.
+    func isKnown(_ time: WallTime, of event: SimulatedEvent) -> Bool {
+        reads[event.serial]?.contains(time) == true
+    }
 
     /// Sent after the event was put into the topic; or, where the event has a payload, with that or
-    /// with one that was read later.
+    /// with one that was read later, by the clocks of those who read them.
     private func answers(_ ending: Ending, _ owed: Debt) -> Bool {
         let event = owed.debt.read.event
         guard event.payload != nil else { return ending.handedOverAt >= owed.at }
-        guard let serial = ending.serial else { return false }
-        if serial == event.serial { return true }
-        guard let readAt = reads[serial] else { return false }
-        return readAt >= owed.debt.read.readAt.wall
+        guard let payload = ending.payload else { return false }
+        if payload.serial == event.serial { return true }
+        return payload.group == event.group && ending.payloadAt >= owed.debt.read.stamp
     }
 
-    /// A null is about to be written: everything that it ends must have ended.
+    /// Whether nothing more need be sent for it, as far as this worker can know.
+    private func isOver(_ owed: Debt, by worker: SimulationWorker, now: Now) -> Bool {
+        let token = owed.debt.token!
+        let model = worker.model
+        let reading = worker.readings[partition(of: owed.key)]
+        if model.isSuppressed(token) || !model.isRegistered(token) { return true }
+        // What is on its way ends when nobody shows its token, even if the token comes back.
+        if let time = model.unregisteredAt[token], time >= reading.time(of: owed) { return true }
+        return suppressions[token].map { $0 >= owed.at } ?? false
+            || reading.deadline(of: owed) <= now.monotonic
+            || endings[owed.key, default: []].contains { answers($0, owed) }
+    }
+
+    /// A null, or a record that was written again, is about to be written. Everything that the one
+    /// ends must have ended; and the other must not say an earlier end than its owner has read. The
+    /// owner's clock may have been set since then: the record is of its present time.
     func judge(
-        _ record: OutgoingRecord, by model: SimulationModel, now: Now
+        _ record: OutgoingRecord, by worker: SimulationWorker, now: Now
     ) throws(SimulationFailure) {
+        let until = record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! }
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
-            let token = owed.debt.token!
-            let isOver =
-                suppressions[token].map { $0 >= owed.at } ?? false
-                || owed.debt.read.event.expiresAt <= now.wall || model.isSuppressed(token)
-                || !model.isRegistered(token)
-                || endings[owed.key, default: []].contains { answers($0, owed) }
-            try require(isOver, "a null is written, but this is owed: \(owed)")
+            if isOver(owed, by: worker, now: now) { continue }
+            guard let until else {
+                throw SimulationFailure(text: "a null is written, but this is owed: \(owed)")
+            }
+            let deadline = worker.readings[partition(of: owed.key)].deadline(of: owed)
+            let known = now.wall + (deadline - now.monotonic)
+            try require(until + .seconds(1) > known, "written again with less time: \(owed)")
         }
     }
+}
 
-    mutating func forgive(now: Now) {
-        debts.removeAll { $0.debt.read.event.expiresAt <= now.wall }
+/// How the owner of one partition of `deferred` has read it: when each record, and until when what it
+/// says is to be sent, by the clock that the owner had at that moment.
+struct SimulatedReading {
+    private var times: [Int64: MonotonicTime] = [:]
+    private var deadlines: [Int64: MonotonicTime] = [:]
+    private var latest: [[UInt8]: MonotonicTime] = [:]
+
+    mutating func read(_ record: SimulatedDeferred.Record, now: Now) {
+        guard let expiresAt = record.expiresAt else { return }
+        let deadline = now.monotonic + (expiresAt - now.wall)
+        // What is written again says what stood there before.
+        for offset in [record.offset, record.endedOffset ?? record.offset] {
+            deadlines[offset] = max(deadlines[offset] ?? deadline, deadline)
+            times[offset] = times[offset] ?? now.monotonic
+        }
+        latest[record.key] = max(latest[record.key] ?? deadline, deadline)
     }
+
+    /// Of what the record says that carries the debt, or those that have hidden it.
+    func deadline(of owed: SimulatedDeferred.Debt) -> MonotonicTime {
+        deadlines[owed.offset] ?? latest[owed.key] ?? .distantFuture
+    }
+
+    /// When that record was read first.
+    func time(of owed: SimulatedDeferred.Debt) -> MonotonicTime { times[owed.offset] ?? owed.at }
 }

@@ -1,61 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Intake
 internal import PushModel
+
+@testable internal import Pipeline
 
 /// What one worker owes, kept in the plainest way: a list of every pair of event and token, which
 /// the pipeline, with all its coalescing, must agree with.
 struct SimulationModel {
-    /// An event as this worker has read it.
-    struct ReadEvent {
-        let event: SimulatedEvent
-        let partition: Int
-        let offset: Int64
-        let readAt: Now
-        /// Counts what this worker reads and hands over.
-        let sequence: Int
-    }
-
-    /// What is owed to one token for one event. It ends when a push has told the token, or when Kafka
-    /// has acknowledged a record that says what became of it.
-    struct Debt {
-        let read: ReadEvent
-        /// Nil: the record itself, which cannot be read.
-        let token: SimulatedToken?
-        /// Tickets of which any one ends it by its acknowledgement.
-        var tickets: Set<UInt64> = []
-        /// A push that answers for it was rejected, and its letter is not written yet.
-        var isUnwritten = false
-        /// Its offset waits for a record in any case, even if it expires meanwhile.
-        var isBound = false
-    }
-
-    /// A push that was handed over.
-    struct Flight {
-        let slot: UInt32
-        let token: SimulatedToken
-        /// The event whose payload it carries, and when that was read; nil for "look again".
-        let payload: (event: SimulatedEvent, sequence: Int)?
-        /// When that was read, by whichever worker.
-        let payloadAt: WallTime
-        let sequence: Int
-        /// Of `deferred`, whether or not it comes from there.
-        let key: [UInt8]
-        let handedOverAt: MonotonicTime
-        let registeredAt: WallTime
-        var dueAt: MonotonicTime
-        var answer: SimulatedAnswer
-    }
-
     private(set) var debts: [Debt] = []
     private var rows: [SimulatedToken: [SimulatedRow]] = [:]
     private var registrations: [[UInt8]: [SimulatedRow]] = [:]
     private var registeredAt: [SimulatedToken: WallTime] = [:]
+    /// When a token was last shown by nobody any more, be it back since or not.
+    private(set) var unregisteredAt: [SimulatedToken: MonotonicTime] = [:]
     private var verdicts: [SimulatedToken: WallTime] = [:]
     private var recent: [ReadEvent] = []
     private let settle: Duration
+    private let changeTTL: Duration
 
-    init(settle: Duration) { self.settle = settle }
+    init(settings: PipelineSettings) {
+        settle = settings.settle
+        changeTTL = settings.events.changeTTL
+    }
 
     func isRegistered(_ token: SimulatedToken) -> Bool { registeredAt[token] != nil }
     func registrationTime(_ token: SimulatedToken) -> WallTime? { registeredAt[token] }
@@ -74,7 +42,7 @@ struct SimulationModel {
     // MARK: What makes debts
 
     mutating func read(_ event: ReadEvent) {
-        guard event.event.expiresAt > event.readAt.wall else { return }
+        guard event.deadline > event.readAt else { return }
         recent.append(event)
         for (token, shown) in rows where shown.contains(where: { event.event.matches($0) }) {
             if !isSuppressed(token) { debts.append(Debt(read: event, token: token)) }
@@ -94,7 +62,7 @@ struct SimulationModel {
         case .unregistered: break
         case .unreadable, .verdict: return
         }
-        recent.removeAll { now.monotonic - $0.readAt.monotonic >= settle }
+        recent.removeAll { now.monotonic - $0.readAt >= settle }
         var owedBefore: Set<SimulatedToken> = []
         var pairsBefore: Set<[Int]> = []
         var numbers: [SimulatedToken: Int] = [:]
@@ -111,16 +79,28 @@ struct SimulationModel {
         registrations[record.key] = shown
         rows = [:]
         for row in registrations.values.joined() { rows[row.token, default: []].append(row) }
-        for token in Array(registeredAt.keys) where rows[token] == nil { registeredAt[token] = nil }
+        for token in Array(registeredAt.keys) where rows[token] == nil {
+            registeredAt[token] = nil
+            unregisteredAt[token] = now.monotonic
+        }
         for (token, number) in numbers where !isSuppressed(token) {
             let own = shown.filter { $0.token == token }
             for (index, read) in recent.enumerated()
-            where read.event.expiresAt > now.wall && own.contains(where: read.event.matches) {
+            where read.deadline > now.monotonic && own.contains(where: read.event.matches) {
                 if owedBefore.contains(token), pairsBefore.contains([number, index]) { continue }
-                debts.append(Debt(read: read, token: token))
+                debts.append(Debt(read: owed(read, since: now.monotonic), token: token))
             }
         }
         forgive(now: now)
+    }
+
+    /// Of an event without a payload only the time is remembered: a token that comes to it late is
+    /// given the life of any change, from then on, be the event's own longer.
+    private func owed(_ read: ReadEvent, since time: MonotonicTime) -> ReadEvent {
+        guard read.event.payload == nil else { return read }
+        var read = read
+        read.deadline = min(read.deadline, time + changeTTL)
+        return read
     }
 
     // MARK: What ends them
@@ -138,7 +118,7 @@ struct SimulationModel {
     mutating func forgive(now: Now) {
         debts = debts.filter { debt in
             guard !debt.isBound, let token = debt.token else { return true }
-            return debt.read.event.expiresAt > now.wall && !isSuppressed(token)
+            return debt.read.deadline > now.monotonic && !isSuppressed(token)
                 && shows(token, debt.read.event)
         }
     }
@@ -152,9 +132,8 @@ struct SimulationModel {
         guard let payload = flight.payload else { return debt.read.event.payload == nil }
         if payload.event.serial == debt.read.event.serial { return true }
         guard payload.event.group == debt.read.event.group else { return false }
-        let readAt = debt.read.readAt.wall
-        return flight.payloadAt > readAt
-            || flight.payloadAt == readAt && payload.sequence > debt.read.sequence
+        return flight.payloadAt > debt.read.stamp
+            || flight.payloadAt == debt.read.stamp && payload.sequence > debt.read.sequence
     }
 
     /// Accepted, or dead.

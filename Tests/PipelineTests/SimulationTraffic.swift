@@ -11,7 +11,6 @@ struct SimulationTraffic {
     private var dice: SplitMix64
     private var serial = 0
     private let installations: UInt64
-    /// The clocks of installations: a registration is not earlier than the one before.
     private static let kinds = ["door", "lamp"]
 
     init(seed: UInt64) {
@@ -28,6 +27,7 @@ struct SimulationTraffic {
     // MARK: Registrations
 
     mutating func registration(now: Now) -> SimulatedTableRecord {
+        let wall = now.wall + SimulatedClocks.error(&dice)
         let environment: PushEnvironment = chance(85) ? .production : .development
         var draft = RegistrationDraft(
             environment: environment, app: SimulationWorker.app,
@@ -35,23 +35,23 @@ struct SimulationTraffic {
         let key = RegistrationEncoder.key(draft)
         if chance(15) {
             return SimulatedTableRecord(
-                key: key, value: nil, timestamp: now.wall, meaning: .unregistered)
+                key: key, value: nil, timestamp: wall, meaning: .unregistered)
         }
         if chance(4) {
             return SimulatedTableRecord(
-                key: key, value: Array("{\"v\":9}".utf8), timestamp: now.wall,
+                key: key, value: Array("{\"v\":9}".utf8), timestamp: wall,
                 meaning: .unreadable)
         }
-        // Mostly the clock; now and then the snapshot was long on its way.
+        // Mostly the installation's clock; now and then the snapshot was long on its way.
         let late = chance(10) ? Duration.milliseconds(Int64(dice.next(below: 5000))) : .zero
-        let time = WallTime(milliseconds: now.wall.milliseconds - late.nanoseconds / 1_000_000)
+        let time = WallTime(milliseconds: wall.milliseconds - late.nanoseconds / 1_000_000)
         draft.registeredAt = time
         var rows: [SimulatedRow] = []
         for _ in 0...dice.next(below: 2) {
             draft.targets.append(target(of: draft, rows: &rows))
         }
         return SimulatedTableRecord(
-            key: key, value: RegistrationEncoder.value(draft), timestamp: now.wall,
+            key: key, value: RegistrationEncoder.value(draft), timestamp: wall,
             meaning: .registered(rows, at: time))
     }
 
@@ -91,18 +91,20 @@ struct SimulationTraffic {
         at offset: Int64, now: Now
     ) -> SimulatedEventRecord {
         serial += 1
+        let wall = now.wall + SimulatedClocks.error(&dice)
         if chance(4) {
             return SimulatedEventRecord(
-                offset: offset, key: "s1", value: chance(50) ? "{" : "{\"v\":7}",
-                timestamp: now.wall, event: nil)
+                number: serial, offset: offset, key: "s1", value: chance(50) ? "{" : "{\"v\":7}",
+                timestamp: wall, event: nil)
         }
-        var event = SimulatedEvent(serial: serial, subject: subject(), expiresAt: now.wall)
+        var event = SimulatedEvent(serial: serial, subject: subject(), expiresAt: wall)
         var value: String?
         var life: Int64 = 24 * 3600
         if chance(50) { value = members(of: &event, life: &life) }
-        event.expiresAt = now.wall + .seconds(life)
+        event.expiresAt = wall + .seconds(life)
         return SimulatedEventRecord(
-            offset: offset, key: event.subject, value: value, timestamp: now.wall, event: event)
+            number: serial, offset: offset, key: event.subject, value: value, timestamp: wall,
+            event: event)
     }
 
     private mutating func members(of event: inout SimulatedEvent, life: inout Int64) -> String {

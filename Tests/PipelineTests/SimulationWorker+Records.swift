@@ -19,12 +19,11 @@ extension SimulationWorker {
         noteLetters(from: position)
         pipeline.endRows()
         for record in pipeline.records[position...] where record.topic == .deferred {
-            guard let value = record.value else {
-                try world.deferred.judge(record, by: model, now: now)
+            // What an owner writes again says nothing of what was deferred since.
+            guard let value = record.value, record.endedOffset == nil else {
+                try world.deferred.judge(record, by: self, now: now)
                 continue
             }
-            // What an owner writes again says nothing of what was deferred since.
-            guard record.endedOffset == nil else { continue }
             deferrals[record.ticket] = record.key
             // A claim that came back by a lost partition holds nothing.
             guard waits(for: record) else { continue }
@@ -32,7 +31,9 @@ extension SimulationWorker {
             let payload = world.payload(in: value)
             let until = SimulatedVerdict.time("expiresAt", in: value)!
             model.deferred(token, ticket: record.ticket) { read in
-                guard until + .seconds(1) > read.event.expiresAt else { return false }
+                guard until + .seconds(1) > now.wall + (read.deadline - now.monotonic) else {
+                    return false
+                }
                 let payloadAt = SimulatedVerdict.time("payloadAt", in: value)
                 return self.isAnswer(payload, readAt: payloadAt, to: read)
             } holding: {
@@ -49,7 +50,7 @@ extension SimulationWorker {
     ) -> Bool {
         guard let payload else { return read.event.payload == nil }
         guard payload.group == read.event.group, let readAt else { return false }
-        if readAt != read.readAt.wall { return readAt > read.readAt.wall }
+        if readAt != read.stamp { return readAt > read.stamp }
         return payload.serial == read.event.serial
             || bodies[payload.payload!.body].map { $0.sequence > read.sequence } ?? false
     }
@@ -166,6 +167,7 @@ extension SimulationWorker {
         }
         try require(problem == nil, "a deferred push was not read: \(problem!)")
         deferredPositions[partition] = record.offset + 1
+        readings[partition].read(record, now: now)
         try note(from: written, world: world, now: now)
     }
 }

@@ -26,6 +26,8 @@ final class SimulationWorker {
     var tracks: [TrackID?] = []
     /// The next offset to read, by partition.
     var positions: [Int64] = []
+    /// The offset stored last, by partition.
+    var frontiers: [Int64] = []
     var registrationsRead = 0
     var verdictsRead = 0
     /// By partition of `deferred`; nil where it is another worker's.
@@ -33,6 +35,8 @@ final class SimulationWorker {
     var deferredPositions: [Int64] = [0, 0]
     /// Where the log ended when the partition was assigned; nil when it was read so far.
     var deferredEnds: [Int64?] = [nil, nil]
+    /// What was read of each partition of `deferred` since it was assigned.
+    var readings = [SimulatedReading(), SimulatedReading()]
     /// Of each open deferral its key.
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
@@ -40,9 +44,11 @@ final class SimulationWorker {
     var rejections: [(flight: Flight, tickets: Set<UInt64>)] = []
     /// Events whose payload may be on its way, by body.
     var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
+    /// The clock when the last event with a payload was read; it does not go back.
+    private(set) var payloadsReadAt = WallTime(milliseconds: 0)
     private var sequence = 0
     /// Of waiting pushes that hold for too long, for how many turns they have.
-    private var rounds: [UInt32: Int] = [:]
+    var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of.
     var untold: [SimulatedToken: Int] = [:]
 
@@ -79,9 +85,10 @@ final class SimulationWorker {
             credential: "team", apps: [Self.app], environments: [.production, .development])
         pipeline = try! PushPipeline(
             routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
-        model = SimulationModel(settle: settings.settle)
+        model = SimulationModel(settings: settings)
         tracks = Array(repeating: nil, count: partitions)
         positions = Array(repeating: 0, count: partitions)
+        frontiers = positions
     }
 
     // MARK: Reading
@@ -125,9 +132,13 @@ final class SimulationWorker {
         }
         positions[partition] = record.offset + 1
         let event = record.event ?? SimulatedEvent(serial: 0, expiresAt: now.wall)
+        let deadline = now.monotonic + (event.expiresAt - now.wall)
+        if event.payload != nil, deadline > now.monotonic {
+            payloadsReadAt = max(payloadsReadAt, now.wall)
+        }
         let read = SimulationModel.ReadEvent(
-            event: event, partition: partition, offset: record.offset, readAt: now,
-            sequence: sequence)
+            event: event, partition: partition, offset: record.offset, readAt: now.monotonic,
+            deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
         let letters = pipeline.records[written...]
         try require(
             letters.count == (record.event == nil ? 1 : 0), "one letter for a record unread")
@@ -169,13 +180,19 @@ final class SimulationWorker {
                     && !pipeline.pushes.isOrphaned($0.slot)
             }
             try require(!twin, "two pushes that say the same to one token at a time")
+            let payloadAt =
+                payload == nil
+                ? now.wall
+                : pipeline.pushes.bodies.readAt(pipeline.pushes[slot].content.body)
+            if let payload {
+                try require(
+                    world.deferred.isKnown(payloadAt, of: payload.event),
+                    "a payload of a time when nobody has read it")
+            }
             let (answer, delay) = answer()
             flights.append(
                 Flight(
-                    slot: slot, token: token, payload: payload,
-                    payloadAt: payload == nil
-                        ? now.wall
-                        : pipeline.pushes.bodies.readAt(pipeline.pushes[slot].content.body),
+                    slot: slot, token: token, payload: payload, payloadAt: payloadAt,
                     sequence: sequence,
                     key: push.token.withUnsafeBufferPointer { token in
                         RecordKey.deferred(
@@ -196,7 +213,10 @@ final class SimulationWorker {
         if flight.answer == .expired, slab.push(flight.slot).pointee.expiresAt > now.monotonic {
             flight.answer = .unprocessed
         }
-        let outcome = flight.answer.outcome(flight.slot, registeredAt: flight.registeredAt)
+        // APNs's clock and that of whoever registers may be half a minute apart, like all others.
+        let apart = 1 + now.monotonic.nanoseconds / 1_000_000 % 30_000
+        let outcome = flight.answer.outcome(
+            flight.slot, registeredAt: flight.registeredAt, apart: apart)
         let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
         // What trails waits for a delay of its own.
         let isAhead =
@@ -208,6 +228,8 @@ final class SimulationWorker {
         let after = pipeline.counters
         model.forgive(now: now)
         try require((after.accepted > before.accepted) == (outcome.status == 200), "accepted")
+        let isStrike = flight.answer == .deadBefore && !isOrphaned
+        try require((after.strikes > before.strikes) == isStrike, "a strike")
         if outcome.status == 200 { model.ended(flight) }
         if after.rejected > before.rejected {
             untold[flight.token, default: 0] += 1
@@ -232,36 +254,5 @@ final class SimulationWorker {
             if model.isSuppressed(token) { world.deferred.suppressed(token, now: now) }
         }
         if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
-    }
-
-    // MARK: Checks
-
-    /// The hold bound, where time moves in small steps and every turn does everything.
-    func checkHolds(now: Now) throws(SimulationFailure) {
-        let overdue = pipeline.pushes.waiting(
-            heldSince: now.monotonic - settings.holdMax)
-        guard pipeline.hasRoomForDeferrals else { return rounds.removeAll() }
-        rounds = Dictionary(uniqueKeysWithValues: overdue.map { ($0, (rounds[$0] ?? 0) + 1) })
-        // A lap of the watch is half a second; one that has just landed has a lap too.
-        let longest = rounds.values.max() ?? 0
-        try require(longest <= 7, "a waiting push holds an offset longer than holdMax")
-    }
-
-    func check() throws(SimulationFailure) {
-        pipeline.checkInvariants()
-        let load = pipeline.load
-        try require(
-            load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
-        try require(load.inFlight == flights.count, "what is in flight is miscounted")
-        try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
-        try require(
-            load.unacknowledged <= 2 * settings.unacknowledgedMax + 1,
-            "too many records unacknowledged: \(load.unacknowledged)")
-        try require(
-            pipeline.pushes.deferredShareCount <= settings.deferredSlots,
-            "deferred pushes take slots from events")
-        try require(
-            load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
-            "too many bytes of payloads")
     }
 }

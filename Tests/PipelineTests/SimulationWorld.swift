@@ -78,62 +78,6 @@ struct SimulatedTableRecord {
     }
 }
 
-/// A partition of an events topic, and the offset that the group has stored for it.
-struct SimulatedPartition {
-    let topic: UInt16
-    let number: Int32
-    var records: [SimulatedEventRecord] = []
-    /// Compaction and transactions leave gaps: the first offset, and from one record to the next.
-    var end: Int64 = 3
-    var stored: Int64 = 3
-    /// The worker that it is assigned to.
-    var owner: Int?
-
-    /// Retention has deleted records that nobody had read: they are lost, and known to be.
-    mutating func deleteStart(_ count: Int) {
-        records.removeFirst(min(count, records.count))
-        stored = max(stored, records.first?.offset ?? end)
-    }
-}
-
-struct SimulatedEventRecord {
-    let offset: Int64
-    let key: String?
-    let value: String?
-    let timestamp: WallTime
-    /// Nil if it cannot be read.
-    let event: SimulatedEvent?
-}
-
-/// Kafka: what survives a worker's death.
-struct SimulatedKafka {
-    var partitions: [SimulatedPartition] = [
-        SimulatedPartition(topic: 0, number: 0), SimulatedPartition(topic: 0, number: 1),
-        SimulatedPartition(topic: 0, number: 2), SimulatedPartition(topic: 1, number: 0),
-    ]
-    var registrations: [SimulatedTableRecord] = []
-    var verdicts: [SimulatedTableRecord] = []
-    var deadLetters: [[UInt8]] = []
-    var deferred = SimulatedDeferred()
-    /// Events by their payload's text.
-    var payloads: [String: SimulatedEvent] = [:]
-
-    /// The event whose payload a record of `deferred` carries.
-    func payload(in value: [UInt8]) -> SimulatedEvent? {
-        let text = String(decoding: value, as: UTF8.self)
-        guard text.contains("\"payload\":") else { return nil }
-        let body = text.text(after: "\"payload\":")
-        return payloads.first { body.hasPrefix($0.key) }?.value
-    }
-
-    /// The records that compaction leaves below `end`: the last of each key.
-    static func compacted(_ log: [SimulatedTableRecord], end: Int) -> [SimulatedTableRecord] {
-        var last: [[UInt8]: Int] = [:]
-        for position in 0..<end { last[log[position].key] = position }
-        return (0..<end).filter { last[log[$0].key] == $0 }.map { log[$0] }
-    }
-}
-
 /// What APNs and the way to it are like at the moment.
 enum SimulatedWeather: UInt64, CaseIterable {
     case fair, rough, faults, refused, silent, slow
@@ -175,7 +119,10 @@ enum SimulatedAnswer: String, CaseIterable {
         allCases[1 + Int(dice.next(below: UInt64(allCases.count - 1)))]
     }
 
-    func outcome(_ slot: PushSlot, registeredAt: WallTime) -> PushOutcome {
+    /// - Parameter apart: how far from the registration's time the token's death is, by APNs's clock.
+    func outcome(
+        _ slot: PushSlot, registeredAt: WallTime, apart: Int64
+    ) -> PushOutcome {
         func answered(
             _ status: UInt16, _ reason: APNSReason, _ timestamp: Int64 = -1
         ) -> PushOutcome {
@@ -185,8 +132,8 @@ enum SimulatedAnswer: String, CaseIterable {
         }
         return switch self {
         case .accepted: answered(200, .none)
-        case .deadAfter: answered(410, .unregistered, registeredAt.milliseconds + 1)
-        case .deadBefore: answered(410, .unregistered, registeredAt.milliseconds - 1)
+        case .deadAfter: answered(410, .unregistered, registeredAt.milliseconds + apart)
+        case .deadBefore: answered(410, .unregistered, registeredAt.milliseconds - apart)
         case .deadWithoutTime: answered(410, .expiredToken)
         case .badToken: answered(400, .badDeviceToken)
         case .rejected: answered(400, .badExpirationDate)

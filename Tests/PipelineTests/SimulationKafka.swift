@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// A partition of an events topic, and the offset that the group has stored for it.
+struct SimulatedPartition {
+    let topic: UInt16
+    let number: Int32
+    var records: [SimulatedEventRecord] = []
+    /// Compaction and transactions leave gaps: the first offset, and from one record to the next.
+    var end: Int64 = 3
+    var stored: Int64 = 3
+    /// The worker that it is assigned to.
+    var owner: Int?
+    /// Counts assignments: Kafka takes no offsets from an earlier one.
+    private(set) var epoch = 0
+
+    /// Where reading begins, by the consumer's rule: at the stored offset as long as the log has it,
+    /// else at the log's beginning, which is stored before anything is read.
+    mutating func begin() {
+        let low = records.first?.offset ?? end
+        if stored < low || stored > end { stored = low }
+        epoch += 1
+    }
+
+    mutating func store(_ offset: Int64, epoch: Int) {
+        if epoch == self.epoch { stored = max(stored, offset) }
+    }
+}
+
+struct SimulatedEventRecord {
+    /// Counts the records of all partitions: an offset may be given twice.
+    let number: Int
+    let offset: Int64
+    let key: String?
+    let value: String?
+    let timestamp: WallTime
+    /// Nil if it cannot be read.
+    let event: SimulatedEvent?
+}
+
+/// Kafka: what survives a worker's death.
+struct SimulatedKafka {
+    var partitions: [SimulatedPartition] = [
+        SimulatedPartition(topic: 0, number: 0), SimulatedPartition(topic: 0, number: 1),
+        SimulatedPartition(topic: 0, number: 2), SimulatedPartition(topic: 1, number: 0),
+    ]
+    var registrations: [SimulatedTableRecord] = []
+    var verdicts: [SimulatedTableRecord] = []
+    var deadLetters: [[UInt8]] = []
+    var deferred = SimulatedDeferred()
+    /// Events by their payload's text.
+    var payloads: [String: SimulatedEvent] = [:]
+    /// Event records that nobody has read yet, by number.
+    var unread: Set<Int> = []
+
+    /// Retention has deleted records that nobody had read: they are lost, and known to be.
+    mutating func deleteStart(of index: Int, _ count: Int) {
+        let records = partitions[index].records.prefix(count)
+        unread.subtract(records.map(\.number))
+        partitions[index].records.removeFirst(records.count)
+    }
+
+    /// The new leader never had the last records: they are gone, and others get their offsets.
+    mutating func truncateEnd(of index: Int, _ count: Int) {
+        let records = partitions[index].records.suffix(count)
+        guard let first = records.first else { return }
+        unread.subtract(records.map(\.number))
+        deferred.vanished(Set(records.map(\.number)))
+        partitions[index].end = first.offset
+        partitions[index].records.removeLast(records.count)
+    }
+
+    /// The event whose payload a record of `deferred` carries.
+    func payload(in value: [UInt8]) -> SimulatedEvent? {
+        let text = String(decoding: value, as: UTF8.self)
+        guard text.contains("\"payload\":") else { return nil }
+        let body = text.text(after: "\"payload\":")
+        return payloads.first { body.hasPrefix($0.key) }?.value
+    }
+
+    /// The records that compaction leaves below `end`: the last of each key.
+    static func compacted(_ log: [SimulatedTableRecord], end: Int) -> [SimulatedTableRecord] {
+        var last: [[UInt8]: Int] = [:]
+        for position in 0..<end { last[log[position].key] = position }
+        return (0..<end).filter { last[log[$0].key] == $0 }.map { log[$0] }
+    }
+}

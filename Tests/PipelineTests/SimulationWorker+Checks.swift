@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+
+@testable internal import Pipeline
+
+/// What must hold whenever somebody looks.
+extension SimulationWorker {
+    /// The hold bound, where time moves in small steps and every turn does everything.
+    func checkHolds(now: Now) throws(SimulationFailure) {
+        let overdue = pipeline.pushes.waiting(
+            heldSince: now.monotonic - settings.holdMax)
+        guard pipeline.hasRoomForDeferrals else { return rounds.removeAll() }
+        rounds = Dictionary(uniqueKeysWithValues: overdue.map { ($0, (rounds[$0] ?? 0) + 1) })
+        // A lap of the watch is half a second; one that has just landed has a lap too.
+        let longest = rounds.values.max() ?? 0
+        try require(longest <= 7, "a waiting push holds an offset longer than holdMax")
+    }
+
+    /// Nothing below this offset may be owed any more.
+    func requireEnded(partition: Int, below offset: Int64) throws(SimulationFailure) {
+        guard let debt = model.lost(partition: partition, stored: offset) else { return }
+        throw SimulationFailure(
+            text: "offset \(offset) of partition \(partition) is stored, but "
+                + "offset \(debt.read.offset) is owed: \(debt)")
+    }
+
+    func check() throws(SimulationFailure) {
+        pipeline.checkInvariants()
+        let load = pipeline.load
+        try require(
+            load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
+        try require(load.inFlight == flights.count, "what is in flight is miscounted")
+        try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
+        try require(
+            load.unacknowledged <= 2 * settings.unacknowledgedMax + 1,
+            "too many records unacknowledged: \(load.unacknowledged)")
+        try require(
+            pipeline.pushes.deferredShareCount <= settings.deferredSlots,
+            "deferred pushes take slots from events")
+        try require(
+            load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,
+            "too many bytes of payloads")
+    }
+}
