@@ -89,16 +89,6 @@ struct SimulatedDeferred {
         owe(debts, key: key, offset: last.offset, since: last.writtenAt)
     }
 
-    /// Event records have vanished from their log. A payload without a collapse ID is known by its
-    /// offset, so what gets that offset next may take its place in the topic.
-    mutating func vanished(_ numbers: Set<Int>) {
-        debts.removeAll { owed in
-            let event = owed.debt.read.event
-            return numbers.contains(event.serial) && event.payload != nil
-                && event.payload?.collapseID == nil
-        }
-    }
-
     /// Removes what a later record of its key hides. `min.compaction.lag.ms` is there so that the
     /// owner has read the later record, and written again what it hides, before that.
     mutating func compact(_ index: Int) {

@@ -67,7 +67,6 @@ struct SimulatedKafka {
         let records = partitions[index].records.suffix(count)
         guard let first = records.first else { return }
         unread.subtract(records.map(\.number))
-        deferred.vanished(Set(records.map(\.number)))
         partitions[index].end = first.offset
         partitions[index].records.removeLast(records.count)
     }

@@ -8,12 +8,18 @@ internal import Testing
     private let event = StableHash.event(
         topicSeed: StableHash.topicSeed("events"), partition: 3, offset: 7)
 
+    private func identity(
+        _ type: PushType, _ collapseID: String?, _ event: StableHash.Value, body: String = "{}"
+    ) -> PayloadIdentity {
+        PayloadIdentity(type: type, collapseID: collapseID, body: Array(body.utf8), event: event)
+    }
+
     @Test func `is the event's without a collapse identifier`() {
-        let alert = PayloadIdentity(type: .alert, collapseID: nil, event: event)
-        #expect(alert.coalescingKey == event.low | 1)
+        let alert = identity(.alert, nil, event)
         // Sent again after a crash it replaces itself.
-        #expect(alert.collapseID == Array(APNSID(hash: event).text.utf8))
-        let background = PayloadIdentity(type: .background, collapseID: nil, event: event)
+        #expect(alert == identity(.alert, nil, event))
+        #expect(alert.collapseID.count == 36 && alert.coalescingKey & 1 == 1)
+        let background = identity(.background, nil, event)
         #expect(background.coalescingKey == alert.coalescingKey)
         #expect(background.collapseID.isEmpty)
     }
@@ -21,26 +27,33 @@ internal import Testing
     @Test func `is the collapse identifier's, whatever the event`() {
         let other = StableHash.event(
             topicSeed: StableHash.topicSeed("events"), partition: 3, offset: 8)
-        let first = PayloadIdentity(type: .alert, collapseID: "score", event: event)
-        #expect(first == PayloadIdentity(type: .alert, collapseID: "score", event: other))
+        let first = identity(.alert, "score", event)
+        #expect(first == identity(.alert, "score", other))
         #expect(first.collapseID == Array("score".utf8))
         #expect(first.coalescingKey & 1 == 1)
         let differing = [
-            PayloadIdentity(type: .background, collapseID: "score", event: event),
-            PayloadIdentity(type: .alert, collapseID: "goal", event: event),
-            PayloadIdentity(type: .alert, collapseID: nil, event: event),
+            identity(.background, "score", event),
+            identity(.alert, "goal", event),
+            identity(.alert, nil, event),
         ]
         for push in differing { #expect(push.coalescingKey != first.coalescingKey) }
+    }
+
+    @Test func `differs for another event that has come to stand in the same place`() {
+        let (one, other) = (identity(.alert, nil, event), identity(.alert, nil, event, body: "[]"))
+        #expect(one.coalescingKey != other.coalescingKey && one.collapseID != other.collapseID)
+        let (named, same) = (identity(.alert, "c", event), identity(.alert, "c", event, body: "[]"))
+        #expect(named == same)
     }
 
     @Test func `survives being written down and read again`() {
         for given in [nil, "score"] {
             for type in [PushType.alert, .background] {
-                let first = PayloadIdentity(type: type, collapseID: given, event: event)
+                let first = identity(type, given, event)
                 let written =
                     first.collapseID.isEmpty
                     ? nil : String(decoding: first.collapseID, as: UTF8.self)
-                #expect(PayloadIdentity(type: type, collapseID: written, event: event) == first)
+                #expect(identity(type, written, event) == first)
             }
         }
     }

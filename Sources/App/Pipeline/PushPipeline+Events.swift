@@ -318,7 +318,8 @@ extension PushPipeline {
         // A step back of the clock must not make the newer payload the older one.
         payloadsReadAt = max(payloadsReadAt, now.wall)
         let identity = PayloadIdentity(
-            type: payload.type, collapseID: collapseID, event: originHash(request.origin))
+            type: payload.type, collapseID: collapseID, body: payload.body,
+            event: originHash(request.origin))
         request.payloadType = payload.type
         request.coalescingKey = identity.coalescingKey
         request.body = pushes.bodies.insert(

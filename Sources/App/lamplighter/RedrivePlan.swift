@@ -88,7 +88,7 @@ struct RedrivePlan: ~Copyable {
         }
         let identity = payload.map { payload in
             PayloadIdentity(
-                type: payload.type, collapseID: letter.collapseID,
+                type: payload.type, collapseID: letter.collapseID, body: payload.body,
                 event: StableHash.event(
                     topicSeed: StableHash.topicSeed(letter.source.topic),
                     partition: letter.source.partition, offset: letter.source.offset))

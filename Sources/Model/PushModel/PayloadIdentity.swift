@@ -11,8 +11,14 @@ package struct PayloadIdentity: Hashable, Sendable {
 
     /// - Parameters:
     ///   - collapseID: the event's own, or one that an earlier value of this type gave.
+    ///   - body: the payload. After an unclean election two events may have had one offset.
     ///   - event: `StableHash.event` of the event.
-    package init(type: PushType, collapseID: String?, event: StableHash.Value) {
+    package init(
+        type: PushType, collapseID: String?, body: [UInt8], event: StableHash.Value
+    ) {
+        var own = StableHash(seed: event.low)
+        body.withUnsafeBytes { own.combine($0) }
+        let event = own.finish()
         // An alert that is sent again after a crash must replace the one before, not stand beside it.
         let fallback = type == .alert ? APNSID(hash: event).text : nil
         if let collapseID, collapseID != fallback {
