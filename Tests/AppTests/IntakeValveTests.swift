@@ -42,6 +42,14 @@ internal import Testing
         #expect(valve.next(hasRoom: true, isRelaxed: true, now: at(1300)) == .poll)
     }
 
+    @Test func `stays shut while there is no room, however few pushes are left`() {
+        var valve = IntakeValve()
+        _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))
+        _ = valve.next(hasRoom: false, isRelaxed: false, now: at(1000))
+        #expect(valve.next(hasRoom: false, isRelaxed: true, now: at(1100)) == .poll)
+        #expect(valve.isPaused)
+    }
+
     @Test func `knows nothing of a pause once the partitions are new`() {
         var valve = IntakeValve()
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))

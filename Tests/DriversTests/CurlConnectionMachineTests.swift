@@ -97,4 +97,32 @@ internal import Testing
         #expect(machine.isOld(at: Self.time(24 * 3600)))
         #expect(machine.nextDeadline == Self.time(24 * 3600))
     }
+
+    @Test func `a 403 is a sign of life, a reset is none`() {
+        var machine = Self.open()
+        for end in [
+            CurlConnectionMachine.RequestEnd.timedOut, .reset, .forbidden, .timedOut, .reset,
+        ] {
+            machine.requestSent(bytes: 30)
+            machine.requestEnded(end, bytes: 30, at: Self.time(1))
+            #expect(!machine.isDead)
+        }
+        machine.requestSent(bytes: 30)
+        machine.requestEnded(.reset, bytes: 30, at: Self.time(1))
+        #expect(machine.isDead)
+    }
+
+    @Test func `half of the window is used to its last byte`() {
+        var machine = Self.open()
+        machine.requestSent(bytes: CurlConnectionMachine.bytesMax - 5)
+        #expect(machine.hasRoom(for: 5))
+        #expect(!machine.hasRoom(for: 6))
+    }
+
+    @Test func `a silence with requests in flight shuts nothing`() {
+        var machine = Self.open()
+        machine.requestSent(bytes: 30)
+        machine.wanted(at: Self.time(100))
+        #expect(machine.phase == .open)
+    }
 }

@@ -114,8 +114,8 @@ internal import Testing
         let bench = try server.bench(kind)
         let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
         bench.submit(10) { number, push in
-            // Expired this very moment, or in a while.
-            push.pointee.expiresAt = number.isMultiple(of: 2) ? now : now + .seconds(60)
+            // Expired a moment ago, or in a while.
+            push.pointee.expiresAt = now + .seconds(number.isMultiple(of: 2) ? -1 : 60)
         }
         let outcomes = bench.collect(10)
         #expect(outcomes.filter { $0.kind == .expired }.count == 5)

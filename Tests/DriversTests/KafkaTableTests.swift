@@ -4,6 +4,7 @@
 import EmbeddedKafka
 import KafkaLog
 import PushModel
+import Rdkafka
 import Testing
 
 @Suite struct `Table reader` {
@@ -37,6 +38,52 @@ import Testing
         }
         #expect(reader.isCaughtUp)
         #expect(reader.close(timeout: .seconds(5)))
+    }
+
+    @Test func `it is behind as long as one partition has not come to its end`() async throws {
+        let fixture = try KafkaFixture(["registrations": 2])
+        // Nobody leads the second, so it gives nothing.
+        try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: -1))
+        let reader = try fixture.reader(["registrations"])
+        var looked = 0
+        func look() { looked += reader.poll(now: .current, limit: 100) { _ in } }
+        try await eventually("the end of the first") {
+            look()
+            return reader.progress(topic: 0).caughtUp == 1
+        }
+        #expect(!reader.isCaughtUp)
+        try fixture.write(1, to: "registrations")
+        // An end, the record, and the end again.
+        try await eventually("the second end of the first") {
+            look()
+            return looked >= 3
+        }
+        #expect(!reader.isCaughtUp && reader.recordsRead == 1)
+        try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: 1))
+        try await eventually("the end of the second") {
+            look()
+            return reader.isCaughtUp
+        }
+        #expect(reader.progress(topic: 0).caughtUp == 2)
+        reader.close(timeout: .seconds(5))
+    }
+
+    @Test func `a log that has lost what was to be read next is a failure`() async throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let reader = try fixture.reader(["registrations"])
+        try await eventually("the end") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            return reader.isCaughtUp
+        }
+        #expect(reader.failure == nil)
+        // OFFSET_OUT_OF_RANGE on Fetch.
+        try fixture.kafka.perform(.fail(apiKey: 1, code: 1, count: 1))
+        try await eventually("the failure") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            return reader.failure != nil
+        }
+        #expect(reader.failure?.code == .autoOffsetReset)
+        reader.close(timeout: .seconds(5))
     }
 
     @Test func `null and empty are told apart in values and keys`() async throws {

@@ -171,10 +171,10 @@ struct `Dead letters on the command line` {
         #expect(try await redrive("--json").status == 0)
         let event = StableHash.event(
             topicSeed: StableHash.topicSeed(fleet.topics[.events]), partition: 2, offset: 8)
-        let expected = [
-            PayloadIdentity(type: .alert, collapseID: "score", event: event),
-            PayloadIdentity(type: .alert, collapseID: nil, event: event),
-        ]
+        let body = Array(payload.utf8)
+        let expected = ["score", nil].map { collapseID in
+            PayloadIdentity(type: .alert, collapseID: collapseID, body: body, event: event)
+        }
         for (token, identity) in zip(tokens, expected) {
             let record = try #require(try await box.deferred { $0.contains(token.hex) }.first)
             let digits = withUnsafeBytes(of: identity.coalescingKey.bigEndian) {

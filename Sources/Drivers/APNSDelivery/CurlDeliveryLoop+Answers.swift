@@ -58,6 +58,7 @@ extension CurlDeliveryLoop {
             slot, pool: pool, status: status,
             retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body)
         if isToLeave {
+            if !connections[index].wasWelcomed { desk.holdBackConnects(of: pool) }
             connections[index].machine.retired()
         }
     }

@@ -48,8 +48,9 @@ struct DeliveryLoop: ~Copyable {
             if desk.phase == .stopping { abandonEverything() }
             keepDeadlines()
             dispatchAll()
-            connectWhereNeeded()
+            // First, so that a connection that was left unwelcome holds its successor back.
             settleConnections()
+            connectWhereNeeded()
             if desk.endTurn(with: connections) { return }
             woken = desk.sleep(until: nextDeadline())
         }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import PushModel
+internal import Testing
+
+@testable import Worker
+
+private func at(_ milliseconds: Int64) -> Now {
+    Now(
+        monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000 + milliseconds * 1_000_000),
+        wall: WallTime(milliseconds: 1_763_712_000_000 + milliseconds))
+}
+
+@Suite struct `The planner's open partitions` {
+    private static func id(_ topic: Int, _ partition: Int32, _ epoch: UInt32) -> PartitionEpoch {
+        PartitionEpoch(topic: topic, partition: partition, epoch: epoch)
+    }
+
+    @Test func `each has the track of its assignment`() {
+        var partitions = OpenPartitions()
+        partitions.open(Self.id(1, 3, 7), track: TrackID(rawValue: 5))
+        partitions.open(Self.id(0, 0, 8), track: TrackID(rawValue: 6))
+        #expect(partitions[topic: 1, 3]?.track == TrackID(rawValue: 5))
+        #expect(partitions.track(of: Self.id(0, 0, 8)) == TrackID(rawValue: 6))
+        #expect(partitions.open == [Self.id(0, 0, 8), Self.id(1, 3, 7)])
+        #expect(partitions[topic: 1, 2] == nil && partitions[topic: 1, 4] == nil)
+        #expect(partitions[topic: 2, 0] == nil)
+    }
+
+    @Test func `an earlier assignment neither finds nor closes a later one`() {
+        var partitions = OpenPartitions()
+        partitions.open(Self.id(0, 0, 1), track: TrackID(rawValue: 1))
+        let first = partitions.close(Self.id(0, 0, 1))
+        #expect(first == TrackID(rawValue: 1))
+        partitions.open(Self.id(0, 0, 2), track: TrackID(rawValue: 2))
+        #expect(partitions.track(of: Self.id(0, 0, 1)) == nil)
+        let again = partitions.close(Self.id(0, 0, 1))
+        #expect(again == nil)
+        #expect(partitions.track(of: Self.id(0, 0, 2)) == TrackID(rawValue: 2))
+        let last = partitions.close(Self.id(0, 0, 2))
+        #expect(last == TrackID(rawValue: 2) && partitions.open.isEmpty)
+    }
+}
+
+@Suite struct `The planner's schedule` {
+    @Test func `offsets are stored soon after something was read, and seldom otherwise`() {
+        var schedule = TurnSchedule(now: at(0))
+        #expect(!schedule.isStoreDue(at(99)) && schedule.isStoreDue(at(100)))
+        schedule.stored(anything: true, at(100))
+        #expect(!schedule.isStoreDue(at(199)) && schedule.isStoreDue(at(200)))
+        schedule.stored(anything: false, at(200))
+        #expect(!schedule.isStoreDue(at(1199)) && schedule.isStoreDue(at(1200)))
+        schedule.wasBusy(at(500))
+        #expect(!schedule.isStoreDue(at(599)) && schedule.isStoreDue(at(600)))
+        // Whoever reads all the time does not put it off.
+        schedule.wasBusy(at(590))
+        #expect(schedule.isStoreDue(at(600)))
+        #expect(schedule.next == at(600).monotonic)
+    }
+
+    @Test func `it is looked after every five seconds, once`() {
+        var schedule = TurnSchedule(now: at(0))
+        let due = [4999, 5000, 5001, 9999, 10_000].map { schedule.isWatchDue(at($0)) }
+        #expect(due == [false, true, false, false, true])
+        schedule.stored(anything: false, at(60_000))
+        #expect(schedule.next == at(15_000).monotonic)
+    }
+}
+
+@Suite struct `The planner's consumer` {
+    @Test func `is opened anew when it asks for it, and not again for half a minute`() {
+        var watch = ConsumerWatch()
+        #expect(!watch.isRestartDue(now: at(0)))
+        watch.askForRestart()
+        #expect(watch.isRestartDue(now: at(0)))
+        watch.restarted(now: at(0))
+        #expect(!watch.isRestartDue(now: at(60_000)))
+        watch.askForRestart()
+        #expect(!watch.isRestartDue(now: at(29_999)))
+        #expect(watch.isRestartDue(now: at(30_000)))
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import LinuxIO
+internal import Logging
+internal import OpenSSL
+internal import PushModel
+internal import Testing
+
+@testable import APNSDelivery
+
+/// A connection whose state the test sets.
+private struct StandInConnection: PooledConnection, ~Copyable {
+    var isVacant = true
+    var isOpen = false
+    var capacity = 0
+    var keyGeneration: Int?
+    var isRetired = false
+
+    init(pool: Int, settings: PoolSettings) {}
+
+    mutating func retire() { isRetired = true }
+}
+
+/// What both transports leave to the desk, without a transport: who waits, who is given back, and
+/// what the planner is told.
+@Suite final class `The delivery desk` {
+    private let port: DeliveryPort
+    private let slab = PushSlab(slots: 64)
+    private let tokens: ProviderTokens
+    private let lane: LaneID
+    private var desk: DeliveryDesk
+
+    init() throws {
+        tokens = try ProviderTokens(
+            teamID: DeliveryBench.teamID, keyID: DeliveryBench.keyID,
+            pem: try ES256Key.generate().privatePEM)
+        var routing = RoutingTable()
+        routing.add(
+            credential: "team", apps: [DeliveryBench.bundleID], environments: [.production])
+        lane = routing.lane(
+            environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
+        var limits = ConnectionLimits()
+        limits.waitMax = .seconds(3600)
+        let pool = PoolSettings(
+            id: PoolID(rawValue: 0), host: "127.0.0.1", providerTokens: tokens, limits: limits)
+        port = DeliveryPort(slab: slab, pools: 1, plannerWaker: Waker())
+        desk = try DeliveryDesk(
+            DeliveryDuty(
+                port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),
+                budget: ConnectBudget(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    private func submit(_ slots: PushSlot...) {
+        for slot in slots { slab.push(slot).pointee.lane = lane }
+        slots.withUnsafeBufferPointer { port.submit($0) }
+    }
+
+    private func outcomes() -> [PushOutcome] {
+        desk.outcomes.flush()
+        let room = UnsafeMutableBufferPointer<PushOutcome>.allocate(capacity: 64)
+        defer { room.deallocate() }
+        return Array(room[..<port.collect(into: room)])
+    }
+
+    private func waiting() -> [PushSlot] {
+        var slots: [PushSlot] = []
+        while let slot = desk.pools[0].waiting.popFirst(desk.places) { slots.append(slot) }
+        for slot in slots { desk.pools[0].waiting.append(slot, desk.places) }
+        return slots
+    }
+
+    private var token: ProviderToken? { desk.pools[0].token }
+
+    private func isLast(_ connections: ConnectionPlaces<StandInConnection>) -> Bool {
+        desk.endTurn(with: connections)
+    }
+
+    private func rejected(_ status: UInt16, _ body: String) -> Bool {
+        var bytes = Array(body.utf8)
+        return bytes.withUnsafeMutableBytes { bytes in
+            desk.rejected(
+                3, pool: 0, status: status, retryAfterSeconds: 7,
+                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser))
+        }
+    }
+
+    @Test func `what is taken waits in its order, since now, and was never refused`() throws {
+        for slot in 1...3 { desk.places[slot].resends = 8 }
+        desk.beginTurn()
+        submit(1, 2, 3)
+        desk.takeSubmissions()
+        #expect(waiting() == [1, 2, 3])
+        for slot in 1...3 {
+            let (place, now) = (desk.places[slot], desk.now.monotonic)
+            #expect(place.since == now && place.resends == 0)
+        }
+        #expect(outcomes().isEmpty)
+    }
+
+    @Test(arguments: [DeliveryPort.Phase.draining, .stopping])
+    func `what comes when nothing is sent any more goes back`(phase: DeliveryPort.Phase) throws {
+        submit(1, 2)
+        port.enter(phase)
+        desk.beginTurn()
+        desk.takeSubmissions()
+        let ends = outcomes()
+        #expect(ends.map(\.slot) == [1, 2])
+        #expect(ends.allSatisfy { $0.kind == .unprocessed })
+        desk.sendAgain(3, pool: 0, waitingSince: desk.now.monotonic)
+        #expect(outcomes().map(\.kind) == [.unprocessed])
+        #expect(waiting().isEmpty)
+    }
+
+    @Test func `a refused push is the next to be sent, eight times, and goes back then`() throws {
+        submit(1, 2)
+        desk.beginTurn()
+        desk.takeSubmissions()
+        let since = MonotonicTime(nanoseconds: 5)
+        for _ in 0..<8 {
+            let first = desk.pools[0].waiting.popLast(desk.places)
+            #expect(first == 2)
+            desk.sendAgain(2, pool: 0, waitingSince: since)
+            #expect(waiting() == [2, 1])
+            let place = desk.places[2]
+            #expect(place.since == since)
+            _ = desk.pools[0].waiting.popFirst(desk.places)
+            desk.pools[0].waiting.append(2, desk.places)
+        }
+        desk.pools[0].waiting.remove(2, desk.places)
+        #expect(outcomes().isEmpty)
+        desk.sendAgain(2, pool: 0, waitingSince: since)
+        #expect(waiting() == [1])
+        #expect(outcomes().map(\.kind) == [.unprocessed])
+        // The next push in this slot is another one.
+        submit(2)
+        desk.takeSubmissions()
+        desk.pools[0].waiting.remove(2, desk.places)
+        desk.sendAgain(2, pool: 0, waitingSince: since)
+        #expect(waiting() == [2, 1])
+    }
+
+    @Test func `only what has waited too long for a connection goes back`() throws {
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        desk.beginTurn()
+        submit(1, 2, 3)
+        desk.takeSubmissions()
+        let limit = desk.now.monotonic - .seconds(3600)
+        desk.places[1].since = limit - .seconds(1)
+        desk.places[2].since = limit
+        desk.places[3].since = limit + .seconds(1)
+        connections[1].isOpen = true
+        desk.giveBackWaiting(without: connections)
+        #expect(waiting() == [1, 2, 3])
+        var next = [desk.nextGiveBack(without: connections)]
+        connections[1].isOpen = false
+        next.append(desk.nextGiveBack(without: connections))
+        desk.giveBackWaiting(without: connections)
+        let ends = outcomes()
+        #expect(ends.map(\.slot) == [1, 2] && ends.allSatisfy { $0.kind == .unprocessed })
+        #expect(waiting() == [3])
+        next.append(desk.nextGiveBack(without: connections))
+        let now = desk.now.monotonic
+        #expect(next == [.distantFuture, now - .seconds(1), now + .seconds(1)])
+        // Open or not, when nothing is sent any more.
+        connections[1].isOpen = true
+        port.enter(.draining)
+        desk.beginTurn()
+        desk.giveBackWaiting(without: connections)
+        #expect(outcomes().map(\.slot) == [3])
+    }
+
+    @Test func `connections that have seen another key are left, and no other`() throws {
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        desk.beginTurn()
+        desk.refreshTokens(for: connections)
+        #expect(token == nil, "nothing is to be sent")
+        submit(1)
+        desk.takeSubmissions()
+        desk.refreshTokens(for: connections)
+        let token = try #require(token)
+        connections[0].keyGeneration = token.keyGeneration
+        connections[1].keyGeneration = nil
+        connections[2].keyGeneration = token.keyGeneration + 1
+        desk.refreshTokens(for: connections)
+        let areRetired = connections.indices.prefix(3).map { connections[$0].isRetired }
+        #expect(areRetired == [false, false, true])
+    }
+
+    @Test func `an answer comes with all it said, and when it was asked for`() throws {
+        desk.places[3].since = MonotonicTime(nanoseconds: 99)
+        #expect(!rejected(410, #"{"reason":"Unregistered","timestamp":5}"#))
+        #expect(!rejected(400, #"{"reason":"TooManyCooks"}"#))
+        desk.accepted(3)
+        desk.unknown(3)
+        let ends = outcomes()
+        #expect(ends.map(\.kind) == [.answered, .answered, .answered, .unknown])
+        #expect(ends.map(\.status) == [410, 400, 200, 0])
+        #expect(ends.map(\.reason) == [.unregistered, .unknown, .none, .none])
+        #expect(ends.map(\.apnsTimestamp) == [5, -1, -1, -1])
+        #expect(ends.map(\.retryAfterSeconds) == [7, 7, 0, 0])
+        #expect(ends.allSatisfy { $0.slot == 3 && $0.sentAt.nanoseconds == 99 })
+        #expect(slab.reasonText(3) == "TooManyCooks")
+    }
+
+    @Test func `only a token that APNs calls expired is renewed, and then the connection is left`()
+        throws
+    {
+        desk.beginTurn()
+        var old = desk.now
+        old.monotonic = old.monotonic - .seconds(21 * 60)
+        desk.pools[0].token = try tokens.current(now: old)
+        let generation = try #require(token).generation
+        for (status, reason) in [(UInt16(403), "InvalidProviderToken"), (503, "Shutdown")] {
+            #expect(rejected(status, #"{"reason":"\#(reason)"}"#))
+        }
+        #expect(!rejected(503, #"{"reason":"ServiceUnavailable"}"#))
+        let now = desk.now
+        #expect(try tokens.current(now: now).generation == generation)
+        #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#))
+        #expect(try tokens.current(now: now).generation == generation + 1)
+    }
+
+    @Test func `the planner is told what the open connections carry, and an eighth more`() throws {
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        let pool = PoolID(rawValue: 0)
+        #expect(!isLast(connections))
+        #expect(port.capacity(of: pool) == 32)
+        connections[0].capacity = 500
+        connections[1].capacity = 300
+        #expect(!isLast(connections))
+        #expect(port.capacity(of: pool) == 900)
+        connections[0].capacity = 0
+        #expect(!isLast(connections))
+        #expect(port.capacity(of: pool) == 337)
+        port.enter(.draining)
+        desk.beginTurn()
+        connections[1].isVacant = false
+        #expect(!isLast(connections))
+        #expect(port.capacity(of: pool) == 0)
+        connections[1].isVacant = true
+        submit(1)
+        // What was handed over a moment ago still has no outcome.
+        #expect(!isLast(connections))
+        desk.takeSubmissions()
+        #expect(isLast(connections))
+        #expect(outcomes().map(\.slot) == [1])
+    }
+}
+
+@Suite struct `A pool of a delivery thread` {
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000_000)
+
+    private func pool() throws -> ConnectionPool {
+        var limits = ConnectionLimits()
+        limits.reconnectMin = .seconds(1)
+        limits.reconnectMax = .seconds(60)
+        let tokens = try ProviderTokens(
+            teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
+        let settings = PoolSettings(
+            id: PoolID(rawValue: 0), host: "127.0.0.1", connections: 3, providerTokens: tokens,
+            limits: limits)
+        #expect(ConnectionPool.placesNeeded(settings) == 8)
+        let log = ConnectionLog(
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pool: "test")
+        return ConnectionPool(settings: settings, places: 0..<8, log: log, at: start)
+    }
+
+    @Test func `waits longer after each connect that leads to nothing, until one is welcome`()
+        throws
+    {
+        var pool = try pool()
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<2 {
+            for ceiling in [1, 2, 4, 8, 16, 32, 60, 60] {
+                pool.connectFailed(at: start, random: &random)
+                let wait = pool.connectAt - start
+                #expect(wait >= .milliseconds(100 * ceiling) && wait <= .seconds(ceiling))
+            }
+            pool.welcomed()
+        }
+    }
+
+    @Test func `wants connections while it has pushes, and a minute longer`() throws {
+        var pool = try pool()
+        let idle = start + .seconds(60)
+        var wants = [
+            pool.wantsConnections(at: idle - .nanoseconds(1)), pool.wantsConnections(at: idle),
+        ]
+        pool.inFlight = 1
+        wants.append(pool.wantsConnections(at: idle))
+        pool.inFlight = 0
+        let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 1)
+        defer { places.deallocate() }
+        places.initialize(to: SlotPlace())
+        pool.waiting.append(0, places)
+        wants.append(pool.wantsConnections(at: idle))
+        #expect(wants == [true, false, true, true])
+    }
+}
+
+@Suite struct `Lists of slots` {
+    @Test func `keep their order whatever is done to them`() {
+        let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 32)
+        defer { places.deallocate() }
+        places.initialize(repeating: SlotPlace(), count: 32)
+        var list = SlotList()
+        var model: [PushSlot] = []
+        var random = SplitMix64(seed: 7)
+        for _ in 0..<5000 {
+            let slot = PushSlot(random.next(below: 32))
+            switch random.next(below: 4) {
+            case 0 where !model.contains(slot):
+                list.append(slot, places)
+                model.append(slot)
+            case 1 where !model.contains(slot):
+                list.prepend(slot, places)
+                model.insert(slot, at: 0)
+            case 2 where model.contains(slot):
+                list.remove(slot, places)
+                model.removeAll { $0 == slot }
+            case 3 where random.next(below: 2) == 0:
+                let taken = list.popFirst(places)
+                #expect(taken == model.first)
+                if taken != nil { model.removeFirst() }
+            case 3:
+                let taken = list.popLast(places)
+                #expect(taken == model.last)
+                _ = model.popLast()
+            default: break
+            }
+            #expect(list.count == model.count && list.isEmpty == model.isEmpty)
+            #expect(list.first == model.first ?? SlotList.none)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import EmbeddedKafka
+import PushModel
+import Testing
+
+@testable import KafkaLog
+@testable import Rdkafka
+
+/// A consumer to which the test speaks in the group's place: the broker refuses to let it join, so
+/// nothing else is ever announced, and nobody waits the seconds of a join. All else is the
+/// library's: it fetches, stores and commits what it is assigned.
+final class GroupStandIn {
+    let fixture: KafkaFixture
+    let reading: Reading
+    var consumer: EventConsumer { reading.consumer }
+
+    /// - Parameter topics: the second and all that follow are read as tables.
+    init(
+        _ topics: [String] = ["events"], partitions: Int = 2, startFrom: StartFrom = .earliest
+    ) throws {
+        fixture = try KafkaFixture(
+            Dictionary(uniqueKeysWithValues: topics.map { ($0, partitions) }))
+        // REBALANCE_IN_PROGRESS on JoinGroup.
+        try fixture.kafka.perform(.fail(apiKey: 11, code: 27, count: 100_000))
+        reading = Reading(
+            try EventConsumer(
+                settings: fixture.settings(), topics: topics,
+                replayed: Set(topics.indices.dropFirst()), startFrom: startFrom,
+                logger: fixture.logger))
+        reading.onRevoking = { _, _ in }
+    }
+
+    /// The consumer hears of it as when the library had called back.
+    func announce(
+        _ code: ErrorCode, _ partitions: [Int32], of topic: String = "events",
+        isLost: Bool = false
+    ) {
+        let list = TopicPartitionList()
+        for partition in partitions { list.append(topic: topic, partition: partition) }
+        consumer.rebalances.append(Rebalance(code: code, partitions: list, isLost: isLost))
+        consumer.answerRebalances(.current)
+    }
+
+    /// Gives these partitions; returns them with their epochs.
+    @discardableResult
+    func assign(
+        _ partitions: [Int32], of topic: String = "events"
+    ) async throws -> [PartitionEpoch] {
+        let before = reading.assignmentCount
+        announce(.assignPartitions, partitions, of: topic)
+        try await eventually("the assignment") {
+            reading.turn()
+            return reading.assignmentCount > before
+        }
+        return reading.assignments.map(\.partition)
+    }
+
+    /// Of the last assignment.
+    var starts: [Int64] { reading.assignments.map(\.startOffset) }
+
+    /// Polls once a second for so long, by the clock of `now`.
+    func poll(forSeconds seconds: Int, from now: inout Now) {
+        for _ in 0..<seconds {
+            now.monotonic = now.monotonic + .seconds(1)
+            _ = consumer.poll(now: now, limit: 10) { _ in }
+        }
+    }
+
+    /// Nothing is fetched any more: REQUEST_TIMED_OUT on Fetch.
+    func silence() throws {
+        try fixture.kafka.perform(.fail(apiKey: 1, code: 7, count: 100_000))
+    }
+
+    func close() { reading.close() }
+}
