@@ -110,6 +110,7 @@ internal import Testing
         fixture.event("hot", value)
         let letter = try #require(letters(fixture).first).value
         #expect(letter.contains(#""event":"#) == isThere)
+        #expect(letter.contains(#""eventLeftOut":true"#) != isThere)
     }
 
     @Test func `that are too large say the reason and the source, and no more`() throws {
@@ -124,6 +125,7 @@ internal import Testing
         let small = try #require(letters(fixture).first).value
         for word in ["secret", "score", #""token":"09""#] { #expect(!small.contains(word)) }
         #expect(small.contains(#""reason":"BadMessageId""#))
+        #expect(small.contains(#""eventLeftOut":true"#))
         #expect(small.contains(#""source":{"topic":"events-0","partition":0,"offset":0}"#))
     }
 

@@ -110,7 +110,10 @@ extension PushPipeline {
 
     // MARK: One push
 
-    var hasRoomForDeferrals: Bool { tickets.deferrals < settings.unacknowledgedMax }
+    var hasRoomForDeferrals: Bool {
+        // A row that has ended will ask for its null.
+        tickets.deferrals + ledger.endedRows.count < settings.unacknowledgedMax
+    }
 
     /// The earliest time at which delivery may have this waiting push.
     private func whenSendable(_ slot: UInt32, now: Now) -> MonotonicTime {

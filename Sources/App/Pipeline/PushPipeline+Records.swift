@@ -99,6 +99,8 @@ extension PushPipeline {
             letter.original = DeadLetter.Original(
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
                 headers: headers)
+        } else {
+            letter.isOriginalLeftOut = true
         }
         counters.deadLettersWritten += 1
         records.append(
@@ -206,6 +208,7 @@ extension PushPipeline {
 
     private static func minimal(_ letter: DeadLetter) -> [UInt8] {
         var minimal = letter
+        minimal.isOriginalLeftOut = letter.original != nil || letter.isOriginalLeftOut
         minimal.original = nil
         minimal.targets = []
         minimal.subject = []

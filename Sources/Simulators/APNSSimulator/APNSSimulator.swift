@@ -110,11 +110,12 @@ package final class APNSSimulator: Sendable {
         }
     }
 
-    /// `perform`, for those who can say what went wrong.
+    /// `perform`, for those who can say what went wrong. When it returns, the command is in force.
     /// - Throws: when there are too many rules, or a device token is given to an unknown topic.
     package func attempt(_ command: SimulatorCommand) throws(SimulatorError) {
         let mailboxes = running.withLock { $0?.mailboxes ?? [] }
         try carryOut(command, by: mailboxes)
+        for mailbox in mailboxes { mailbox.waitUntilObeyed() }
     }
 
     /// Holds the order of commands to be the same on all threads.

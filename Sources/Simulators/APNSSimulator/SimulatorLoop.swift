@@ -77,7 +77,9 @@ final class SimulatorLoop {
             mailbox.waker.awake()
             turn.wallSeconds = SystemClock.wallNanoseconds() / 1_000_000_000
             turn.now = SystemClock.monotonicNanoseconds()
-            for message in mailbox.take() { obey(message) }
+            let messages = mailbox.take()
+            for message in messages { obey(message) }
+            mailbox.haveObeyed(messages.count)
             if !turn.isBlackHole {
                 let resumed = unfinished
                 unfinished.removeAll(keepingCapacity: true)

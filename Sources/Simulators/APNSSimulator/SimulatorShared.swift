@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 internal import LinuxIO
 internal import Logging
 internal import OpenSSL
@@ -92,11 +93,31 @@ final class SimulatorMailbox: Sendable {
 
     let waker = Waker()
     private let messages = Mutex<[Message]>([])
+    /// Messages that the thread has obeyed.
+    private let obeyed = Atomic<Int>(0)
+    private let posted = Atomic<Int>(0)
 
     func post(_ message: Message) {
-        messages.withLock { $0.append(message) }
+        messages.withLock {
+            $0.append(message)
+            posted.add(1, ordering: .relaxed)
+        }
         waker.wake()
     }
+
+    func haveObeyed(_ count: Int) { obeyed.add(count, ordering: .releasing) }
+
+    /// Waits until everything posted so far is in force, or the thread has plainly gone.
+    func waitUntilObeyed() {
+        let last = posted.load(ordering: .relaxed)
+        for _ in 0..<Self.looksMax where obeyed.load(ordering: .acquiring) < last {
+            usleep(Self.lookInterval)
+        }
+    }
+
+    private static let lookInterval: UInt32 = 100
+    /// A second.
+    private static let looksMax = 10_000
 
     var isEmpty: Bool { messages.withLock { $0.isEmpty } }
 
