@@ -54,6 +54,12 @@ struct `A team whose key has expired` {
             ]))
         let fault = try await traffic(fleet, seconds: Self.fault)
         // What is late must be seen to be late.
+        let last = try #require(fault.events.last)
+        try await fleet.eventually("the last push") {
+            try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson")).contains {
+                $0.status == 200 && $0.t > last.t && $0.token == healthy.tokens[last.subject].hex
+            }
+        }
         try await Task.sleep(for: .seconds(3))
 
         let answers = try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))

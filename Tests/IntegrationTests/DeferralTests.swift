@@ -4,6 +4,10 @@
 import APNSSimulator
 import Foundation
 import Glibc
+import Intake
+import KafkaLog
+import Logging
+import PushModel
 import Testing
 
 /// Pushes that must wait longer than `delivery.holdMax` wait in Kafka, whatever becomes of workers.
@@ -56,5 +60,62 @@ struct `Deferred to Kafka` {
             try await Task.sleep(for: .milliseconds(100))
         }
         Issue.record("no null ends the wait")
+    }
+
+    /// Two workers have deferred the token, and the owner's null speaks of the first record alone.
+    @Test func `a record that is written again says so to Kafka, and is not sent for ever`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["twice"]))
+        try await fleet.registrationsApplied()
+        let writer = try DeferredWriter(fleet)
+        let key = "production/\(TestApp.home).push-type.controls/\(token.hex)"
+        let soon = DeferredPush(
+            notBefore: Now.current.wall + .seconds(3),
+            expiresAt: Now.current.wall + .seconds(600), tokenClass: .control)
+        let first = try writer.write(key, soon)
+        let second = try writer.write(key, soon)
+        try writer.write(key, nil, endedOffset: first)
+        try await fleet.eventually("the push") { fleet.accepted(token) >= 1 }
+        // Each round of the endless ones took a few hundredths of a second.
+        try await Task.sleep(for: .seconds(3))
+        #expect(fleet.accepted(token) <= 2)
+        let rewritten = try await records(of: token, on: fleet).filter {
+            $0.value != nil && $0.offset > second
+        }
+        #expect(!rewritten.isEmpty)
+        #expect(rewritten.allSatisfy { $0.endedOffset == "\(second)" })
+    }
+}
+
+/// Writes to `deferred` as a worker does.
+private struct DeferredWriter {
+    private let producer: RecordProducer
+
+    init(_ fleet: Fleet) throws {
+        producer = try RecordProducer(
+            settings: KafkaClientSettings(bootstrap: fleet.bootstrap, group: ""),
+            topics: [fleet.topics.deferred],
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    /// - Returns: the record's offset.
+    @discardableResult
+    func write(_ key: String, _ push: DeferredPush?, endedOffset: Int64? = nil) throws -> Int64 {
+        let headers = endedOffset.map { [(name: DeferredPush.endedHeader, value: "\($0)")] } ?? []
+        let acceptance = Array(key.utf8).withUnsafeBytes { key in
+            guard let push else {
+                return producer.produce(topic: 0, key: key, value: nil, headers: headers, ticket: 1)
+            }
+            return DeferredEncoder.value(push).withUnsafeBytes { value in
+                producer.produce(topic: 0, key: key, value: value, headers: headers, ticket: 1)
+            }
+        }
+        try #require(acceptance == .accepted && producer.flush(timeout: .seconds(20)))
+        var offset: Int64?
+        producer.pollReports(now: .current) { offset = $0.position?.offset }
+        return try #require(offset)
     }
 }

@@ -12,6 +12,8 @@ struct LoggedRecord: Sendable {
     var offset: Int64
     var key: String?
     var value: String?
+    /// The header of `deferred`.
+    var endedOffset: String?
 
     func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data((value ?? "").utf8))

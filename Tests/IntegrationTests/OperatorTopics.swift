@@ -70,7 +70,10 @@ final class OperatorTopics {
                     LoggedRecord(
                         partition: record.partition, offset: record.offset,
                         key: record.key.map { String(decoding: $0, as: UTF8.self) },
-                        value: record.value.map { String(decoding: $0, as: UTF8.self) }))
+                        value: record.value.map { String(decoding: $0, as: UTF8.self) },
+                        endedOffset: record.header(named: DeferredPush.endedHeader).map {
+                            String(decoding: $0, as: UTF8.self)
+                        }))
             }
             return reader.isCaughtUp
         }

@@ -24,8 +24,9 @@ extension PushPipeline {
             let tokens = TokenShard(index: index, count: topic.count)
             return shard(tokens, of: event, list: list, at: position, now: now)
         }
-        // Such as one that is larger than the configuration allows records to be.
-        guard readShard(key: key, value: values[0], now: now, { _, _ in }) else { return false }
+        // Such as one that is larger than the configuration allows records to be: the longest.
+        guard let last = values.last, readShard(key: key, value: last, now: now, { _, _ in })
+        else { return false }
         let hold = ledger.hold(track)
         for (index, value) in values.enumerated() {
             ledger.retain(hold)
@@ -61,7 +62,8 @@ extension PushPipeline {
                 topic: topic, partition: shard.partition, offset: shard.offset)
         }
         guard let notBefore = shard.notBefore, notBefore > now.wall else { return }
-        request.notBefore = now.monotonic + (notBefore - now.wall)
+        // No delay is longer than the longest that is configured, whoever wrote the record.
+        request.notBefore = now.monotonic + min(notBefore - now.wall, delayMax)
     }
 
     // MARK: Refused shards

@@ -285,14 +285,10 @@ extension PlannerLoop {
             }
         let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
         let acceptance = record.key.withUnsafeBytes { key in
-            guard let value = record.value else {
-                return producer.produce(
-                    topic: topic, partition: record.partition, key: key, value: nil,
-                    headers: headers, ticket: record.ticket)
-            }
-            return value.withUnsafeBytes { value in
+            (record.value ?? []).withUnsafeBytes { value in
                 producer.produce(
-                    topic: topic, partition: record.partition, key: key, value: value,
+                    topic: topic, partition: record.partition, key: key,
+                    value: record.value == nil ? nil : value, headers: headers,
                     ticket: record.ticket)
             }
         }
