@@ -133,7 +133,9 @@ let tests: [Target] = [
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
     .tests("DemoTests", ["Demo", "Intake", "PushModel"]),
-    .tests("AppTests", ["PushModel", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog"]),
+    .tests(
+        "AppTests", ["PushModel", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog"],
+        logs: true),
     .tests(
         "IntegrationTests",
         [

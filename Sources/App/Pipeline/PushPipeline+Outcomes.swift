@@ -90,10 +90,11 @@ extension PushPipeline {
             tryAgain(
                 slot, after: settings.retryBackoff, outcome, costsAttempt: !isProbe, now: now)
         case .openCredential:
-            shut(pool: pool, now: now)
+            shut(pool: pool, by: Self.words(outcome), now: now)
             requeue(slot, now: now)
         case .openLane:
             counters.lanesShut += 1
+            lanes[Int(lane.rawValue)].shutBy = Self.words(outcome)
             lanes[Int(lane.rawValue)].gate.failed(now: now.monotonic, random: &random)
             requeue(slot, now: now)
         }
@@ -272,12 +273,17 @@ extension PushPipeline {
             // A probe failed.
             pools[pool].gate.failed(now: now.monotonic, random: &random)
         } else if isIll {
-            shut(pool: pool, now: now)
+            shut(pool: pool, by: "half of the last answers are 5xx or silence", now: now)
         }
     }
 
-    private mutating func shut(pool: Int, now: Now) {
+    private static func words(_ outcome: PushOutcome) -> String {
+        "\(outcome.status) \(outcome.reason.name)"
+    }
+
+    private mutating func shut(pool: Int, by cause: String, now: Now) {
         if !pools[pool].gate.isShut { counters.poolsShut += 1 }
+        pools[pool].shutBy = cause
         pools[pool].gate.failed(now: now.monotonic, random: &random)
         pools[pool].health.reset()
     }
@@ -285,8 +291,36 @@ extension PushPipeline {
     mutating func parkSilentPools(now: Now) {
         for pool in pools.indices where !pools[pool].gate.isShut {
             if pools[pool].health.isSilent(inFlight: pools[pool].inFlight, now: now.monotonic) {
-                shut(pool: pool, now: now)
+                shut(pool: pool, by: "nothing is answered", now: now)
             }
         }
     }
+
+    /// What lets nothing through at the moment but its probes. For people: each has a name.
+    package func shutGates(now: Now) -> [ShutGate] {
+        let shutPools = pools.indices.filter { pools[$0].gate.isShut }.map { index in
+            let pool = routing.pools[index]
+            return ShutGate(
+                name: "credential \(pool.credential) in \(pool.environment.name)",
+                cause: pools[index].shutBy,
+                probeIn: max(.zero, pools[index].gate.nextChange - now.monotonic))
+        }
+        let shutLanes = lanes.indices.filter { lanes[$0].gate.isShut }.map { index in
+            let lane = routing[LaneID(rawValue: UInt16(index))]
+            return ShutGate(
+                name: "APNs topic \(lane.apnsTopic) in \(lane.environment.name)",
+                cause: lanes[index].shutBy,
+                probeIn: max(.zero, lanes[index].gate.nextChange - now.monotonic))
+        }
+        return shutPools + shutLanes
+    }
+}
+
+/// A bulkhead that is shut.
+package struct ShutGate: Sendable, Equatable {
+    package var name: String
+    /// What APNs said, or did not.
+    package var cause: String
+    /// Until one push goes out to see; far in the future while one is on its way.
+    package var probeIn: Duration
 }

@@ -14,17 +14,24 @@ struct ConsumerWatch {
     private var restartedAt: MonotonicTime?
     private var reported = Counters()
     private var unreadableLogged = 0
+    private var unreadableSince = MonotonicTime(nanoseconds: .min)
     private var refusalLoggedAt: MonotonicTime?
+    /// The names of the gates that are known to be shut.
+    private var shut: Set<String> = []
 
     private static let refusalLogInterval = Duration.seconds(10)
 
-    /// The first few unreadable registrations are named; after that the counter tells.
+    /// So many unreadable records of tables are named a minute; of the others the counter tells.
     private static let unreadableLoggedMax = 20
 
     mutating func unreadable(
-        _ problem: UnreadableRecord, of record: borrowing KafkaRecord, topic: String,
+        _ problem: UnreadableRecord, of record: borrowing KafkaRecord, topic: String, now: Now,
         logger: Logger
     ) {
+        if unreadableSince <= now.monotonic - .seconds(60) {
+            unreadableSince = now.monotonic
+            unreadableLogged = 0
+        }
         guard unreadableLogged < Self.unreadableLoggedMax else { return }
         unreadableLogged += 1
         logger.warning(
@@ -65,15 +72,35 @@ struct ConsumerWatch {
             ])
     }
 
-    mutating func refused(_ error: RdkafkaError, now: Now, logger: Logger) {
+    mutating func refused(_ error: RdkafkaError, topic: String, now: Now, logger: Logger) {
         if let last = refusalLoggedAt, now.monotonic - last < Self.refusalLogInterval { return }
         refusalLoggedAt = now.monotonic
-        logger.error("Kafka does not take a record of ours", metadata: ["cause": "\(error)"])
+        logger.error(
+            "Kafka does not take a record of ours",
+            metadata: ["topic": "\(topic)", "cause": "\(error)"])
     }
 
-    /// One line, and only if something has flowed since the last.
+    /// Tells of each bulkhead once when it is found shut, and once when it is open again.
+    mutating func report(_ gates: [ShutGate], logger: Logger) {
+        for gate in gates where shut.insert(gate.name).inserted {
+            let remedy = gate.cause.hasPrefix("403") ? "; check its key, key ID and team" : ""
+            logger.warning(
+                "pushes wait: \(gate.cause)\(remedy)",
+                metadata: [
+                    "of": "\(gate.name)", "nextProbeSeconds": "\(gate.probeIn.components.seconds)",
+                ])
+        }
+        for name in shut.subtracting(gates.map(\.name)).sorted() {
+            logger.notice("pushes go out again", metadata: ["of": "\(name)"])
+            shut.remove(name)
+        }
+    }
+
+    /// One line, and only while something flows or waits.
     mutating func report(_ counters: Counters, load: PushPipeline.Load, logger: Logger) {
-        guard counters != reported else { return }
+        let isWaiting =
+            load.queued + load.inFlight + load.resting + load.holders + load.unacknowledged > 0
+        guard counters != reported || isWaiting else { return }
         logger.info(
             "flow",
             metadata: [
@@ -86,8 +113,13 @@ struct ConsumerWatch {
                 "rejected": "\(counters.rejected - reported.rejected)",
                 "retried": "\(counters.retried - reported.retried)",
                 "resent": "\(counters.resent - reported.resent)",
+                "unreadable": "\(counters.eventsUnreadable - reported.eventsUnreadable)",
+                "deadLetters": "\(counters.deadLettersWritten - reported.deadLettersWritten)",
+                "refused": "\(counters.recordsRefused - reported.recordsRefused)",
+                "abandoned": "\(counters.recordsAbandoned - reported.recordsAbandoned)",
                 "queued": "\(load.queued)", "inFlight": "\(load.inFlight)",
                 "resting": "\(load.resting)", "deferred": "\(load.deferred)",
+                "held": "\(load.holders)", "unacknowledged": "\(load.unacknowledged)",
             ])
         reported = counters
     }

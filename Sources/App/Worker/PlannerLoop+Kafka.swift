@@ -25,7 +25,8 @@ extension PlannerLoop {
                 : pipeline.verdictRecord(key: record.key, value: record.value)
             if let problem {
                 watch.unreadable(
-                    problem, of: record, topic: plan.tableTopics[record.topic], logger: logger)
+                    problem, of: record, topic: plan.tableTopics[record.topic], now: now,
+                    logger: logger)
             }
         }
         if consumer == nil, stop == nil, tables.isCaughtUp { startConsuming(now: now) }
@@ -117,7 +118,8 @@ extension PlannerLoop {
             track: place.track, offset: record.offset, key: record.key, value: record.value,
             endedOffset: ended, now: now)
         if let problem {
-            watch.unreadable(problem, of: record, topic: plan.deferredTopic, logger: logger)
+            watch.unreadable(
+                problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)
         }
     }
 
@@ -230,6 +232,7 @@ extension PlannerLoop {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         watch.report(pipeline.counters, load: pipeline.load, logger: logger)
+        watch.report(pipeline.shutGates(now: now), logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
@@ -298,7 +301,8 @@ extension PlannerLoop {
         case .failed(let error) where error.code == .messageTooLarge:
             pipeline.tooLarge(record.ticket)
         case .failed(let error):
-            watch.refused(error, now: now, logger: logger)
+            watch.refused(
+                error, topic: plan.producedTopics[topic], now: now, logger: logger)
             // Back to the end of the line, so that records for the other topic go first.
             pipeline.refused(record.ticket)
             producesAgainAt = now.monotonic + Self.producePause

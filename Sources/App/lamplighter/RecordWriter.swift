@@ -38,8 +38,14 @@ struct RecordWriter {
                     + "kafka.bootstrap and that topic '\(producer.topics[0])' exists")
         }
         var refused: String?
-        producer.poll(now: Self.now()) { _, error in refused = error.map { "\($0)" } }
-        if let refused { throw Failure(.unavailable, "Kafka refused the record: \(refused)") }
+        producer.poll(now: Self.now()) { _, error in
+            refused = error.map { "\($0)" }
+        }
+        if let refused {
+            let topic = producer.topics[0]
+            throw Failure(
+                .unavailable, "Kafka refused the record for topic '\(topic)': \(refused)")
+        }
     }
 
     static func now() -> Now {

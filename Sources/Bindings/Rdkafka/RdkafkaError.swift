@@ -21,6 +21,10 @@ package struct ErrorCode: RawRepresentable, Hashable, Sendable {
     package var text: String { String(cString: rd_kafka_err2str(native)) }
 }
 
+extension ErrorCode: CustomStringConvertible {
+    package var description: String { "\(name): \(text)" }
+}
+
 extension ErrorCode {
     package static let none = ErrorCode(RD_KAFKA_RESP_ERR_NO_ERROR)
 

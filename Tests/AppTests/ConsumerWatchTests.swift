@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import PushModel
+internal import Synchronization
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+@Suite struct `What the planner tells the operator` {
+    private let lines = LogLines()
+    private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
+    private let gate = ShutGate(
+        name: "credential home in production", cause: "403 InvalidProviderToken",
+        probeIn: .seconds(7))
+
+    @Test func `a bulkhead once when it shuts and once when it opens, with what to do`() {
+        var watch = ConsumerWatch()
+        watch.report([], logger: logger)
+        #expect(lines.taken().isEmpty)
+        for _ in 0..<3 { watch.report([gate], logger: logger) }
+        #expect(
+            lines.taken() == [
+                "warning pushes wait: 403 InvalidProviderToken; check its key, key ID and team "
+                    + "[nextProbeSeconds=7, of=credential home in production]"
+            ])
+        for _ in 0..<2 { watch.report([], logger: logger) }
+        #expect(
+            lines.taken() == ["notice pushes go out again [of=credential home in production]"])
+        watch.report([gate], logger: logger)
+        #expect(lines.taken().count == 1, "shut again")
+    }
+
+    @Test func `what flows, and what waits though nothing flows`() {
+        var watch = ConsumerWatch()
+        var load = PushPipeline.Load(
+            queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
+            unacknowledged: 0, payloadBytes: 0)
+        watch.report(Counters(), load: load, logger: logger)
+        #expect(lines.taken().isEmpty, "what waits in Kafka waits")
+        load.holders = 1
+        for _ in 0..<2 { watch.report(Counters(), load: load, logger: logger) }
+        let told = lines.taken()
+        #expect(told.count == 2 && told.allSatisfy { $0.contains("held=1") })
+        load.holders = 0
+        var counters = Counters()
+        counters.accepted = 5
+        for _ in 0..<2 { watch.report(counters, load: load, logger: logger) }
+        #expect(lines.taken().map { $0.contains("accepted=5") } == [true])
+    }
+}
+
+private final class LogLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    func append(_ line: String) { lines.withLock { $0.append(line) } }
+
+    func taken() -> [String] {
+        lines.withLock { lines in
+            defer { lines.removeAll() }
+            return lines
+        }
+    }
+}
+
+private struct LineHandler: LogHandler {
+    let lines: LogLines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    init(lines: LogLines) { self.lines = lines }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let words = (event.metadata ?? [:]).map { "\($0)=\($1)" }.sorted().joined(separator: ", ")
+        lines.append("\(event.level) \(event.message) [\(words)]")
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+@Suite struct `Bulkheads that are shut` {
+    private let token: [UInt8] = [1, 2, 3]
+
+    private func afterAnswer(_ status: UInt16, _ reason: APNSReason) -> PipelineFixture {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", token, shows: ["door"])
+        fixture.event("door")
+        #expect(fixture.pipeline.shutGates(now: fixture.now).isEmpty)
+        fixture.answer(fixture.take()[0], status, reason)
+        return fixture
+    }
+
+    @Test func `are named with what APNs said, until a probe succeeds`() throws {
+        let fixture = afterAnswer(403, .invalidProviderToken)
+        let gates = fixture.pipeline.shutGates(now: fixture.now)
+        let gate = try #require(gates.first)
+        #expect(gates.count == 1)
+        #expect(gate.name == "credential team in production")
+        #expect(gate.cause == "403 InvalidProviderToken")
+        #expect(gate.probeIn > .zero && gate.probeIn <= .seconds(1))
+        fixture.pass(gate.probeIn)
+        #expect(fixture.pipeline.shutGates(now: fixture.now).first?.probeIn == .zero)
+        fixture.answer(fixture.take()[0], 200)
+        #expect(fixture.pipeline.shutGates(now: fixture.now).isEmpty)
+    }
+
+    @Test func `may be one APNs topic`() throws {
+        let gates = { (fixture: PipelineFixture) in fixture.pipeline.shutGates(now: fixture.now) }
+        let gate = try #require(gates(afterAnswer(400, .topicDisallowed)).first)
+        #expect(gate.name == "APNs topic com.example.Home.push-type.controls in production")
+        #expect(gate.cause == "400 TopicDisallowed")
+    }
+}
