@@ -25,7 +25,7 @@ struct `While APNs is stalled` {
     /// deferred push of about 250 bytes and a registration of as many for each of 100,000 tokens;
     /// 32,768 deferrals of 1 KiB that wait for Kafka's acknowledgement, with the worker and once more
     /// in the producer; and 140 MiB for the program, its threads and what the allocator keeps of what
-    /// one thread takes and another gives back. 359 MiB were the most in a stall of 270 s.
+    /// one thread takes and another gives back. 357 MiB were the most in a stall of 600 s.
     private static let residentMaxMiB =
         64 + 40 + 65_536 / 2 / 1024 + 2 * subjects * tokensEach * 250 / 1_048_576 + 2 * 32 + 140
 
