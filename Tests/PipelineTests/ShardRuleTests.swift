@@ -161,6 +161,7 @@ internal import Testing
         fixture.pass(.seconds(3))
         #expect(fixture.take().isEmpty)
         #expect(fixture.frontier == 1 && fixture.isIdle)
+        #expect(fixture.counters.eventsExpired == shards.count)
     }
 
     @Test(arguments: ["at the bound", "no topic", "one partition", "no room", "unreadable"])

@@ -133,8 +133,8 @@ extension PushPipeline {
     }
 
     /// Kafka refused the record, or did not take it in time. It is produced again, and its offsets
-    /// wait; but a shard is fanned out here, and a verdict that is no longer the latest on its token is not: the topic must not end
-    /// with it.
+    /// wait; but a shard is fanned out here, and a verdict that is no longer the latest on its token is
+    /// given up: the topic must not end with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
         guard let open = tickets[ticket] else { return }

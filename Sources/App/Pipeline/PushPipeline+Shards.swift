@@ -40,18 +40,30 @@ extension PushPipeline {
         return true
     }
 
+    /// An event of ours that says all that the whole event said, but for the subject: that is the
+    /// record's key, since it need not be text.
     private func shard(
         _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
         now: Now
     ) -> [UInt8] {
-        var event = event
+        var draft = EventDraft()
+        draft.time = event.time
+        draft.app = routing.name(of: event.app)
+        draft.environment = event.environment
         // The lists of a kind-wide event are split one by one.
-        if let kind = list.kind { event.kinds = [kind] }
+        draft.kinds = list.kind.map { [$0] } ?? event.kinds
+        draft.classes =
+            event.classes == .all ? [] : TokenClass.allCases.filter(event.classes.contains)
+        draft.expiresAt = event.expiresAt
+        draft.priority = event.priority
+        draft.collapseID = event.collapseID
+        draft.expiration = event.expiration
+        draft.payload = event.payload?.body
         let source = source(position)
-        let shard = EventShard(
+        draft.shard = EventShard(
             tokens: tokens, topic: source.topic, partition: source.partition,
             offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil)
-        return ShardEncoder.value(event, app: routing.name(of: event.app), shard: shard)
+        return EventEncoder.value(draft)
     }
 
     /// A push of a shard speaks of the whole event: its `apns-id` and collapse ID are the same whoever
@@ -73,33 +85,28 @@ extension PushPipeline {
         while !fanOuts.isFull, let ticket = refusedShards.popLast() {
             guard let shard = tickets.close(ticket) else { continue }
             counters.shardsRefused += 1
-            var requests: [(FanOutRequest, count: Int)] = []
             sequence += 1
             let isRead = readShard(key: shard.record.key, value: shard.record.value!, now: now) {
-                pipeline, event in
-                if let request = pipeline.request(ofShard: event, now: now) {
-                    requests.append(request)
-                }
+                pipeline, event in pipeline.fanOut(shard: event, hold: shard.holds[0], now: now)
             }
             precondition(isRead, "a shard of ours cannot be read")
-            for (request, count) in requests {
-                for hold in shard.holds { ledger.retain(hold) }
-                audience.setCursor(SubjectID(rawValue: request.subject), true)
-                fanOuts.start(request, count: count, hold: shard.holds[0])
-            }
-            for hold in shard.holds { ledger.release(hold) }
         }
         giveBack()
     }
 
-    /// Nil if the event has expired, or nobody shows its subject any more.
-    private mutating func request(ofShard event: Event, now: Now) -> (FanOutRequest, count: Int)? {
+    /// The claim passes to the walk.
+    private mutating func fanOut(shard event: Event, hold: Hold, now: Now) {
         let list =
             event.subject.isEmpty
             ? kindList(of: event, name: event.kinds[0]) : subjectList(of: event)
         let count = list.subject.map { audience.count($0) } ?? 0
-        guard event.expiresAt > now.wall, count > 0 else { return nil }
-        return (request(event, of: list, position: .unknown, now: now), count)
+        guard event.expiresAt > now.wall, count > 0 else {
+            if count > 0 { counters.eventsExpired += 1 } else { counters.eventsUnmatched += 1 }
+            return ledger.release(hold)
+        }
+        let request = request(event, of: list, position: .unknown, now: now)
+        audience.setCursor(SubjectID(rawValue: request.subject), true)
+        fanOuts.start(request, count: count, hold: hold)
     }
 
     /// - Returns: false if it cannot be read.

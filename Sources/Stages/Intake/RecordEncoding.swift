@@ -33,6 +33,8 @@ package struct EventDraft: Sendable {
     package var expiration: ExpirationRule?
     /// JSON as it is. Decode the encoded event before sending it: that checks this and all bounds.
     package var payload: [UInt8]?
+    /// Only workers write it.
+    package var shard: EventShard?
 
     package init() {}
 }
@@ -55,6 +57,19 @@ package enum EventEncoder {
             json.member("collapseID", event.collapseID)
             json.member("apnsExpiration", event.expiration.map { String(describing: $0) })
             json.member("payload", raw: event.payload)
+            if let shard = event.shard { write(shard, to: &json) }
+        }
+    }
+
+    private static func write(_ shard: EventShard, to json: inout JSONWriter) {
+        json.name("shard")
+        json.object { json in
+            json.member("index", shard.tokens.index)
+            json.member("of", shard.tokens.count)
+            json.member("topic", shard.topic)
+            json.member("partition", shard.partition)
+            json.member("offset", shard.offset)
+            json.member("notBefore", shard.notBefore)
         }
     }
 }
