@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Delivery
 internal import Logging
 internal import PushModel
 internal import Synchronization
@@ -13,7 +14,7 @@ internal import Testing
     private let lines = LogLines()
     private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
     private let gate = ShutGate(
-        name: "credential home in production", cause: "403 InvalidProviderToken",
+        name: "credential home in production", cause: .credentialRefused(.invalidProviderToken),
         probeIn: .seconds(7))
 
     @Test func `a bulkhead once when it shuts and once when it opens, with what to do`() {
@@ -23,7 +24,8 @@ internal import Testing
         for _ in 0..<3 { watch.report([gate], logger: logger) }
         #expect(
             lines.taken() == [
-                "warning pushes wait: 403 InvalidProviderToken; check its key, key ID and team "
+                "warning pushes wait: APNs answers InvalidProviderToken: check the credential's key, "
+                    + "key ID, team and environments "
                     + "[nextProbeSeconds=7, of=credential home in production]"
             ])
         for _ in 0..<2 { watch.report([], logger: logger) }

@@ -24,11 +24,15 @@ internal import Testing
         let gate = try #require(gates.first)
         #expect(gates.count == 1)
         #expect(gate.name == "credential team in production")
-        #expect(gate.cause == "403 InvalidProviderToken")
-        #expect(gate.probeIn > .zero && gate.probeIn <= .seconds(1))
-        fixture.pass(gate.probeIn)
+        #expect(gate.cause == .credentialRefused(.invalidProviderToken))
+        let wait = try #require(gate.probeIn)
+        #expect(wait > .zero && wait <= .seconds(1))
+        fixture.pass(wait)
         #expect(fixture.pipeline.shutGates(now: fixture.now).first?.probeIn == .zero)
-        fixture.answer(fixture.take()[0], 200)
+        let probe = fixture.take()[0]
+        let out = fixture.pipeline.shutGates(now: fixture.now).first
+        #expect(out != nil && out?.probeIn == nil)
+        fixture.answer(probe, 200)
         #expect(fixture.pipeline.shutGates(now: fixture.now).isEmpty)
     }
 
@@ -36,6 +40,6 @@ internal import Testing
         let gates = { (fixture: PipelineFixture) in fixture.pipeline.shutGates(now: fixture.now) }
         let gate = try #require(gates(afterAnswer(400, .topicDisallowed)).first)
         #expect(gate.name == "APNs topic com.example.Home.push-type.controls in production")
-        #expect(gate.cause == "400 TopicDisallowed")
+        #expect(gate.cause == .topicRefused(.topicDisallowed))
     }
 }

@@ -90,11 +90,11 @@ extension PushPipeline {
             tryAgain(
                 slot, after: settings.retryBackoff, outcome, costsAttempt: !isProbe, now: now)
         case .openCredential:
-            shut(pool: pool, by: Self.words(outcome), now: now)
+            shut(pool: pool, by: .credentialRefused(outcome.reason), now: now)
             requeue(slot, now: now)
         case .openLane:
             counters.lanesShut += 1
-            lanes[Int(lane.rawValue)].shutBy = Self.words(outcome)
+            lanes[Int(lane.rawValue)].shutBy = .topicRefused(outcome.reason)
             lanes[Int(lane.rawValue)].gate.failed(now: now.monotonic, random: &random)
             requeue(slot, now: now)
         }
@@ -273,15 +273,11 @@ extension PushPipeline {
             // A probe failed.
             pools[pool].gate.failed(now: now.monotonic, random: &random)
         } else if isIll {
-            shut(pool: pool, by: "half of the last answers are 5xx or silence", now: now)
+            shut(pool: pool, by: .ill, now: now)
         }
     }
 
-    private static func words(_ outcome: PushOutcome) -> String {
-        "\(outcome.status) \(outcome.reason.name)"
-    }
-
-    private mutating func shut(pool: Int, by cause: String, now: Now) {
+    private mutating func shut(pool: Int, by cause: ShutGate.Cause, now: Now) {
         if !pools[pool].gate.isShut { counters.poolsShut += 1 }
         pools[pool].shutBy = cause
         pools[pool].gate.failed(now: now.monotonic, random: &random)
@@ -291,36 +287,47 @@ extension PushPipeline {
     mutating func parkSilentPools(now: Now) {
         for pool in pools.indices where !pools[pool].gate.isShut {
             if pools[pool].health.isSilent(inFlight: pools[pool].inFlight, now: now.monotonic) {
-                shut(pool: pool, by: "nothing is answered", now: now)
+                shut(pool: pool, by: .silent, now: now)
             }
         }
     }
 
-    /// What lets nothing through at the moment but its probes. For people: each has a name.
+    /// The bulkheads that let nothing through at the moment but their probes.
     package func shutGates(now: Now) -> [ShutGate] {
-        let shutPools = pools.indices.filter { pools[$0].gate.isShut }.map { index in
+        let ofPools = pools.indices.filter { pools[$0].gate.isShut }.map { index in
             let pool = routing.pools[index]
             return ShutGate(
                 name: "credential \(pool.credential) in \(pool.environment.name)",
-                cause: pools[index].shutBy,
-                probeIn: max(.zero, pools[index].gate.nextChange - now.monotonic))
+                cause: pools[index].shutBy, probeIn: probeIn(pools[index].gate, now))
         }
-        let shutLanes = lanes.indices.filter { lanes[$0].gate.isShut }.map { index in
+        let ofLanes = lanes.indices.filter { lanes[$0].gate.isShut }.map { index in
             let lane = routing[LaneID(rawValue: UInt16(index))]
             return ShutGate(
                 name: "APNs topic \(lane.apnsTopic) in \(lane.environment.name)",
-                cause: lanes[index].shutBy,
-                probeIn: max(.zero, lanes[index].gate.nextChange - now.monotonic))
+                cause: lanes[index].shutBy, probeIn: probeIn(lanes[index].gate, now))
         }
-        return shutPools + shutLanes
+        return ofPools + ofLanes
+    }
+
+    private func probeIn(_ gate: SendingGate, _ now: Now) -> Duration? {
+        let next = gate.nextChange
+        return next == .distantFuture ? nil : max(.zero, next - now.monotonic)
     }
 }
 
 /// A bulkhead that is shut.
 package struct ShutGate: Sendable, Equatable {
+    package enum Cause: Sendable, Equatable {
+        case credentialRefused(APNSReason)
+        case topicRefused(APNSReason)
+        /// Half of the last answers were 5xx or did not come.
+        case ill
+        case silent
+    }
+
+    /// For people.
     package var name: String
-    /// What APNs said, or did not.
-    package var cause: String
-    /// Until one push goes out to see; far in the future while one is on its way.
-    package var probeIn: Duration
+    package var cause: Cause
+    /// Nil while a probe is out.
+    package var probeIn: Duration?
 }

@@ -79,16 +79,16 @@ package struct PushPipeline: ~Copyable {
         var gate: SendingGate
         var strikes = StrikeBook()
         var inFlight = 0
-        /// Of the gate, for people.
-        var shutBy = ""
+        /// Of the gate.
+        var shutBy = ShutGate.Cause.ill
     }
 
     struct PoolState {
         var gate: SendingGate
         var health = PoolHealth()
         var inFlight = 0
-        /// Of the gate, for people.
-        var shutBy = ""
+        /// Of the gate.
+        var shutBy = ShutGate.Cause.ill
         var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
     }
 

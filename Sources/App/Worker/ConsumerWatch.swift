@@ -83,16 +83,27 @@ struct ConsumerWatch {
     /// Tells of each bulkhead once when it is found shut, and once when it is open again.
     mutating func report(_ gates: [ShutGate], logger: Logger) {
         for gate in gates where shut.insert(gate.name).inserted {
-            let remedy = gate.cause.hasPrefix("403") ? "; check its key, key ID and team" : ""
             logger.warning(
-                "pushes wait: \(gate.cause)\(remedy)",
+                "pushes wait: \(Self.words(gate.cause))",
                 metadata: [
-                    "of": "\(gate.name)", "nextProbeSeconds": "\(gate.probeIn.components.seconds)",
+                    "of": "\(gate.name)",
+                    "nextProbeSeconds": "\(gate.probeIn?.components.seconds ?? 0)",
                 ])
         }
         for name in shut.subtracting(gates.map(\.name)).sorted() {
             logger.notice("pushes go out again", metadata: ["of": "\(name)"])
             shut.remove(name)
+        }
+    }
+
+    private static func words(_ cause: ShutGate.Cause) -> String {
+        switch cause {
+        case .credentialRefused(let reason):
+            "APNs answers \(reason.name): check the credential's key, key ID, team and environments"
+        case .topicRefused(let reason):
+            "APNs answers \(reason.name): check that the credential's team owns the app"
+        case .ill: "half of APNs's last answers are 5xx, or did not come"
+        case .silent: "APNs answers nothing"
         }
     }
 
