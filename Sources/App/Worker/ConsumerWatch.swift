@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Delivery
 internal import KafkaLog
 internal import Logging
 internal import Pipeline
