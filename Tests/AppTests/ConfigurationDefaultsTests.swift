@@ -34,10 +34,12 @@ import Testing
         ("apns.endpoints.production.port", "1", "65535", "0", "65536"),
         ("apns.endpoints.development.port", "1", "65535", "0", "65536"),
         ("apns.connections", "1", "100", "0", "101"),
+        ("apns.connectionsMax", "1", "100", "0", "101"),
         ("apns.streamsMax", "1", "10000", "0", "10001"),
         ("apns.connectTimeout", "100ms", "60s", "99ms", "61s"),
         ("apns.requestTimeout", "1s", "2m", "999ms", "121s"),
         ("apns.pingAfterSilence", "1s", "1h", "999ms", "3601s"),
+        ("apns.pingWhenIdle", "1m", "24h", "59s", "86401s"),
         ("apns.pingTimeout", "100ms", "60s", "99ms", "61s"),
         ("apns.ageMax", "1m", "7d", "59s", "8d"),
         ("apns.reconnectMin", "10ms", "60s", "9ms", "61s"),
@@ -149,10 +151,12 @@ private let defaults = """
     apns.endpoints.development.port: 443
     apns.transport: auto
     apns.connections: 1
+    apns.connectionsMax: 8
     apns.streamsMax: 1000
     apns.connectTimeout: 10s
     apns.requestTimeout: 15s
     apns.pingAfterSilence: 1m
+    apns.pingWhenIdle: 1h
     apns.pingTimeout: 5s
     apns.ageMax: 24h
     apns.reconnectMin: 1s

@@ -12,11 +12,19 @@ internal import PushModel
 enum TransportKind: String, CaseIterable {
     case nghttp2, libcurl
 
-    func make(port: DeliveryPort, plan: DeliveryPlan, budget: ConnectBudget) -> any PushTransport {
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        return switch self {
-        case .nghttp2: NGHTTP2Transport(port: port, plan: plan, budget: budget, logger: logger)
-        case .libcurl: CurlTransport(port: port, plan: plan, budget: budget, logger: logger)
+    func make(
+        port: DeliveryPort, plan: DeliveryPlan, budget: ConnectBudget,
+        lookUp: @escaping Resolver.LookUp = Resolver.system,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    ) -> any PushTransport {
+        switch self {
+        case .nghttp2:
+            var transport = NGHTTP2Transport(
+                port: port, plan: plan, budget: budget, logger: logger)
+            transport.lookUp = lookUp
+            return transport
+        case .libcurl:
+            return CurlTransport(port: port, plan: plan, budget: budget, logger: logger)
         }
     }
 }
@@ -34,6 +42,8 @@ final class DeliveryBench {
     let slab = PushSlab(slots: 4096)
     let transport: any PushTransport
     let tokens: ProviderTokens
+    /// Of the delivery thread.
+    let clock = ThreadClock()
     private let waker = Waker()
     private let lane: LaneID
     private var vacant: [PushSlot]
@@ -41,25 +51,33 @@ final class DeliveryBench {
 
     init(
         _ kind: TransportKind, to serverPort: UInt16, caFile: String, privatePEM: String,
-        serverName: String = "localhost", connections: Int = 1,
-        limits: ConnectionLimits = DeliveryBench.brisk()
+        host: String = "127.0.0.1", serverName: String = "localhost",
+        connections: ClosedRange<Int> = 1...1,
+        limits: ConnectionLimits = DeliveryBench.brisk(), proxy: String? = nil,
+        budget: ConnectBudget = ConnectBudget(),
+        lookUp: @escaping Resolver.LookUp = Resolver.system,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     ) throws {
         tokens = try ProviderTokens(teamID: Self.teamID, keyID: Self.keyID, pem: privatePEM)
         var routing = RoutingTable()
         routing.add(credential: "team", apps: [Self.bundleID], environments: [.production])
         lane = routing.lane(
             environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
-        let pool = PoolSettings(
-            id: PoolID(rawValue: 0), host: "127.0.0.1", port: serverPort, serverName: serverName,
+        var pool = PoolSettings(
+            id: PoolID(rawValue: 0), host: host, port: serverPort, serverName: serverName,
             caFile: caFile, connections: connections, providerTokens: tokens, limits: limits)
+        pool.proxy = proxy
         port = DeliveryPort(slab: slab, pools: 1, plannerWaker: waker)
         transport = kind.make(
             port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),
-            budget: ConnectBudget())
+            budget: budget, lookUp: lookUp, logger: logger)
         vacant = (0..<PushSlot(slab.slots)).reversed()
         text = .allocate(capacity: Self.body.utf8.count)
         _ = text.initialize(from: Self.body.utf8)
-        try NamedThread.detach(name: "delivery") { [transport] in transport.run() }
+        try NamedThread.detach(name: "delivery") { [transport, clock] in
+            clock.start()
+            transport.run()
+        }
     }
 
     deinit {
@@ -77,12 +95,14 @@ final class DeliveryBench {
         return limits
     }
 
-    /// Hands over `count` controls pushes; `shape` changes one, by its number, before that.
+    /// Hands over `count` controls pushes, numbered from `first`; `shape` changes one, by its number,
+    /// before that.
     @discardableResult
     func submit(
-        _ count: Int, shape: (Int, UnsafeMutablePointer<WirePush>) -> Void = { _, _ in }
+        _ count: Int, from first: Int = 0,
+        shape: (Int, UnsafeMutablePointer<WirePush>) -> Void = { _, _ in }
     ) -> [PushSlot] {
-        let slots = (0..<count).map { number -> PushSlot in
+        let slots = (first..<first + count).map { number -> PushSlot in
             let slot = vacant.removeLast()
             var push = WirePush()
             push.lane = lane
@@ -93,7 +113,7 @@ final class DeliveryBench {
             push.body = UnsafePointer(text.baseAddress!)
             push.bodyBytes = UInt32(text.count)
             slab.inlineToken(slot).update(repeating: 0xAB, count: 30)
-            slab.inlineToken(slot)[30] = UInt8(number >> 8)
+            slab.inlineToken(slot)[30] = UInt8(number >> 8 & 255)
             slab.inlineToken(slot)[31] = UInt8(number & 255)
             slab.push(slot).pointee = push
             shape(number, slab.push(slot))

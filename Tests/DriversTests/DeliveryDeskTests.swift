@@ -14,7 +14,9 @@ internal import Testing
 private struct StandInConnection: PooledConnection, ~Copyable {
     var isVacant = true
     var isOpen = false
+    var isServing = false
     var capacity = 0
+    var inFlightCount = 0
     var keyGeneration: Int?
     var isRetired = false
 
@@ -263,9 +265,9 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         let tokens = try ProviderTokens(
             teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
         let settings = PoolSettings(
-            id: PoolID(rawValue: 0), host: "127.0.0.1", connections: 3, providerTokens: tokens,
+            id: PoolID(rawValue: 0), host: "127.0.0.1", connections: 3...4, providerTokens: tokens,
             limits: limits)
-        #expect(ConnectionPool.placesNeeded(settings) == 8)
+        #expect(ConnectionPool.placesNeeded(settings) == 9)
         let log = ConnectionLog(
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pool: "test")
         return ConnectionPool(settings: settings, places: 0..<8, log: log, at: start)

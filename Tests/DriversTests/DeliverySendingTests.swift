@@ -128,7 +128,7 @@ internal import Testing
             $0.streamLimit = 50
             $0.delay = .milliseconds(2)
         }
-        let bench = try server.bench(kind, connections: 3)
+        let bench = try server.bench(kind, connections: 3...3)
         bench.submit(1500)
         #expect(bench.collect(1500).allSatisfy { $0.status == 200 })
         #expect(Set(server.simulator.recordedRequests.map(\.connection)).count == 3)

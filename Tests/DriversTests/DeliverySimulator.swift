@@ -5,6 +5,7 @@ internal import APNSDelivery
 internal import APNSSimulator
 internal import Delivery
 internal import Foundation
+internal import LinuxIO
 internal import OpenSSL
 
 /// A simulator that knows the bench's team, and a directory that goes with it.
@@ -45,12 +46,14 @@ final class DeliverySimulator {
     }
 
     func bench(
-        _ kind: TransportKind, connections: Int = 1, serverName: String = "localhost",
-        limits: ConnectionLimits = DeliveryBench.brisk()
+        _ kind: TransportKind, connections: ClosedRange<Int> = 1...1,
+        serverName: String = "localhost",
+        limits: ConnectionLimits = DeliveryBench.brisk(), host: String = "127.0.0.1",
+        lookUp: @escaping Resolver.LookUp = Resolver.system
     ) throws -> DeliveryBench {
         try DeliveryBench(
-            kind, to: port, caFile: caFile, privatePEM: key.privatePEM, serverName: serverName,
-            connections: connections, limits: limits)
+            kind, to: port, caFile: caFile, privatePEM: key.privatePEM, host: host,
+            serverName: serverName, connections: connections, limits: limits, lookUp: lookUp)
     }
 }
 

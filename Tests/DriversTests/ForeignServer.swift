@@ -18,7 +18,7 @@ final class ForeignServer {
     private let process = Process()
     private let input = Pipe()
     private let directory: ScratchDirectory
-    private let port: UInt16
+    let port: UInt16
 
     /// The program may not listen yet when this returns; the transport tries again.
     /// - Parameter text: what it reads from its standard input.
@@ -48,11 +48,11 @@ final class ForeignServer {
     }
 
     /// Answers every request with 200 and its own body.
-    static func nghttpd() throws -> ForeignServer {
+    static func nghttpd(address: String = "127.0.0.1") throws -> ForeignServer {
         try ForeignServer { files, port in
             (
                 "nghttpd",
-                ["--echo-upload", "--address=127.0.0.1", port, files.key, files.certificate]
+                ["--echo-upload", "--address=\(address)", port, files.key, files.certificate]
             )
         }
     }
@@ -63,16 +63,20 @@ final class ForeignServer {
         process.waitUntilExit()
     }
 
+    /// In the folder that its files are in.
+    func file(_ name: String) -> String { directory.file(name) }
+
     /// It does nothing until `thaw()`.
     func freeze() { kill(process.processIdentifier, SIGSTOP) }
 
     func thaw() { kill(process.processIdentifier, SIGCONT) }
 
     func bench(
-        _ kind: TransportKind, limits: ConnectionLimits = DeliveryBench.brisk()
+        _ kind: TransportKind, limits: ConnectionLimits = DeliveryBench.brisk(),
+        host: String = "127.0.0.1"
     ) throws -> DeliveryBench {
         try DeliveryBench(
             kind, to: port, caFile: directory.file("ca.pem"),
-            privatePEM: try ES256Key.generate().privatePEM, limits: limits)
+            privatePEM: try ES256Key.generate().privatePEM, host: host, limits: limits)
     }
 }

@@ -78,6 +78,36 @@ internal import Testing
         #expect(bench.wait { server.simulator.counts.connectionsOpened == 1 })
     }
 
+    @Test func `asks an idle connection by PING now and then`() throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(
+            .nghttp2, limits: DeliveryBench.brisk { $0.pingWhenIdle = .milliseconds(100) })
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        let received = bench.transport.counters.snapshot.bytesReceived
+        // Two answers of 17 bytes each, with nothing to send.
+        #expect(bench.wait { bench.transport.counters.snapshot.bytesReceived >= received + 34 })
+        #expect(server.simulator.counts.connectionsOpened == 1)
+    }
+
+    @Test func `replaces an idle connection that answers no PING`() throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(
+            .nghttp2,
+            limits: DeliveryBench.brisk {
+                $0.pingWhenIdle = .milliseconds(100)
+                $0.pingTimeout = .milliseconds(200)
+            })
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        server.simulator.perform(.blackHole(true))
+        let pool = PoolID(rawValue: 0)
+        #expect(bench.wait { bench.port.capacity(of: pool) == 32 })
+        server.simulator.perform(.blackHole(false))
+        #expect(bench.wait { bench.port.capacity(of: pool) > 32 })
+        #expect(bench.transport.counters.snapshot.connectionsLost == 0)
+    }
+
     @Test func `leaves a silent connection that answers no PING, and loses no push to it`()
         throws
     {

@@ -128,6 +128,31 @@ private func machine(
         #expect(!machine.wantsPing(at: at(62)))
     }
 
+    @Test(arguments: [ConnectionMachine.Phase.warming, .open])
+    func `has a PING due after an hour of silence, and one only`(_ phase: ConnectionMachine.Phase) {
+        var machine = machine(phase)
+        machine.heard(at: at(100))
+        #expect(machine.nextDeadline == at(3700))
+        #expect(machine.due(at: at(3699)) == .nothing)
+        #expect(machine.due(at: at(3700)) == .ping)
+        machine.pingSent(at: at(3700))
+        #expect(machine.due(at: at(3701)) == .nothing)
+        #expect(machine.due(at: at(3705)) == .abort(.pingTimeout))
+        machine.heard(at: at(3701))
+        machine.pingAnswered()
+        #expect(machine.nextDeadline == at(7301))
+    }
+
+    @Test(arguments: [ConnectionMachine.Phase.connecting, .settingsAwaited])
+    func `has no PING due before SETTINGS`(_ phase: ConnectionMachine.Phase) {
+        #expect(machine(phase).due(at: at(3700)) == .abort(.connectTimeout))
+    }
+
+    @Test func `is to be replaced rather than asked when both are due`() {
+        let machine = machine(.open)
+        #expect(machine.due(at: at(24 * 3600)) == .retire)
+    }
+
     @Test func `runs out when the PING is not answered`() {
         var machine = machine(.open)
         machine.pingSent(at: at(60))

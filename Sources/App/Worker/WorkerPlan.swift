@@ -77,7 +77,7 @@ package struct WorkerPlan: Sendable {
                 id: PoolID(rawValue: UInt16(number)), host: endpoint.host,
                 port: UInt16(endpoint.port), serverName: endpoint.serverName,
                 caFile: configuration.caFile(for: pool.environment),
-                connections: configuration.connections,
+                connections: configuration.connectionBounds,
                 providerTokens: keys[pool.credential], limits: configuration.limits)
             settings.proxy = configuration.proxy?.text
             // What delivery keeps for want of a connection is out of the planner's reach, and holds

@@ -13,8 +13,8 @@ package struct RequestTemplate: Sendable {
     package var port: UInt16
     /// PEM file of trusted roots; nil means the system's.
     package var caFile: String?
-    /// As CURLOPT_PROXY takes it; empty for none, whatever the process's environment says.
-    package var proxy = ""
+    /// Nil for none; in either case the process's environment has no say in it.
+    package var proxy: HTTPProxy?
     package var connectTimeout: Duration
     /// Of the whole transfer, waiting and connecting included.
     package var requestTimeout: Duration
@@ -52,6 +52,7 @@ package struct EasyHandle: ~Copyable {
         // libcurl would add the first three to any POST; Expect only to large ones.
         headers = HeaderList(suppressing: ["Accept", "Content-Type", "Content-Length", "Expect"])
         setTransport(template, multi.context)
+        setProxy(template.proxy)
         setSecurity(template)
         setMemory()
     }
@@ -105,6 +106,9 @@ package struct EasyHandle: ~Copyable {
 
     package var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 }
 
+    /// What the proxy answered to CONNECT; 0 when it was not asked, or did not answer.
+    package var proxyStatus: UInt16 { UInt16(clamping: long(CURLINFO_HTTP_CONNECTCODE)) }
+
     /// The first KiB of the answer's body.
     package func withAnswer<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
         body(UnsafeRawBufferPointer(rebasing: record.pointee.answer[..<record.pointee.answerBytes]))
@@ -122,7 +126,6 @@ package struct EasyHandle: ~Copyable {
     ) {
         check(CCurl_setString(pointer, CURLOPT_URL, template.url))
         check(CCurl_setList(pointer, CURLOPT_CONNECT_TO, connectTo))
-        check(CCurl_setString(pointer, CURLOPT_PROXY, template.proxy))
         check(CCurl_setLong(pointer, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS)))
         // Wait for the one connection instead of opening another.
         check(CCurl_setLong(pointer, CURLOPT_PIPEWAIT, 1))
@@ -140,6 +143,18 @@ package struct EasyHandle: ~Copyable {
         check(CCurl_setPointer(pointer, CURLOPT_CLOSESOCKETDATA, context))
         check(CCurl_setPrerequestFunction(pointer, TransferRecord.dispatch))
         check(CCurl_setPointer(pointer, CURLOPT_PREREQDATA, record))
+    }
+
+    private func setProxy(_ proxy: HTTPProxy?) {
+        // Both empty rather than unset: libcurl would look at http_proxy and no_proxy.
+        check(CCurl_setString(pointer, CURLOPT_PROXY, proxy?.url ?? ""))
+        check(CCurl_setString(pointer, CURLOPT_NOPROXY, ""))
+        guard proxy != nil else { return }
+        check(CCurl_setLong(pointer, CURLOPT_HTTPPROXYTUNNEL, 1))
+        // What the proxy says is no answer of the server's.
+        check(CCurl_setLong(pointer, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
+        // `headers` are the server's to see, `authorization` above all.
+        check(CCurl_setLong(pointer, CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE)))
     }
 
     private func setSecurity(_ template: RequestTemplate) {

@@ -13,12 +13,23 @@ package final class Resolver: Sendable {
         package let result: Result<[SocketAddress], ResolverError>
     }
 
+    /// All addresses of a host, with the port. May block.
+    package typealias LookUp =
+        @Sendable (_ host: String, _ port: UInt16) throws(ResolverError) -> [SocketAddress]
+
     private let answers = Mutex<[Answer]>([])
     private let waker: Waker
+    private let lookUp: LookUp
 
     /// - Parameter waker: of the thread that asks and will `collect()`.
-    package init(waker: Waker) {
+    package init(waker: Waker, lookUp: @escaping LookUp = Resolver.system) {
         self.waker = waker
+        self.lookUp = lookUp
+    }
+
+    /// The system's resolver.
+    package static let system: LookUp = { host, port throws(ResolverError) in
+        try look(host: host, port: port, flags: AI_ADDRCONFIG)
     }
 
     /// Asks. A numeric host is answered at once, before this returns; a name later. The waker
@@ -28,10 +39,8 @@ package final class Resolver: Sendable {
             return answered(Answer(tag: tag, result: .success(known)))
         }
         do {
-            try NamedThread.detach(name: "resolver") {
-                let result = Result { () throws(ResolverError) in
-                    try Self.look(host: host, port: port, flags: AI_ADDRCONFIG)
-                }
+            try NamedThread.detach(name: "resolver") { [lookUp] in
+                let result = Result { () throws(ResolverError) in try lookUp(host, port) }
                 self.answered(Answer(tag: tag, result: result))
             }
         } catch {

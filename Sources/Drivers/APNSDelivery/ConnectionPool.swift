@@ -26,6 +26,7 @@ struct ConnectionPool: ~Copyable {
     var usedAt: MonotonicTime
     var publishedCapacity = -1
     var log: ConnectionLog
+    var sizing: PoolSizing
     private let backoff: Backoff
 
     /// A pool without traffic does not reconnect for its own sake: opening and closing is what
@@ -40,14 +41,15 @@ struct ConnectionPool: ~Copyable {
         self.places = places
         self.log = log
         usedAt = now
+        sizing = PoolSizing(bounds: settings.connections, at: now)
         backoff = Backoff(
             least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)
     }
 
-    /// Places for the wanted connections, as many again that drain after being replaced, and two
-    /// more, so that one GOAWAY after another does not leave a pool without.
+    /// Places for the most connections, for as many that drain after being replaced as there are
+    /// at least, and two more, so that one GOAWAY after another does not leave a pool without.
     static func placesNeeded(_ settings: PoolSettings) -> Int {
-        2 * settings.connections + 2
+        settings.connections.upperBound + settings.connections.lowerBound + 2
     }
 
     func wantsConnections(at now: MonotonicTime) -> Bool {

@@ -42,7 +42,11 @@ struct CurlConnection: PooledConnection, ~Copyable {
             port: settings.port, caFile: settings.caFile,
             connectTimeout: settings.limits.connectTimeout,
             requestTimeout: settings.limits.requestTimeout)
-        template.proxy = settings.proxy ?? ""
+        if let proxy = settings.proxy {
+            template.proxy = HTTPProxy(proxy)
+            // Without the text, which may hold a password.
+            precondition(template.proxy != nil, "the proxy is not http://host:port")
+        }
         self.template = template
         handles = .allocate(capacity: CurlConnectionMachine.requestsMax)
     }
@@ -53,11 +57,18 @@ struct CurlConnection: PooledConnection, ~Copyable {
         handles.deallocate()
     }
 
+    /// `host:port`; nil without a proxy.
+    var proxyAddress: String? { template.proxy?.address }
+
     var isVacant: Bool { machine.phase == .closed }
 
     var isOpen: Bool { machine.isWanted && multi.isEstablished }
 
+    var isServing: Bool { machine.phase == .open }
+
     var capacity: Int { machine.capacity }
+
+    var inFlightCount: Int { machine.requestsInFlight }
 
     mutating func retire() { machine.retired() }
 

@@ -50,7 +50,10 @@ extension CurlDeliveryLoop {
             connections[index].wasWelcomed = true
             desk.pools[pool].welcomed()
         }
-        guard status != 200 else { return desk.accepted(slot) }
+        guard status != 200 else {
+            desk.noteAnswerTime(of: slot, pool: pool)
+            return desk.accepted(slot)
+        }
         let body = connections[index][position].pointee.withAnswer {
             AnswerBody($0, parser: &desk.parser)
         }
@@ -96,8 +99,24 @@ extension CurlDeliveryLoop {
             "cannot connect: \(errorText(index, end))",
             remedy: isCertificate
                 ? "install current ca-certificates, or set the endpoint's CA file"
-                : "check the endpoint's host, the DNS, and that it is an APNs endpoint",
+                : connectRemedy(index, end),
             at: desk.now.monotonic)
+    }
+
+    private func connectRemedy(_ index: Int, _ end: MultiHandle.End) -> String {
+        let endpoint = "check the endpoint's host, the DNS, and that it is an APNs endpoint"
+        guard let proxy = connections[index].proxyAddress else { return endpoint }
+        let status = connections[index][end.position].pointee.proxyStatus
+        return switch status {
+        case 0: "does the HTTP proxy at \(proxy) run, and is it apns.proxy that it should be?"
+        case 200..<300: "the proxy at \(proxy) has made a tunnel: \(endpoint) behind it"
+        // 401 is wrong here, and what tinyproxy says of wrong credentials.
+        case 401, 407:
+            "give apns.proxy the user and the password that the proxy at \(proxy) wants"
+        default:
+            "the proxy at \(proxy) answers \(status): does it allow CONNECT to the endpoint's "
+                + "host and port, and reach them?"
+        }
     }
 
     private mutating func http2Refused(_ pool: Int) {

@@ -23,7 +23,7 @@ extension CurlDeliveryLoop {
                 if connections[index].machine.phase == .cold { hasUnused = true }
                 if connections[index].isVacant { vacant = vacant ?? index }
             }
-            guard !hasUnused, wanted < desk.pools[pool].settings.connections, let vacant else {
+            guard !hasUnused, wanted < desk.pools[pool].sizing.wanted, let vacant else {
                 continue
             }
             if let later = desk.budget.take(at: desk.now.monotonic) {

@@ -14,8 +14,11 @@ protocol PooledConnection: ~Copyable {
     var isVacant: Bool { get }
     /// Pushes may be sent on it, now or when others have ended.
     var isOpen: Bool { get }
+    /// The same, and APNs has taken the provider token on it.
+    var isServing: Bool { get }
     /// How many pushes it may carry at once.
     var capacity: Int { get }
+    var inFlightCount: Int { get }
     /// Of the provider token that was shown on it first.
     var keyGeneration: Int? { get }
 
@@ -106,26 +109,65 @@ extension DeliveryDesk {
         pools[pool].connectFailed(at: now.monotonic, random: &random)
     }
 
-    /// Tells the planner how many pushes each pool takes, where that has changed.
-    func publishCapacities<Connection: PooledConnection & ~Copyable>(
+    /// Tells the planner how many pushes each pool takes, where that has changed, and lets the pool
+    /// judge its size.
+    func measurePools<Connection: PooledConnection & ~Copyable>(
         of connections: ConnectionPlaces<Connection>
     ) {
         for pool in pools.indices {
-            let capacity = phase == .running ? capacity(of: pool, connections) : 0
-            guard capacity != pools[pool].publishedCapacity else { continue }
-            pools[pool].publishedCapacity = capacity
-            port.publish(capacity: capacity, of: pools[pool].settings.id)
+            var carried = 0
+            var serving = 0
+            var streams = 0
+            for index in pools[pool].places {
+                let capacity = connections[index].capacity
+                carried += capacity
+                guard connections[index].isServing else { continue }
+                serving += 1
+                streams += capacity
+            }
+            resize(
+                pool,
+                for: PoolSizing.Load(
+                    waiting: pools[pool].waiting.count, inFlight: pools[pool].inFlight,
+                    serving: serving, streams: streams), connections)
+            publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
         }
     }
 
     /// What the open connections carry, and an eighth more (at least 32), so that a freed stream
     /// finds the next push here instead of waiting for a round through the planner.
-    private func capacity<Connection: PooledConnection & ~Copyable>(
+    private static func room(_ carried: Int) -> Int {
+        carried + max(ConnectionPool.coldCapacity, carried / 8)
+    }
+
+    private func publish(capacity: Int, of pool: Int) {
+        guard capacity != pools[pool].publishedCapacity else { return }
+        pools[pool].publishedCapacity = capacity
+        port.publish(capacity: capacity, of: pools[pool].settings.id)
+    }
+
+    private func resize<Connection: PooledConnection & ~Copyable>(
+        _ pool: Int, for load: PoolSizing.Load, _ connections: ConnectionPlaces<Connection>
+    ) {
+        let before = pools[pool].sizing.wanted
+        pools[pool].sizing.turned(load, at: now.monotonic)
+        let wanted = pools[pool].sizing.wanted
+        if wanted > before {
+            let milliseconds = pools[pool].sizing.meanAnswer.nanoseconds / 1_000_000
+            pools[pool].log.write(
+                .resized, .info,
+                "\(wanted) connections wanted: \(load.streams) streams are taken, and an answer "
+                    + "takes \(milliseconds) ms", at: now.monotonic)
+        } else if load.serving > wanted {
+            leastLoaded(of: pool, connections).map { connections[$0].retire() }
+        }
+    }
+
+    private func leastLoaded<Connection: PooledConnection & ~Copyable>(
         of pool: Int, _ connections: ConnectionPlaces<Connection>
-    ) -> Int {
-        var carried = 0
-        for index in pools[pool].places { carried += connections[index].capacity }
-        return carried + max(ConnectionPool.coldCapacity, carried / 8)
+    ) -> Int? {
+        pools[pool].places.filter { connections[$0].isServing }
+            .min { connections[$0].inFlightCount < connections[$1].inFlightCount }
     }
 
     func isEmpty<Connection: PooledConnection & ~Copyable>(

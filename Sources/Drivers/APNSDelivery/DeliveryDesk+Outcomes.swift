@@ -16,6 +16,11 @@ extension DeliveryDesk {
                 slot: slot, kind: .answered, status: 200, sentAt: places[Int(slot)].since))
     }
 
+    /// - Parameter slot: an accepted push; one of those that came together will do.
+    mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
+        pools[pool].sizing.accepted(after: now.monotonic - places[Int(slot)].since)
+    }
+
     /// It was sent, and nobody knows what became of it.
     mutating func unknown(_ slot: PushSlot) {
         outcomes.append(

@@ -123,7 +123,7 @@ package struct DeliveryDesk: ~Copyable {
     mutating func endTurn<Connection: PooledConnection & ~Copyable>(
         with connections: ConnectionPlaces<Connection>
     ) -> Bool {
-        publishCapacities(of: connections)
+        measurePools(of: connections)
         counters.publish(counts)
         outcomes.flush()
         return phase != .running && isEmpty(connections)

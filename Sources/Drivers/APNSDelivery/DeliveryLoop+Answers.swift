@@ -53,6 +53,7 @@ extension DeliveryLoop {
         let pool = connections[index].pool
         var answered = 0
         var welcomed = 0
+        var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
             connections[index].inFlight.remove(slot, desk.places)
@@ -61,6 +62,7 @@ extension DeliveryLoop {
                 // Nothing can follow that would change it, so a stream cut after it is accepted.
                 answered &+= 1
                 welcomed &+= 1
+                accepted = slot
                 desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
@@ -73,6 +75,7 @@ extension DeliveryLoop {
                 desk.unknown(slot)
             }
         }
+        if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
         desk.pools[pool].inFlight &-= ends.count
         connections[index].machine.streamsEnded(
             ends.count, answered: answered, welcomed: welcomed)

@@ -10,11 +10,14 @@ internal import PushModel
 
 /// The life of connections: name, TCP, TLS, established, gone.
 extension DeliveryLoop {
+    /// So many addresses of a host are tried for one connection.
+    private static let addressesMax = 4
+
     mutating func connectWhereNeeded() {
         guard desk.phase == .running else { return }
         for pool in desk.pools.indices
         where desk.pools[pool].wantsConnections(at: desk.now.monotonic) {
-            var missing = desk.pools[pool].settings.connections
+            var missing = desk.pools[pool].sizing.wanted
             for index in desk.pools[pool].places where connections[index].machine.isWanted {
                 missing -= 1
             }
@@ -51,15 +54,39 @@ extension DeliveryLoop {
         let pool = connections[index].pool
         do {
             let addresses = try answer.result.get()
-            let address = addresses[desk.pools[pool].addressTurn % addresses.count]
+            let turn = desk.pools[pool].addressTurn % addresses.count
             desk.pools[pool].addressTurn += 1
-            try open(index, address)
-        } catch let error as ResolverError {
+            connections[index].otherAddresses =
+                (addresses[turn...] + addresses[..<turn]).prefix(Self.addressesMax)
+            connectToNextAddress(index)
+        } catch {
             connectFailed(
                 index, error.description, remedy: "check the endpoint's host and the DNS")
-        } catch {
-            connectFailed(index, "\(error)")
         }
+    }
+
+    private mutating func connectToNextAddress(_ index: Int) {
+        while let address = connections[index].otherAddresses.popFirst() {
+            do {
+                return try open(index, address)
+            } catch {
+                connections[index].unreachable.append("\(address): \(error)")
+            }
+        }
+        connectFailed(index, connections[index].unreachable.joined(separator: "; "))
+    }
+
+    /// The address cannot be reached, or not soon. The next one is tried within the same connect,
+    /// where the process may connect once more now.
+    mutating func giveUpAddress(_ index: Int, _ why: String) {
+        connections[index].unreachable.append("\(connections[index].address!): \(why)")
+        dropLink(index)
+        if !connections[index].otherAddresses.isEmpty,
+            desk.budget.take(at: desk.now.monotonic) != nil
+        {
+            connections[index].otherAddresses = []
+        }
+        connectToNextAddress(index)
     }
 
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
@@ -75,6 +102,11 @@ extension DeliveryLoop {
         connections[index].link = PushConnection.Link(
             socket: socket, tls: tls, session: ClientSession(), interest: .write)
         connections[index].address = address
+        connections[index].nextAddressAt =
+            connections[index].otherAddresses.isEmpty
+            ? .distantFuture
+            : desk.now.monotonic
+                + desk.pools[pool].settings.limits.connectTimeout / Self.addressesMax
         connections[index].headers = RequestHeaders(constants: constants)
         connections[index].stage = .connecting
     }
@@ -85,7 +117,7 @@ extension DeliveryLoop {
         case .vacant, .resolving: break
         case .connecting:
             if let error = connections[index].pendingError() {
-                connectFailed(index, "\(connections[index].address!): \(error)")
+                giveUpAddress(index, "\(error)")
             } else {
                 connections[index].stage = .handshaking
                 shakeHands(index)
@@ -217,14 +249,17 @@ extension DeliveryLoop {
     }
 
     private mutating func vacate(_ index: Int) {
-        if connections[index].link != nil {
-            // Closing the only descriptor of a socket removes it from the set as well.
-            try? desk.epoll.remove(connections[index].descriptor)
-            connections[index].link = nil
-            connections[index].headers = nil
-        }
+        dropLink(index)
         connections[index].machine.closed()
         connections[index].hasMoreToRead = false
         connections[index].stage = .vacant
+    }
+
+    private mutating func dropLink(_ index: Int) {
+        guard connections[index].link != nil else { return }
+        // Closing the only descriptor of a socket removes it from the set as well.
+        try? desk.epoll.remove(connections[index].descriptor)
+        connections[index].link = nil
+        connections[index].headers = nil
     }
 }

@@ -11,13 +11,24 @@ extension DeliveryLoop {
     mutating func keepDeadlines() {
         for index in connections.indices where connections[index].stage != .vacant {
             if connections[index].stage == .established { timeOutRequests(index) }
+            if connections[index].stage == .connecting,
+                desk.now.monotonic >= connections[index].nextAddressAt
+            {
+                giveUpAddress(index, "no answer yet")
+            }
             switch connections[index].machine.due(at: desk.now.monotonic) {
             case .nothing: break
+            case .ping: ping(index)
             case .retire: connections[index].machine.retired()
             case .abort(let reason): lost(index, reason.rawValue)
             }
         }
         desk.giveBackWaiting(without: connections)
+    }
+
+    mutating func ping(_ index: Int) {
+        connections[index].link!.session.ping()
+        connections[index].machine.pingSent(at: desk.now.monotonic)
     }
 
     /// Requests are in flight in the order they were sent, so only the first is looked at.
@@ -60,6 +71,9 @@ extension DeliveryLoop {
         for index in connections.indices where connections[index].stage != .vacant {
             if connections[index].hasMoreToRead { return desk.now.monotonic }
             next = min(next, connections[index].machine.nextDeadline)
+            if connections[index].stage == .connecting {
+                next = min(next, connections[index].nextAddressAt)
+            }
             guard !connections[index].inFlight.isEmpty else { continue }
             let oldest = desk.places[Int(connections[index].inFlight.first)].since
             let pool = connections[index].pool

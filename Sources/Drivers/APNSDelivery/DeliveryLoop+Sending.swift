@@ -28,8 +28,7 @@ extension DeliveryLoop {
     private mutating func pingSilentConnections(of pool: Int) {
         for index in desk.pools[pool].places
         where connections[index].machine.wantsPing(at: desk.now.monotonic) {
-            connections[index].link!.session.ping()
-            connections[index].machine.pingSent(at: desk.now.monotonic)
+            ping(index)
         }
     }
 

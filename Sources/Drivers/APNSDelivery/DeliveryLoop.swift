@@ -20,8 +20,8 @@ struct DeliveryLoop: ~Copyable {
     /// Questions that the resolver has not answered yet.
     var lookupsOwed = 0
 
-    init(desk: consuming DeliveryDesk) {
-        resolver = Resolver(waker: desk.port.deliveryWaker)
+    init(desk: consuming DeliveryDesk, lookUp: @escaping Resolver.LookUp) {
+        resolver = Resolver(waker: desk.port.deliveryWaker, lookUp: lookUp)
         constants = RequestConstants(plan: desk.plan)
         connections = desk.makePlaces()
         streams = .allocate(capacity: desk.slab.slots)

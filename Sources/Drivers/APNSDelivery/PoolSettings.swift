@@ -14,18 +14,20 @@ package struct PoolSettings: Sendable {
     package var serverName: String
     /// PEM file of trusted roots; nil means the system's.
     package var caFile: String?
-    /// The HTTP proxy that libcurl tunnels through, with its credentials; nil for none. The nghttp2
-    /// transport has no use for it.
+    /// The HTTP proxy that libcurl tunnels through, `http://user:password@host:port` with both
+    /// percent-encoded; nil for none. The nghttp2 transport has no use for it.
     package var proxy: String?
-    /// Connections of this pool on this thread.
-    package var connections: Int
+    /// Connections of this pool on this thread: the fewest while there is something to send, and
+    /// the most when their streams are too few for it.
+    package var connections: ClosedRange<Int>
     /// Signs for the (team, key) of this pool; shared by every thread and both environments.
     package var providerTokens: ProviderTokens
     package var limits: ConnectionLimits
 
     package init(
         id: PoolID, host: String, port: UInt16 = 443, serverName: String? = nil,
-        caFile: String? = nil, connections: Int = 1, providerTokens: ProviderTokens,
+        caFile: String? = nil, connections: ClosedRange<Int> = 1...1,
+        providerTokens: ProviderTokens,
         limits: ConnectionLimits = ConnectionLimits()
     ) {
         self.id = id

@@ -37,6 +37,12 @@ struct PushConnection: PooledConnection, ~Copyable {
     var headers: RequestHeaders?
     /// What it connects or is connected to.
     var address: SocketAddress?
+    /// The host's other addresses, which are tried when this one cannot be reached.
+    var otherAddresses: ArraySlice<SocketAddress> = []
+    /// When the next of them has its turn, even if this one has not failed.
+    var nextAddressAt = MonotonicTime.distantFuture
+    /// How the addresses before this one failed.
+    var unreachable: [String] = []
     var inFlight = SlotList()
     /// Counts the connections made in this place; an answer of the resolver to an earlier one is
     /// thereby known.
@@ -55,7 +61,8 @@ struct PushConnection: PooledConnection, ~Copyable {
     /// TLS has taken nothing since the last write that it could not finish.
     private(set) var isBlocked = false
 
-    private let output: UnsafeMutableRawPointer
+    /// Allocated for the first connection in this place: most places never have one.
+    private var output: UnsafeMutableRawPointer!
     private var outputStart = 0
     private var outputEnd = 0
 
@@ -69,16 +76,18 @@ struct PushConnection: PooledConnection, ~Copyable {
         machine = ConnectionMachine(
             limits: settings.limits, at: MonotonicTime(nanoseconds: 0), jitter: 0)
         machine.closed()
-        output = .allocate(byteCount: Self.outputBytes, alignment: 64)
     }
 
-    deinit { output.deallocate() }
+    deinit { output?.deallocate() }
 
     /// Everything of an earlier connection is forgotten.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         machine = ConnectionMachine(limits: limits, at: now, jitter: jitter)
+        output = output ?? .allocate(byteCount: Self.outputBytes, alignment: 64)
         stage = .resolving
         attempt &+= 1
+        otherAddresses = []
+        unreachable = []
         keyGeneration = nil
         wasWelcomed = false
         hasMoreToRead = false
@@ -99,7 +108,11 @@ struct PushConnection: PooledConnection, ~Copyable {
         }
     }
 
+    var isServing: Bool { machine.phase == .open }
+
     var capacity: Int { machine.capacity }
+
+    var inFlightCount: Int { machine.streamsInFlight }
 
     mutating func retire() { machine.retired() }
 

@@ -17,6 +17,9 @@ package struct ConnectionLimits: Sendable {
     /// A connection this silent is asked by PING before it is used again.
     package var pingAfterSilence: Duration = .seconds(60)
     package var pingTimeout: Duration = .seconds(5)
+    /// A connection this silent is asked by PING though nothing is to be sent: Apple advises one an
+    /// hour on a connection that is mostly idle.
+    package var pingWhenIdle: Duration = .seconds(3600)
     /// A connection is replaced after this long, plus or minus a tenth.
     package var ageMax: Duration = .seconds(24 * 3600)
     /// While its pool has no connection, a push waits with delivery for so long.

@@ -26,6 +26,8 @@ package struct ConnectionMachine: Sendable {
     /// What is due; the driver does it and reports the fact.
     package enum Due: Hashable, Sendable {
         case nothing
+        /// Ask it by PING for a sign of life.
+        case ping
         /// Send nothing more on it; open another.
         case retire
         /// Close it now: what is in flight on it has an unknown end.
@@ -162,24 +164,27 @@ package struct ConnectionMachine: Sendable {
         guard now >= nextDeadline else { return .nothing }
         switch phase {
         case .connecting, .settingsAwaited: return .abort(.connectTimeout)
-        case .warming, .open, .draining: return pingIsLate(now) ? .abort(.pingTimeout) : .retire
+        case .warming, .open:
+            if pingIsLate(now) { return .abort(.pingTimeout) }
+            return now >= retireAt ? .retire : .ping
+        case .draining: return .abort(.pingTimeout)
         case .closed: return .nothing
         }
     }
 
     /// The next time at which `due` says something new, facts aside.
     package var nextDeadline: MonotonicTime {
-        let pingDeadline = pingSentAt.map { $0 + limits.pingTimeout } ?? .distantFuture
         switch phase {
         case .connecting, .settingsAwaited: return startedAt + limits.connectTimeout
-        case .warming, .open: return min(retireAt, pingDeadline)
-        case .draining: return pingDeadline
+        case .warming, .open: return min(retireAt, pingDeadline ?? heardAt + limits.pingWhenIdle)
+        case .draining: return pingDeadline ?? .distantFuture
         case .closed: return .distantFuture
         }
     }
 
+    private var pingDeadline: MonotonicTime? { pingSentAt.map { $0 + limits.pingTimeout } }
+
     private func pingIsLate(_ now: MonotonicTime) -> Bool {
-        guard let pingSentAt else { return false }
-        return now >= pingSentAt + limits.pingTimeout
+        pingDeadline.map { now >= $0 } ?? false
     }
 }

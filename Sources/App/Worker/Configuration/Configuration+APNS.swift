@@ -14,8 +14,10 @@ extension Configuration {
         package var transport = Transport.auto
         /// `http://[user:password@]host:port`.
         package var proxy: Secret?
-        /// Of one pool on one delivery thread.
+        /// Of one pool on one delivery thread, at least.
         package var connections = 1
+        /// At most; where `connections` is more, that.
+        package var connectionsMax = 8
         package var limits = ConnectionLimits()
     }
 }
@@ -67,6 +69,11 @@ extension Configuration.APNS {
     /// What `transport` comes to; never `auto`.
     package var chosenTransport: Transport {
         transport == .auto ? (proxy == nil ? .nghttp2 : .curl) : transport
+    }
+
+    /// Of one pool on one delivery thread.
+    package var connectionBounds: ClosedRange<Int> {
+        connections...max(connections, connectionsMax)
     }
 
     /// The credential that signs for an app in an environment, with its name.

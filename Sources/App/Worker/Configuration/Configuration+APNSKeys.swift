@@ -28,7 +28,11 @@ extension Configuration.APNS {
                 "proxy", \.proxy, .proxy, "An HTTP proxy to tunnel through; needs `curl`."),
             .value(
                 "connections", \.connections, .integer(1...100),
-                "Connections of each delivery thread for each (environment, team, key)."),
+                "Connections of each delivery thread for each (environment, team, key), at least."),
+            .value(
+                "connectionsMax", \.connectionsMax, .integer(1...100),
+                "The most such connections. One is added when every stream is taken and answers "
+                    + "take no longer than the way to APNs and back."),
             .value(
                 "streamsMax", \.limits.streamsMax, .integer(1...10_000),
                 "Requests at once on one connection, even if the server allows more."),
@@ -49,6 +53,10 @@ extension Configuration.APNS {
                 "pingAfterSilence", \.limits.pingAfterSilence,
                 .duration(.seconds(1) ... .seconds(3600)),
                 "A connection that was silent for so long is asked by PING before it is used."),
+            .value(
+                "pingWhenIdle", \.limits.pingWhenIdle,
+                .duration(.seconds(60) ... .seconds(86_400)),
+                "A connection that was silent for so long is asked by PING though nothing is sent."),
             .value(
                 "pingTimeout", \.limits.pingTimeout,
                 .duration(.milliseconds(100) ... .seconds(60)),
