@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import Foundation
 internal import LinuxIO
 internal import Logging
 internal import OpenSSL
@@ -258,15 +259,15 @@ private struct StandInConnection: PooledConnection, ~Copyable {
 @Suite struct `A pool of a delivery thread` {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000_000)
 
-    private func pool() throws -> ConnectionPool {
+    private func pool(caFile: String? = nil) throws -> ConnectionPool {
         var limits = ConnectionLimits()
         limits.reconnectMin = .seconds(1)
         limits.reconnectMax = .seconds(60)
         let tokens = try ProviderTokens(
             teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
         let settings = PoolSettings(
-            id: PoolID(rawValue: 0), host: "127.0.0.1", connections: 3...4, providerTokens: tokens,
-            limits: limits)
+            id: PoolID(rawValue: 0), host: "127.0.0.1", caFile: caFile, connections: 3...4,
+            providerTokens: tokens, limits: limits)
         #expect(ConnectionPool.placesNeeded(settings) == 9)
         let log = ConnectionLog(
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pool: "test")
@@ -286,6 +287,23 @@ private struct StandInConnection: PooledConnection, ~Copyable {
             }
             pool.welcomed()
         }
+    }
+
+    @Test func `reads the trusted roots anew after a minute, and keeps them when it cannot`()
+        throws
+    {
+        let directory = try ScratchDirectory()
+        let file = directory.file("ca.pem")
+        var pool = try pool(caFile: file)
+        #expect(throws: TLSError.self) { try pool.trust(at: start) }
+        try CertificateAuthority().certificatePEM.write(
+            toFile: file, atomically: true, encoding: .utf8)
+        let first = try pool.trust(at: start)
+        #expect(try pool.trust(at: start + .seconds(59)) === first)
+        let second = try pool.trust(at: start + .seconds(60))
+        #expect(second !== first)
+        try "".write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(try pool.trust(at: start + .seconds(121)) === second)
     }
 
     @Test func `wants connections while it has pushes, and a minute longer`() throws {

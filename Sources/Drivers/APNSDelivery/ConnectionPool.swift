@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import Logging
 internal import OpenSSL
 internal import PushModel
 
@@ -14,8 +15,7 @@ struct ConnectionPool: ~Copyable {
     var inFlight = 0
     /// The token of this turn.
     var token: ProviderToken?
-    /// Made at the first connect, since it reads the trusted roots from disk.
-    var tls: TLSContext?
+    private var tls: (context: TLSContext, madeAt: MonotonicTime)?
     /// Connects are held back until then.
     var connectAt = MonotonicTime(nanoseconds: 0)
     /// Connects in a row that led to no accepted request.
@@ -32,6 +32,7 @@ struct ConnectionPool: ~Copyable {
     /// A pool without traffic does not reconnect for its own sake: opening and closing is what
     /// Apple calls an attack. A busy one does so ahead of need.
     static let idleAfter = Duration.seconds(60)
+    private static let rootsAgeMax = Duration.seconds(60)
     /// What a pool without an open connection takes all the same, so that its first pushes are
     /// at hand when one is open.
     static let coldCapacity = 32
@@ -54,6 +55,24 @@ struct ConnectionPool: ~Copyable {
 
     func wantsConnections(at now: MonotonicTime) -> Bool {
         !waiting.isEmpty || inFlight > 0 || now - usedAt < Self.idleAfter
+    }
+
+    /// What a connect begins with. It reads the trusted roots from disk, anew where the last time
+    /// was long ago: roots are replaced under a worker that lives for months. If they cannot be
+    /// read then, those from before stay.
+    mutating func trust(at now: MonotonicTime) throws(TLSError) -> TLSContext {
+        if let tls, now - tls.madeAt < Self.rootsAgeMax { return tls.context }
+        do {
+            let context = try TLSContext.client(caFile: settings.caFile)
+            tls = (context, now)
+            return context
+        } catch {
+            guard let tls else { throw error }
+            log.write(
+                .rootsUnreadable, .error, "cannot read the trusted roots again: \(error)",
+                remedy: "restore the CA file; the roots read before stay in use", at: now)
+            return tls.context
+        }
     }
 
     mutating func connectFailed(at now: MonotonicTime, random: inout SplitMix64) {

@@ -91,13 +91,11 @@ extension DeliveryLoop {
 
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
         let pool = connections[index].pool
-        if desk.pools[pool].tls == nil {
-            desk.pools[pool].tls = try TLSContext.client(caFile: desk.pools[pool].settings.caFile)
-        }
+        let context = try desk.pools[pool].trust(at: desk.now.monotonic)
         let socket = try Socket.connecting(to: address)
         try desk.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
         let tls = TLSStream(
-            context: desk.pools[pool].tls!, descriptor: socket.descriptor,
+            context: context, descriptor: socket.descriptor,
             serverName: desk.pools[pool].settings.serverName)
         connections[index].link = PushConnection.Link(
             socket: socket, tls: tls, session: ClientSession(), interest: .write)
