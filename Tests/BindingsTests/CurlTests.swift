@@ -15,7 +15,7 @@ internal import Testing
         var easy = EasyHandle(position: 7, template: Self.template(port: 1), on: multi)
         // The handle and the multi handle serve again after an end.
         for round in 1...2 {
-            let end = try #require(Self.run(&easy, on: multi, tag: UInt32(round)))
+            let end = try #require(Self.run(&easy, on: &multi, tag: UInt32(round)))
             #expect(end.position == 7)
             #expect(end.code.cause == .connect)
             let (tag, status, text) = (easy.tag, easy.status, easy.errorText)
@@ -30,13 +30,13 @@ internal import Testing
     }
 
     @Test func `a request that nothing answers ends at its deadline`() throws {
-        let multi = MultiHandle(streamsMax: 10)
+        var multi = MultiHandle(streamsMax: 10)
         // TEST-NET-1 (RFC 5737): no host has it.
         var template = Self.template(port: 443)
         template.host = "192.0.2.1"
         template.connectTimeout = .milliseconds(50)
         var easy = EasyHandle(position: 0, template: template, on: multi)
-        let end = try #require(Self.run(&easy, on: multi, tag: 1))
+        let end = try #require(Self.run(&easy, on: &multi, tag: 1))
         #expect(end.code.cause == .timeout || end.code.cause == .connect)
         let wasDispatched = easy.wasDispatched
         #expect(!wasDispatched)
@@ -66,7 +66,7 @@ internal import Testing
 
     /// Drives libcurl without epoll, by asking it again and again.
     private static func run(
-        _ easy: inout EasyHandle, on multi: borrowing MultiHandle, tag: UInt32
+        _ easy: inout EasyHandle, on multi: inout MultiHandle, tag: UInt32
     ) -> MultiHandle.End? {
         easy.prepare(tag: tag, target: "/3/device/00", body: nil, bodyBytes: 0)
         multi.add(easy)

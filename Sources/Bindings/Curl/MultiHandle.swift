@@ -11,7 +11,9 @@ internal import CCurl
 /// is no more.
 package struct MultiHandle: ~Copyable {
     let context: UnsafeMutablePointer<ConnectionContext>
-    private var pointer: UnsafeMutableRawPointer
+    /// Made for the first request: libcurl takes some 30 KiB for it, and most places for connections
+    /// never have one.
+    private var pointer: UnsafeMutableRawPointer?
     private let streamsMax: Int
 
     /// - Parameters:
@@ -26,27 +28,29 @@ package struct MultiHandle: ~Copyable {
         context.initialize(
             to: ConnectionContext(
                 unacknowledgedMilliseconds: CInt(clamping: unacknowledgedMax.milliseconds)))
-        pointer = Self.make(context, streamsMax)
     }
 
     deinit {
-        curl_multi_cleanup(pointer)
+        if let pointer { curl_multi_cleanup(pointer) }
         context.deinitialize(count: 1)
         context.deallocate()
     }
 
     /// Closes the connection. No easy handle may be added.
     package mutating func restart() {
+        guard let pointer else { return }
         curl_multi_cleanup(pointer)
+        self.pointer = nil
         let milliseconds = context.pointee.unacknowledgedMilliseconds
         context.pointee = ConnectionContext(unacknowledgedMilliseconds: milliseconds)
-        pointer = Self.make(context, streamsMax)
     }
 
     // MARK: Transfers
 
     /// Hands a prepared request over. It starts with the next call of `timeout()`.
-    package func add(_ easy: borrowing EasyHandle) {
+    package mutating func add(_ easy: borrowing EasyHandle) {
+        let pointer = pointer ?? Self.make(context, streamsMax)
+        self.pointer = pointer
         check(curl_multi_add_handle(pointer, easy.pointer))
     }
 
@@ -77,6 +81,7 @@ package struct MultiHandle: ~Copyable {
     // MARK: Driving it
 
     package func ready(_ descriptor: CInt, reads: Bool, writes: Bool) {
+        guard let pointer else { return }
         var running: CInt = 0
         let bits = (reads ? CURL_CSELECT_IN : 0) | (writes ? CURL_CSELECT_OUT : 0)
         check(curl_multi_socket_action(pointer, descriptor, bits, &running))
@@ -84,6 +89,7 @@ package struct MultiHandle: ~Copyable {
 
     /// The timer is due, or might be.
     package func timeout() {
+        guard let pointer else { return }
         var running: CInt = 0
         check(curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running))
     }
@@ -91,6 +97,7 @@ package struct MultiHandle: ~Copyable {
     /// Runs every transfer whether or not something is known to have happened. Costs a system call
     /// for each; the remedy against a lost wake-up inside libcurl.
     package func kick() {
+        guard let pointer else { return }
         var running: CInt = 0
         check(curl_multi_perform(pointer, &running))
     }
