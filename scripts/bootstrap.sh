@@ -21,7 +21,13 @@ libraries=(
 )
 tools=(git g++ make pkg-config)
 toolchain=(libncurses6 libsqlite3-0 libxml2)
-test_programs=(curl openssl kcat nghttp2-client nghttp2-server python3)
+test_programs=(
+    curl openssl kcat nghttp2-client nghttp2-server nginx tinyproxy-bin
+    python3 python3-h2 python3-httpx
+)
+# Those among them that come as a service of the system.
+services=(nginx)
+as_root=()
 
 fail() {
     echo "bootstrap: $*" >&2
@@ -42,13 +48,33 @@ is_installed() {
     [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# Debian starts a service as it installs it, and at each boot from then on; the tests start their own
+# servers, and nobody who runs them has asked for one on port 80. What starts services asks this
+# file, and 101 is its no. A machine that has one has decided for itself.
+policy=/usr/sbin/policy-rc.d
+
+forbid_starts() {
+    [ ! -e "$policy" ] || return 0
+    trap '"${as_root[@]}" rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+}
+
+# disable_services PACKAGE...: those that have just been installed, and no others.
+disable_services() {
+    local package service
+    for package in "$@"; do
+        for service in "${services[@]}"; do
+            [ "$package" != "$service" ] || "${as_root[@]}" update-rc.d "$service" disable
+        done
+    done
+}
+
 install_with_apt() {
     local missing=() package
     for package in "${libraries[@]%%:*}" "${tools[@]}" "${toolchain[@]}" "${test_programs[@]}"; do
         is_installed "$package" || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
-    local as_root=()
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null ||
             fail "these packages are missing and there is no sudo to install them: ${missing[*]}"
@@ -60,8 +86,10 @@ install_with_apt() {
     # One stale repository must not stop an install that does not need it.
     "${as_root[@]}" apt-get update --quiet=2 ||
         echo "bootstrap: apt-get update failed; trying with the lists at hand" >&2
+    forbid_starts
     echo "+ ${install[*]}"
     "${as_root[@]}" "${install[@]}"
+    disable_services "${missing[@]}"
 }
 
 require_libraries() {

@@ -168,6 +168,11 @@ import Worker
                 + "set it to auto or curl, or leave out apns.proxy"
         ),
         (
+            "apns: {proxy: \"http://user:hunter%0a2@proxy:3128\"}",
+            "apns.proxy: is nothing that libcurl understands; give it a port of 1 to 65535 and no "
+                + "control character, percent-encoded or not"
+        ),
+        (
             "planning: {wire: {background: {priority: 10}}}",
             "planning.wire.background.priority: is 10, which APNs refuses for background "
                 + "pushes; set it to 5, 1 or none"

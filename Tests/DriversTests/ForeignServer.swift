@@ -57,10 +57,35 @@ final class ForeignServer {
         }
     }
 
+    /// Says one thing to the first that connects, and listens when this returns.
+    static func openssl(_ options: [String] = [], saying text: String = "") throws -> ForeignServer
+    {
+        let server = try ForeignServer(input: text) { files, port in
+            let fixed = [
+                "s_server", "-quiet", "-accept", "127.0.0.1:\(port)", "-cert", files.certificate,
+                "-key", files.key,
+            ]
+            return ("openssl", fixed + options)
+        }
+        server.waitUntilListening()
+        return server
+    }
+
     deinit {
         // SIGTERM would wait for ever: tests run on threads that block it, and a child inherits that.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
+    }
+
+    /// Not by connecting, which might be the one connection that it takes.
+    private func waitUntilListening() {
+        let place = "0100007F:" + String(format: "%04X", port)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while ContinuousClock.now < deadline {
+            let sockets = try? String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+            if sockets?.contains(place + " 00000000:0000 0A") == true { return }
+            usleep(2000)
+        }
     }
 
     /// In the folder that its files are in.

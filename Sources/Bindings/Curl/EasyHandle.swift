@@ -43,7 +43,8 @@ package struct EasyHandle: ~Copyable {
     /// - Parameter position: the owner's name for it; comes back in `MultiHandle.End`.
     package init(position: Int, template: RequestTemplate, on multi: borrowing MultiHandle) {
         guard let pointer = curl_easy_init(),
-            let connectTo = curl_slist_append(nil, Self.connectTo(template))
+            let connectTo = curl_slist_append(
+                nil, TransferOptions.connectTo(host: template.host, port: template.port))
         else { fatalError("out of memory for a CURL") }
         self.pointer = pointer
         self.connectTo = connectTo
@@ -52,8 +53,11 @@ package struct EasyHandle: ~Copyable {
         // libcurl would add the first three to any POST; Expect only to large ones.
         headers = HeaderList(suppressing: ["Accept", "Content-Type", "Content-Length", "Expect"])
         setTransport(template, multi.context)
-        setProxy(template.proxy)
-        setSecurity(template)
+        TransferOptions.tunnel(pointer, through: template.proxy)
+        check(CCurl_setString(pointer, CURLOPT_PROTOCOLS_STR, "https"))
+        TransferOptions.secure(pointer, caFile: template.caFile)
+        TransferOptions.limit(
+            pointer, connect: template.connectTimeout, transfer: template.requestTimeout)
         setMemory()
     }
 
@@ -129,45 +133,15 @@ package struct EasyHandle: ~Copyable {
         check(CCurl_setLong(pointer, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS)))
         // Wait for the one connection instead of opening another.
         check(CCurl_setLong(pointer, CURLOPT_PIPEWAIT, 1))
-        check(CCurl_setLong(pointer, CURLOPT_NOSIGNAL, 1))
         check(CCurl_setLong(pointer, CURLOPT_DNS_CACHE_TIMEOUT, 0))
         // The owner decides how old a connection may become, idle or not.
         check(CCurl_setLong(pointer, CURLOPT_MAXAGE_CONN, 7 * 86_400))
-        check(
-            CCurl_setLong(
-                pointer, CURLOPT_CONNECTTIMEOUT_MS, template.connectTimeout.milliseconds))
-        check(CCurl_setLong(pointer, CURLOPT_TIMEOUT_MS, template.requestTimeout.milliseconds))
         check(CCurl_setOpenSocketFunction(pointer, ConnectionCallbacks.openSocket))
         check(CCurl_setPointer(pointer, CURLOPT_OPENSOCKETDATA, context))
         check(CCurl_setCloseSocketFunction(pointer, ConnectionCallbacks.closeSocket))
         check(CCurl_setPointer(pointer, CURLOPT_CLOSESOCKETDATA, context))
         check(CCurl_setPrerequestFunction(pointer, TransferRecord.dispatch))
         check(CCurl_setPointer(pointer, CURLOPT_PREREQDATA, record))
-    }
-
-    private func setProxy(_ proxy: HTTPProxy?) {
-        // Both empty rather than unset: libcurl would look at http_proxy and no_proxy.
-        check(CCurl_setString(pointer, CURLOPT_PROXY, proxy?.url ?? ""))
-        check(CCurl_setString(pointer, CURLOPT_NOPROXY, ""))
-        guard proxy != nil else { return }
-        check(CCurl_setLong(pointer, CURLOPT_HTTPPROXYTUNNEL, 1))
-        // What the proxy says is no answer of the server's.
-        check(CCurl_setLong(pointer, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
-        // `headers` are the server's to see, `authorization` above all.
-        check(CCurl_setLong(pointer, CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE)))
-    }
-
-    private func setSecurity(_ template: RequestTemplate) {
-        check(CCurl_setString(pointer, CURLOPT_PROTOCOLS_STR, "https"))
-        check(CCurl_setLong(pointer, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)))
-        check(CCurl_setLong(pointer, CURLOPT_SSL_VERIFYPEER, 1))
-        check(CCurl_setLong(pointer, CURLOPT_SSL_VERIFYHOST, 2))
-        check(CCurl_setLong(pointer, CURLOPT_SSL_SESSIONID_CACHE, 0))
-        if let caFile = template.caFile {
-            check(CCurl_setString(pointer, CURLOPT_CAINFO, caFile))
-            // Otherwise the system's roots would be trusted as well.
-            check(CCurl_setString(pointer, CURLOPT_CAPATH, nil))
-        }
     }
 
     private mutating func setMemory() {
@@ -182,20 +156,9 @@ package struct EasyHandle: ~Copyable {
         check(CCurl_setLong(pointer, CURLOPT_UPLOAD_BUFFERSIZE, 16_384))
     }
 
-    /// `::host:port` means any host and any port of the URL.
-    private static func connectTo(_ template: RequestTemplate) -> String {
-        let host = template.host.contains(":") ? "[\(template.host)]" : template.host
-        return "::\(host):\(template.port)"
-    }
-
     private func long(_ field: CURLINFO) -> Int {
-        var value = 0
-        check(CCurl_getLong(pointer, field, &value))
-        return value
+        TransferOptions.long(pointer, field)
     }
 
-    /// An option fails for want of memory, or in a libcurl that lacks it.
-    private func check(_ code: CURLcode) {
-        precondition(code == CURLE_OK, "libcurl: \(CurlCode(code))")
-    }
+    private func check(_ code: CURLcode) { TransferOptions.check(code) }
 }

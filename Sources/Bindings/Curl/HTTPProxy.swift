@@ -12,7 +12,7 @@ package struct HTTPProxy: Sendable {
     let url: String
 
     /// - Parameter url: `http://user:password@host:port`, user and password percent-encoded. Nil
-    ///   for what libcurl would not read: `https`, a control character, no port.
+    ///   for what libcurl would not read, and for `https`, a control character or no port.
     package init?(_ url: String) {
         guard let parsed = curl_url() else { fatalError("out of memory for a CURLU") }
         defer { curl_url_cleanup(parsed) }
@@ -20,7 +20,7 @@ package struct HTTPProxy: Sendable {
             Self.part(CURLUPART_SCHEME, of: parsed, absent: CURLUE_NO_SCHEME) == "http",
             let host = Self.part(CURLUPART_HOST, of: parsed, absent: CURLUE_NO_HOST),
             let port = Self.part(CURLUPART_PORT, of: parsed, absent: CURLUE_NO_PORT),
-            !host.isEmpty, !port.isEmpty,
+            !host.isEmpty, !port.isEmpty, port != "0",
             Self.part(CURLUPART_USER, of: parsed, absent: CURLUE_NO_USER) != nil,
             Self.part(CURLUPART_PASSWORD, of: parsed, absent: CURLUE_NO_PASSWORD) != nil
         else { return nil }

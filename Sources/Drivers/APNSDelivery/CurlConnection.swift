@@ -145,7 +145,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
     }
 
     /// An IPv6 address, as a URL wants it.
-    private static func bracketed(_ name: String) -> String {
+    static func bracketed(_ name: String) -> String {
         name.contains(":") ? "[\(name)]" : name
     }
 }

@@ -77,9 +77,9 @@ extension CurlDeliveryLoop {
         connections[index].settle(at: desk.now.monotonic)
     }
 
-    /// Gives a push that was never sent another chance. It has waited since it was first given to a
-    /// connection.
+    /// Gives a push that was never sent another chance. It has waited since it came: libcurl connects
+    /// with it, so that each failed connect is a try of it.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
-        desk.sendAgain(slot, pool: pool, waitingSince: desk.places[Int(slot)].since)
+        desk.sendAgain(slot, pool: pool, waitingSince: desk.places[Int(slot)].takenAt)
     }
 }

@@ -16,6 +16,9 @@ package struct CurlTransport: PushTransport {
 
     package init(_ duty: DeliveryDuty) { self.duty = duty }
 
+    /// Whether `PoolSettings.proxy` may say so.
+    package static func understands(proxy: String) -> Bool { HTTPProxy(proxy) != nil }
+
     package func deliver(at desk: consuming DeliveryDesk) {
         precondition(CurlLibrary.speaksHTTP2, "\(CurlLibrary.version) was built without HTTP/2")
         var loop = CurlDeliveryLoop(desk: desk)

@@ -15,7 +15,8 @@ package struct PoolSettings: Sendable {
     /// PEM file of trusted roots; nil means the system's.
     package var caFile: String?
     /// The HTTP proxy that libcurl tunnels through, `http://user:password@host:port` with both
-    /// percent-encoded; nil for none. The nghttp2 transport has no use for it.
+    /// percent-encoded, which `CurlTransport.understands`; nil for none. The nghttp2 transport has no
+    /// use for it.
     package var proxy: String?
     /// Connections of this pool on this thread: the fewest while there is something to send, and
     /// the most when their streams are too few for it.

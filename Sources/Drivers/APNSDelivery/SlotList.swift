@@ -12,7 +12,9 @@ struct SlotPlace: BitwiseCopyable {
     var previous = SlotList.none
     /// How often it was given back by a server that had not processed it.
     var resends: UInt16 = 0
-    /// When it was taken from the port, then when it was given to a connection.
+    /// When it was taken from the port.
+    var takenAt = MonotonicTime(nanoseconds: 0)
+    /// The same, then when it was given to a connection.
     var since = MonotonicTime(nanoseconds: 0)
 }
 

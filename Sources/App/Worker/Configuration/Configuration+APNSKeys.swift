@@ -25,7 +25,10 @@ extension Configuration.APNS {
                 "Which HTTP/2 client sends: `auto` takes `curl` when `apns.proxy` is set and the "
                     + "faster `nghttp2` otherwise."),
             .optional(
-                "proxy", \.proxy, .proxy, "An HTTP proxy to tunnel through; needs `curl`."),
+                "proxy", \.proxy, .proxy,
+                "An HTTP proxy to tunnel through (CONNECT, Basic authentication); needs `curl`. "
+                    + "TLS begins behind it: `https://` proxies and SOCKS are not supported. "
+                    + "Variables such as `https_proxy` and `no_proxy` have no effect."),
             .value(
                 "connections", \.connections, .integer(1...100),
                 "Connections of each delivery thread for each (environment, team, key), at least."),
@@ -145,8 +148,8 @@ extension SettingType where Value == Secret {
     static var proxy: Self {
         let host = "(?:[A-Za-z0-9._\\-]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]{1,5}"
         return .text(
-            "http://host:port, with user:password@ before the host if needed",
-            matching: "http://(?:[^@/\\s]+@)?\(host)",
+            "http://host:port, with user:password@ before the host if needed, both percent-encoded",
+            matching: "http://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:\\-]|%[0-9A-Fa-f]{2})+@)?\(host)",
             // Without the user and the password.
             shown: { "http://" + $0.dropFirst("http://".count).split(separator: "@").last! })
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import Delivery
 internal import Intake
 internal import KafkaLog
@@ -16,16 +17,27 @@ extension Configuration {
         checkCredentials(&reader)
         checkFiles(&reader)
         checkOrders(&reader)
-        if apns.proxy != nil, apns.transport == .nghttp2 {
-            reader.report(
-                ["apns", "transport"], wrong: "is nghttp2, which knows no proxy",
-                remedy: "set it to auto or curl, or leave out apns.proxy")
-        }
+        checkProxy(&reader)
         if planning.wire[.background].priority == 10 {
             reader.report(
                 ["planning", "wire", "background", "priority"],
                 wrong: "is 10, which APNs refuses for background pushes",
                 remedy: "set it to 5, 1 or none")
+        }
+    }
+
+    private func checkProxy(_ reader: inout SettingReader) {
+        guard let proxy = apns.proxy else { return }
+        if apns.transport == .nghttp2 {
+            reader.report(
+                ["apns", "transport"], wrong: "is nghttp2, which knows no proxy",
+                remedy: "set it to auto or curl, or leave out apns.proxy")
+        }
+        if !CurlTransport.understands(proxy: proxy.text) {
+            reader.report(
+                ["apns", "proxy"], wrong: "is nothing that libcurl understands",
+                remedy: "give it a port of 1 to 65535 and no control character, "
+                    + "percent-encoded or not")
         }
     }
 
@@ -101,10 +113,27 @@ extension Configuration {
     }
 
     private func checkProperties(_ reader: inout SettingReader) {
-        for (name, value) in kafka.properties.sorted(by: { $0.key < $1.key }) {
-            guard let complaint = Self.complaint(of: name, value.text) else { continue }
+        var isSound = true
+        func report(_ property: String, _ complaint: Complaint) {
+            isSound = false
             reader.report(
-                ["kafka", "properties", name], wrong: complaint.wrong, remedy: complaint.remedy)
+                ["kafka", "properties", property], wrong: complaint.wrong,
+                remedy: complaint.remedy)
+        }
+        for (name, value) in kafka.properties.sorted(by: { $0.key < $1.key }) {
+            if let complaint = Self.complaint(of: name, value.text) { report(name, complaint) }
+        }
+        guard isSound, reader.isSound(["kafka", "properties"]) else { return }
+        // What belongs together.
+        do throws(KafkaError) {
+            try kafka.clientSettings.validate()
+        } catch .missingProperty(let name, let remedy) {
+            report(name, Complaint(wrong: "is missing", remedy: remedy))
+        } catch .refusedProperty(let name, let reason) {
+            report(name, Complaint(wrong: "cannot be set", remedy: reason))
+        } catch {
+            reader.report(
+                ["kafka", "properties"], wrong: "are refused by librdkafka", remedy: "\(error)")
         }
     }
 
@@ -114,8 +143,7 @@ extension Configuration {
             return Complaint(wrong: "has a key of its own", remedy: "set kafka.\(key)")
         }
         do throws(KafkaError) {
-            try KafkaClientSettings(bootstrap: "", group: "", properties: [property: value])
-                .validate()
+            try KafkaClientSettings.validate(property: property, value: value)
             return nil
         } catch {
             switch error {
@@ -125,7 +153,7 @@ extension Configuration {
             case .refusedProperty(_, let reason):
                 return Complaint(wrong: "cannot be set", remedy: reason)
             case .invalidProperty(_, let message):
-                return Complaint(wrong: "is refused by librdkafka", remedy: message)
+                return Complaint(wrong: "is refused", remedy: message)
             default:
                 return Complaint(wrong: "is refused by librdkafka", remedy: "\(error)")
             }
