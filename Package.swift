@@ -52,7 +52,9 @@ let stages: [Target] = [
 // MARK: Drivers: do. Each runs stages against one outside world.
 
 let drivers: [Target] = [
-    .floor("Drivers", "KafkaLog", ["PushModel", "Rdkafka", "LinuxIO"], logs: true),
+    .floor(
+        "Drivers", "KafkaLog",
+        ["PushModel", "Delivery", "Rdkafka", "Curl", "Simdjson", "LinuxIO"], logs: true),
     .floor(
         "Drivers", "APNSDelivery",
         [
@@ -144,6 +146,25 @@ let tests: [Target] = [
         ], logs: true),
 ]
 
+// MARK: Hostile input: the fuzzer's program and the suite share their sources, so one of the two
+// exists at a time (scripts/fuzz.sh sets the variable).
+
+let fuzzing: Target = {
+    let folder = "Tests/FuzzTests"
+    let dependencies: [Target.Dependency] = [
+        "PushModel", "Intake", "Delivery", "Worker", "APNSSimulator", "Nghttp2", "CNghttp2",
+        "OpenSSL", "Simdjson", .product(name: "Logging", package: "swift-log"),
+    ]
+    guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
+        return .testTarget(
+            name: "FuzzTests", dependencies: dependencies, path: folder,
+            exclude: ["Program", "Corpus"], swiftSettings: .house)
+    }
+    return .executableTarget(
+        name: "lamplighter-fuzz", dependencies: dependencies, path: folder,
+        exclude: ["Suite", "Corpus"], swiftSettings: .house)
+}()
+
 let package = Package(
     name: "lamplighter",
     products: [
@@ -157,7 +178,8 @@ let package = Package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ],
-    targets: cLibraries + bindings + model + stages + drivers + simulators + app + tests,
+    targets: cLibraries + bindings + model + stages + drivers + simulators + app + tests
+        + [fuzzing],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)
 

@@ -115,8 +115,32 @@ struct `The command line` {
         let apns = try await checkOfAPNS
         #expect(apns.status == 69)
         apns.expect(
-            "ok      Kafka", "wrong   APNs production (127.0.0.1:1) does not answer",
+            "ok      Kafka", "wrong   APNs production (127.0.0.1:1) takes no connection",
             "apns.endpoints")
+    }
+
+    @Test func `check names a token endpoint that gives no token, not Kafka`() async throws {
+        let secret = "swordfish"
+        let result = try await fleet.command(
+            ["check", "--skip-apns"],
+            changing: [
+                "fetch.wait.max.ms: 20": """
+                fetch.wait.max.ms: 20
+                    security.protocol: SASL_PLAINTEXT
+                    sasl.mechanisms: OAUTHBEARER
+                    sasl.oauthbearer.method: oidc
+                    sasl.oauthbearer.token.endpoint.url: http://127.0.0.1:1/token
+                    sasl.oauthbearer.client.id: lamplighter
+                    sasl.oauthbearer.client.secret: \(secret)
+                """
+            ])
+        #expect(result.status == 69)
+        result.expect(
+            "ok      signing keys",
+            "wrong   Kafka wants a token, and the token endpoint http://127.0.0.1:1/token takes no "
+                + "connection: check sasl.oauthbearer.token.endpoint.url")
+        #expect(!result.output.contains("Kafka does not answer"))
+        #expect(!result.output.contains(secret))
     }
 
     // MARK: The others

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import APNSDelivery
+package import APNSDelivery
 package import Delivery
 internal import LinuxIO
 package import Logging
@@ -42,9 +42,7 @@ package struct SinglePush: Sendable {
         let port = DeliveryPort(
             slab: slab, pools: plan.routing.pools.count, plannerWaker: Waker())
         fill(slab)
-        var delivery = plan.delivery(configuration.apns, keys: keys)
-        let pool = plan.routing[lane].pool
-        delivery.pools.removeAll { $0.id != pool }
+        let delivery = delivery(configuration, plan, keys)
         try DeliveryThreads.start(
             [port], configuration: configuration.apns, plan: delivery, logger: logger)
         let slot = [PushSlot(0)]
@@ -52,6 +50,23 @@ package struct SinglePush: Sendable {
         let answer = Self.wait(for: port, timeout: timeout)
         port.enter(.draining)
         return answer.map { Answer(outcome: $0, reason: reason(of: $0, slab)) }
+    }
+
+    /// Why there was no answer. Blocks for some seconds.
+    package func probe(
+        configuration: Configuration, plan: WorkerPlan, keys: SigningKeys
+    ) -> EndpointProbe.Finding {
+        EndpointProbe(delivery(configuration, plan, keys).pools[0]).finding()
+    }
+
+    /// With the one pool that the push goes to.
+    private func delivery(
+        _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys
+    ) -> DeliveryPlan {
+        var delivery = plan.delivery(configuration.apns, keys: keys)
+        let pool = plan.routing[lane].pool
+        delivery.pools.removeAll { $0.id != pool }
+        return delivery
     }
 
     private static func wait(for port: DeliveryPort, timeout: Duration) -> PushOutcome? {

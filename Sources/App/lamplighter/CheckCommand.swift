@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import APNSDelivery
 import ArgumentParser
 import Delivery
 import KafkaLog
@@ -82,7 +83,13 @@ struct CheckCommand: AsyncParsableCommand {
                 let answer = try push.send(
                     configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
                     logger: ConfigurationOption.logger(configuration.log))
-                try judge(answer, of: pool, configuration.apns.endpoints[pool.environment])
+                let endpoint = configuration.apns.endpoints[pool.environment]
+                let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
+                guard let answer, answer.outcome.kind == .answered else {
+                    let finding = push.probe(configuration: configuration, plan: plan, keys: keys)
+                    throw Failure(.unavailable, "\(place) \(finding.wrong): \(finding.remedy)")
+                }
+                try judge(answer, of: pool, place)
             }
         }
     }
@@ -90,16 +97,7 @@ struct CheckCommand: AsyncParsableCommand {
     /// Complaints about nothing but the token.
     private static let tokenReasons = ["BadDeviceToken", "DeviceTokenNotForTopic"]
 
-    private func judge(
-        _ answer: SinglePush.Answer?, of pool: Pool, _ endpoint: Configuration.APNS.Endpoint
-    ) throws {
-        let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
-        guard let answer, answer.outcome.kind == .answered else {
-            throw Failure(
-                .unavailable,
-                "\(place) does not answer: check the network, apns.endpoints, "
-                    + "apns.caFile and a proxy on the way")
-        }
+    private func judge(_ answer: SinglePush.Answer, of pool: Pool, _ place: String) throws {
         switch answer.outcome.status {
         case 200, 410,
             400 where Self.tokenReasons.contains(answer.reason):

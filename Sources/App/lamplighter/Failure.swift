@@ -39,8 +39,11 @@ struct Failure: Error {
 
     private init(kafka error: KafkaError) {
         switch error {
+        case .noToken(let failure):
+            self.init(failure.kind == .refused ? .configuration : .unavailable, "\(error)")
         case .unreachable, .client: self.init(.unavailable, "\(error)")
-        case .unknownProperty, .invalidProperty, .refusedProperty, .missingTopic, .unsupported,
+        case .unknownProperty, .invalidProperty, .refusedProperty, .missingProperty, .missingTopic,
+            .unsupported,
             .topicExists:
             self.init(.configuration, "\(error)")
         }

@@ -5,12 +5,15 @@ import ArgumentParser
 import Dispatch
 import Foundation
 import LinuxIO
+import OpenSSL
 
 @main
 enum Program {
     static func main() {
         // A peer that closes its socket must be an error of that write, not the end of the process.
         BrokenPipe.ignoreSignal()
+        // A command ends when its answer is there, whatever its threads are in the middle of.
+        OpenSSLLibrary.keepUntilExit()
         do {
             var command = try Lamplighter.parseAsRoot()
             // The simulators wait for SIGTERM and SIGINT on this thread, which is the only one yet.

@@ -47,7 +47,9 @@ struct RecordStream {
     mutating func finish() throws {
         let isDone = producer.flush(timeout: Self.silenceMax)
         try collect()
-        if !isDone || acknowledged < written { throw refusal("no acknowledgement came") }
+        if !isDone || acknowledged < written {
+            throw refusal(producer.tokenFailure?.description ?? "no acknowledgement came")
+        }
     }
 
     private mutating func waitForTurn() throws {

@@ -32,6 +32,7 @@ struct RecordWriter {
             throw Failure(.unavailable, "Kafka does not take the record: \(error)")
         }
         guard producer.flush(timeout: waitMax) else {
+            if let failure = producer.tokenFailure { throw KafkaError.noToken(failure) }
             throw Failure(
                 .unavailable,
                 "Kafka did not confirm the record within \(waitMax): check "

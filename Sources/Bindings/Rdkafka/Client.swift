@@ -13,15 +13,23 @@ package final class Client: @unchecked Sendable {
     /// Level (syslog's, 0 to 7), facility, text. Called on the library's threads.
     package typealias LogSink = @Sendable (Int32, String, String) -> Void
 
+    /// The client wants a bearer token: its first, or the next because four fifths of the last
+    /// one's life are over. Called on a thread of the library's, which also ends with the client:
+    /// return at once, and answer from elsewhere. One that throws is called again in ten seconds.
+    package typealias TokenRefresh = @Sendable (TokenRecipient) throws -> Void
+
     let pointer: OpaquePointer
     let context: ClientContext
     private let kind: Kind
 
+    /// - Parameter tokens: for SASL/OAUTHBEARER, which the configuration must then name; nil for
+    ///   any other mechanism.
     package init(
-        _ kind: Kind, configuration: borrowing Configuration, log: @escaping LogSink
+        _ kind: Kind, configuration: borrowing Configuration, tokens: TokenRefresh? = nil,
+        log: @escaping LogSink
     ) throws(RdkafkaError) {
         self.kind = kind
-        context = ClientContext(log: log)
+        context = ClientContext(tokens: tokens, log: log)
         let copy = rd_kafka_conf_dup(configuration.pointer)!
         context.install(in: copy, kind: kind)
         let type = kind == .consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER
@@ -33,6 +41,7 @@ package final class Client: @unchecked Sendable {
             throw RdkafkaError(code, message: String(nulTerminated: text))
         }
         pointer = created
+        if tokens != nil { try callForTokensInBackground() }
     }
 
     deinit {

@@ -44,16 +44,22 @@ package struct DeliveryReport: Sendable {
     package let offset: Int64
 }
 
-/// The callbacks of one client. All but `log` run inside poll calls.
+/// The callbacks of one client. All but `log` and `tokens` run inside poll calls.
 final class ClientContext: @unchecked Sendable {
-    // SAFETY: `log` is immutable and Sendable and is all that library threads touch; the rest is
+    // SAFETY: `log` and `tokens` are immutable and Sendable, and `recipient` is set before the
+    // thread that reads it begins to serve; nothing else is touched by library threads. The rest is
     // touched by the one thread that polls the client.
     let log: Client.LogSink
+    private let tokens: Client.TokenRefresh?
+    var recipient: TokenRecipient?
     var news = ClientNews()
     var hasNews = false
     var reports: [DeliveryReport] = []
 
-    init(log: @escaping Client.LogSink) { self.log = log }
+    init(tokens: Client.TokenRefresh?, log: @escaping Client.LogSink) {
+        self.tokens = tokens
+        self.log = log
+    }
 
     /// The context outlives the client: `Client` holds it, and destroys the handle in `deinit`,
     /// before its properties are released.
@@ -69,6 +75,7 @@ final class ClientContext: @unchecked Sendable {
         rd_kafka_conf_set_error_cb(configuration) { client, code, reason, opaque in
             ClientContext.from(opaque!).errorRaised(client!, ErrorCode(rawValue: code), reason)
         }
+        if tokens != nil { installTokenCallback(in: configuration) }
         switch kind {
         case .consumer:
             installConsumerCallbacks(in: configuration)
@@ -80,6 +87,21 @@ final class ClientContext: @unchecked Sendable {
                     code: ErrorCode(message.err), partition: message.partition,
                     offset: message.offset)
                 ClientContext.from(opaque!).reports.append(report)
+            }
+        }
+    }
+
+    /// On a queue of its own, which the library's background thread serves: requests for metadata
+    /// and administration wait for a token while nobody polls.
+    private func installTokenCallback(in configuration: OpaquePointer) {
+        rd_kafka_conf_enable_sasl_queue(configuration, 1)
+        rd_kafka_conf_set_oauthbearer_token_refresh_cb(configuration) { client, _, opaque in
+            let context = ClientContext.from(opaque!)
+            guard let recipient = context.recipient else { return }
+            do {
+                try context.tokens?(recipient)
+            } catch {
+                Client.refuseToken(of: client!, "\(error)")
             }
         }
     }

@@ -9,6 +9,7 @@ internal import Rdkafka
 final class ConsumerSession {
     let client: Client
     let topics: [Topic]
+    let tokens: TokenSource?
     private var queue: EventQueue?
     private var lastIdentity: OpaquePointer?
     private var lastIndex = 0
@@ -17,11 +18,9 @@ final class ConsumerSession {
         settings: KafkaClientSettings, role: KafkaClientSettings.Role, topics names: [String],
         logger: Logger, waker: Waker
     ) throws(KafkaError) {
-        let configuration = try settings.configuration(for: role)
+        client = try settings.client(.consumer, for: role, logger: logger)
+        tokens = settings.tokens
         do throws(RdkafkaError) {
-            client = try Client(
-                .consumer, configuration: configuration,
-                log: LibraryLog.sink(logger, secrets: settings.secrets))
             try client.pollEverythingAsConsumer()
             // Held for the client's life: while they live, no other topic can have their identity.
             var topics: [Topic] = []

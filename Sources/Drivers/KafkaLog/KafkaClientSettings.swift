@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Logging
 internal import Rdkafka
 
 /// How to reach Kafka, and as whom: one map for every client the worker starts.
@@ -9,39 +10,76 @@ package struct KafkaClientSettings: Sendable {
     package var bootstrap: String
     /// The consumer group: the fleet's name.
     package var group: String
-    /// Passed on to librdkafka; they go before our defaults.
-    package var properties: [String: String]
+    /// Passed on to librdkafka, those of `OIDCSettings` excepted; they go before our defaults.
+    package let properties: [String: String]
+    private let oidc: Result<OIDCSettings?, KafkaError>
+    /// Shared by all clients that are made from these settings and their copies; nil where Kafka
+    /// wants no token of an endpoint's.
+    let tokens: TokenSource?
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
         self.bootstrap = bootstrap
         self.group = group
         self.properties = properties
+        oidc = Result { () throws(KafkaError) in try OIDCSettings(properties) }
+        tokens = (try? oidc.get())?.map { TokenSource($0) }
     }
 
-    /// Checks every property against the library without connecting to anything.
+    /// Checks every property against the library, and what belongs together, without connecting to
+    /// anything.
     package func validate() throws(KafkaError) {
         for role in Role.allCases { _ = try configuration(for: role) }
+    }
+
+    /// Checks one property alone.
+    package static func validate(property: String, value: String) throws(KafkaError) {
+        let settings = KafkaClientSettings(
+            bootstrap: "", group: "", properties: [property: value])
+        try settings.refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
+        if let ours = OIDCSettings.Property(rawValue: property) { return try ours.check(value) }
+        try settings.set(settings.properties, in: Configuration())
     }
 
     enum Role: CaseIterable { case events, table, producer, admin }
 
     func configuration(for role: Role) throws(KafkaError) -> Configuration {
         try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
+        _ = try oidc.get()
         let configuration = Configuration()
         var merged = role.defaults
-        merged.merge(properties) { _, theirs in theirs }
+        merged.merge(OIDCSettings.without(properties)) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
         merged["bootstrap.servers"] = bootstrap
         if role == .events || role == .table { merged["group.id"] = group }
+        try set(merged, in: configuration)
+        return configuration
+    }
+
+    private func set(
+        _ properties: [String: String], in configuration: borrowing Configuration
+    ) throws(KafkaError) {
         // Sorted, so that of several mistakes always the same one is reported.
-        for (name, value) in merged.sorted(by: { $0.key < $1.key }) {
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
             do throws(ConfigurationError) {
                 try configuration.set(name, value)
             } catch {
                 throw translated(error)
             }
         }
-        return configuration
+    }
+
+    /// A client that gets its tokens from `tokens`, where it needs any.
+    func client(_ kind: Client.Kind, for role: Role, logger: Logger) throws(KafkaError) -> Client {
+        let configuration = try configuration(for: role)
+        var refresh: Client.TokenRefresh?
+        if let tokens { refresh = { recipient in try tokens.refresh(recipient) } }
+        do throws(RdkafkaError) {
+            return try Client(
+                kind, configuration: configuration, tokens: refresh,
+                log: LibraryLog.sink(logger, secrets: secrets))
+        } catch {
+            throw .client(error)
+        }
     }
 
     private func translated(_ error: ConfigurationError) -> KafkaError {

@@ -8,6 +8,9 @@ package enum KafkaError: Error, Hashable, Sendable {
     case unknownProperty(String)
     case invalidProperty(String, message: String)
     case refusedProperty(String, reason: String)
+    case missingProperty(String, remedy: String)
+    /// The brokers want a token, and there is none to show them.
+    case noToken(TokenFailure)
     /// No such topic, and we do not create it on the way.
     case missingTopic(String)
     /// No broker answered in time.
@@ -29,6 +32,10 @@ extension KafkaError: CustomStringConvertible {
             "kafka.properties: '\(name)': \(message)"
         case .refusedProperty(let name, let reason):
             "kafka.properties: '\(name)' cannot be set: \(reason)"
+        case .missingProperty(let name, let remedy):
+            "kafka.properties: '\(name)' is missing: \(remedy)"
+        case .noToken(let failure):
+            "Kafka wants a token, and \(failure)"
         case .missingTopic(let name):
             "Kafka has no topic '\(name)': create it (lamplighter topics create) or name another"
         case .unreachable(let error):
@@ -44,12 +51,15 @@ extension KafkaError: CustomStringConvertible {
     }
 
     /// Sorts the library's errors into ours.
+    /// - Parameter tokens: of the client that raised the error. Without one it connects to nobody,
+    ///   and all that the library says is that the time is over.
     static func sorted(
-        _ error: RdkafkaError, operation: String, topic: String
+        _ error: RdkafkaError, operation: String, topic: String, tokens: TokenSource?
     ) -> KafkaError {
         switch error.code {
         case .unknownTopic, .unknownTopicOrPartition: .missingTopic(topic)
-        case .timedOut, .transport, .allBrokersDown, .requestTimedOut: .unreachable(error)
+        case .timedOut, .transport, .allBrokersDown, .requestTimedOut:
+            tokens?.failure.map { .noToken($0) } ?? .unreachable(error)
         case .unsupportedFeature: .unsupported(operation: operation)
         case .topicAlreadyExists: .topicExists(topic)
         default: .client(error)

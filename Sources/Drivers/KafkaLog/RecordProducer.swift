@@ -13,6 +13,7 @@ package final class RecordProducer {
     package let topics: [String]
     private let client: Client
     private let handles: [Topic]
+    private let tokens: TokenSource?
     private let queue: EventQueue
     private let waker = Waker()
     private var warnings = WarningLimiter()
@@ -32,11 +33,9 @@ package final class RecordProducer {
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
         self.topics = topics
-        let configuration = try settings.configuration(for: .producer)
+        client = try settings.client(.producer, for: .producer, logger: logger)
+        tokens = settings.tokens
         do throws(RdkafkaError) {
-            client = try Client(
-                .producer, configuration: configuration,
-                log: LibraryLog.sink(logger, secrets: settings.secrets))
             var handles: [Topic] = []
             for name in topics { handles.append(try Topic(name, of: client)) }
             self.handles = handles
@@ -135,6 +134,9 @@ package final class RecordProducer {
 
     /// After this every record fails: leave the process, and what was not reported is read again.
     package var fatalError: RdkafkaError? { client.fatalError }
+
+    /// Why nothing can be sent: Kafka wants a token and the last request for one has failed.
+    package var tokenFailure: TokenFailure? { tokens?.failure }
 
     /// Sends what lingers and waits; false when some records are still out. `poll` afterwards.
     package func flush(timeout: Duration) -> Bool { client.flush(timeout: timeout) }

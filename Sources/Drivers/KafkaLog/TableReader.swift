@@ -185,7 +185,8 @@ package final class TableReader {
             let isMissing =
                 failure.code == .unknownTopic || failure.code == .unknownTopicOrPartition
             guard failure.code.passesByItself, !isMissing, deadline > .now else {
-                throw .sorted(failure, operation: "Metadata", topic: name)
+                throw .sorted(
+                    failure, operation: "Metadata", topic: name, tokens: session.tokens)
             }
             // A new topic's leaders take a moment; nothing else happens on this thread yet.
             usleep(100_000)

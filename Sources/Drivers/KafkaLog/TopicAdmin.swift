@@ -8,19 +8,20 @@ internal import Rdkafka
 /// commands and start-up, not for the planner thread.
 package struct TopicAdmin {
     private let client: Client
+    private let tokens: TokenSource?
     private let timeout: Duration
 
     package init(
         settings: KafkaClientSettings, timeout: Duration = .seconds(10), logger: Logger
     ) throws(KafkaError) {
-        let configuration = try settings.configuration(for: .admin)
         self.timeout = timeout
-        do {
-            client = try Client(
-                .producer, configuration: configuration,
-                log: LibraryLog.sink(logger, secrets: settings.secrets))
+        tokens = settings.tokens
+        client = try settings.client(.producer, for: .admin, logger: logger)
+        // Here nobody waits for a second try: what is wrong is said at once.
+        do throws(TokenFailure) {
+            try tokens?.token()
         } catch {
-            throw .client(error)
+            throw .noToken(error)
         }
     }
 
@@ -38,7 +39,7 @@ package struct TopicAdmin {
         do {
             try client.createTopic(topic, timeout: timeout)
         } catch {
-            throw .sorted(error, operation: "CreateTopics", topic: name)
+            throw .sorted(error, operation: "CreateTopics", topic: name, tokens: tokens)
         }
     }
 
@@ -48,13 +49,14 @@ package struct TopicAdmin {
         do {
             topics = try client.metadataOfAllTopics(timeout: timeout)
         } catch {
-            throw .sorted(error, operation: "Metadata", topic: name)
+            throw .sorted(error, operation: "Metadata", topic: name, tokens: tokens)
         }
         guard let topic = topics.first(where: { $0.name == name }) else {
             throw .missingTopic(name)
         }
         guard topic.error == .none else {
-            throw .sorted(RdkafkaError(topic.error), operation: "Metadata", topic: name)
+            throw .sorted(
+                RdkafkaError(topic.error), operation: "Metadata", topic: name, tokens: tokens)
         }
         return topic.partitionCount
     }
@@ -67,7 +69,7 @@ package struct TopicAdmin {
             return TopicDescription(
                 name: name, partitionCount: partitions, configuration: configuration)
         } catch {
-            throw .sorted(error, operation: "DescribeConfigs", topic: name)
+            throw .sorted(error, operation: "DescribeConfigs", topic: name, tokens: tokens)
         }
     }
 

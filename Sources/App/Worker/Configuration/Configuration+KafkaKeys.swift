@@ -44,7 +44,9 @@ extension Configuration.Kafka {
                     "text that is not empty", matching: "[^\\x00]+",
                     schemaTypes: ["string", "number", "boolean"], shown: { $0 }),
                 showing: Self.shown,
-                "Passed to librdkafka as they are, such as `security.protocol`."),
+                "Passed to librdkafka as they are, such as `security.protocol`; but "
+                    + "`sasl.oauthbearer.method: oidc` and what belongs to it is served here, see "
+                    + "below."),
         ]
     }
 

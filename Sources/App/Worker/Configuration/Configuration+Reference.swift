@@ -4,7 +4,8 @@
 extension Configuration {
     /// The text of docs/configuration.md: this introduction and the key table.
     package static var reference: String {
-        ([introduction] + shape.map { section($0) } + [closing]).joined(separator: "\n") + "\n"
+        ([introduction] + shape.map { section($0) } + [kafkaTokens, closing])
+            .joined(separator: "\n") + "\n"
     }
 
     private static let introduction = """
@@ -44,6 +45,35 @@ extension Configuration {
         of the configuration file. An empty value, `~` or `null` is the same as leaving the key out.
 
         **Secrets** are files or variables and are never printed.
+        """
+
+    private static let kafkaTokens = """
+
+        ## A Kafka that wants tokens
+
+        With SASL/OAUTHBEARER the tokens come from an OAuth 2.0 token endpoint (client credentials,
+        RFC 6749, section 4.4), under the names that librdkafka has for it, also where librdkafka
+        was built without OIDC:
+
+        ```yaml
+        kafka:
+          bootstrap: kafka-1:9093
+          properties:
+            security.protocol: SASL_SSL
+            sasl.mechanisms: OAUTHBEARER
+            sasl.oauthbearer.method: oidc
+            sasl.oauthbearer.token.endpoint.url: https://id.example.com/realms/kafka/token
+            sasl.oauthbearer.client.id: lamplighter
+            # LAMPLIGHTER_KAFKA_PROPERTIES_SASL_OAUTHBEARER_CLIENT_SECRET has the secret.
+            sasl.oauthbearer.scope: kafka                          # optional
+            sasl.oauthbearer.extensions: logicalCluster=lkc-1      # optional
+            https.ca.location: /etc/ssl/id-ca.pem                  # optional: the endpoint's CA
+        ```
+
+        One token serves all Kafka clients of a worker. Another is asked for when four fifths of
+        its life are over, and again and again, 1 s to 60 s apart, while there is none. It must be
+        a JSON Web Token with a subject (`sub`). The endpoint is `https://`, or `http://` on the
+        loopback interface; no proxy is used. `lamplighter check` says what is wrong with it.
         """
 
     private static let closing = """

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CCurl
+
+/// Why an `HTTPExchange` has no answer.
+package struct ExchangeFailure: Error, Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// The host's name has no address, or the proxy's has none.
+        case unresolvedHost, unresolvedProxy
+        /// Nobody listens: at the proxy's address where there is one, else at the host's.
+        case refused
+        /// The time was over before the connection was there, TLS included.
+        case connectTimeout
+        /// The connection was there, and no whole answer came in time.
+        case answerTimeout
+        case certificate(CertificateFault)
+        /// The file of trusted roots cannot be read.
+        case unreadableCAFile
+        /// No TLS session came about, for another reason than the certificate.
+        case handshake
+        /// The proxy made no tunnel, and answered with this status.
+        case proxyStatus(UInt16)
+        /// The connection broke, the proxy's before it had answered included.
+        case lost
+        case tooLarge
+        /// Anything else: memory, or a URL that is none.
+        case other
+    }
+
+    package enum CertificateFault: Hashable, Sendable {
+        case expired, notYetValid
+        /// Not signed by an authority that is trusted here.
+        case untrusted
+        /// It does not bear the name that was asked for.
+        case otherName
+    }
+
+    package let kind: Kind
+    /// libcurl's words, the same for the same failure: no measured times. They quote no secret.
+    package let text: String
+
+    init(kind: Kind, text: String) {
+        self.kind = kind
+        self.text = text
+    }
+
+    init(
+        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, _ errorText: String, isTunnelled: Bool
+    ) {
+        kind = Self.kind(code, easy, isTunnelled: isTunnelled)
+        switch kind {
+        // libcurl's longer text says how many milliseconds it took.
+        case .refused, .connectTimeout, .answerTimeout: text = CurlCode(code).description
+        default: text = errorText.isEmpty ? CurlCode(code).description : errorText
+        }
+    }
+
+    private static func kind(
+        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, isTunnelled: Bool
+    ) -> Kind {
+        // 200 is a tunnel that was made.
+        let connectStatus = TransferOptions.long(easy, CURLINFO_HTTP_CONNECTCODE)
+        if isTunnelled, connectStatus != 0, !(200..<300).contains(connectStatus) {
+            return .proxyStatus(UInt16(clamping: connectStatus))
+        }
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST: return .unresolvedHost
+        case CURLE_COULDNT_RESOLVE_PROXY: return .unresolvedProxy
+        case CURLE_COULDNT_CONNECT: return .refused
+        case CURLE_OPERATION_TIMEDOUT:
+            return hasConnected(easy) ? .answerTimeout : .connectTimeout
+        case CURLE_PEER_FAILED_VERIFICATION:
+            return .certificate(fault(TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
+        case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile
+        case CURLE_SSL_CONNECT_ERROR: return .handshake
+        default:
+            return CurlCode(code).cause == .connectionLost || code == CURLE_PROXY
+                ? .lost : .other
+        }
+    }
+
+    /// The request could go out: libcurl takes the time before that for this one.
+    private static func hasConnected(_ easy: UnsafeMutableRawPointer) -> Bool {
+        var microseconds: curl_off_t = 0
+        TransferOptions.check(
+            CCurl_getOffset(easy, CURLINFO_PRETRANSFER_TIME_T, &microseconds))
+        return microseconds > 0
+    }
+
+    /// OpenSSL's verdict on the chain. The name is libcurl's own to compare, before it writes a good
+    /// verdict over the 1 that it began with.
+    private static func fault(_ verdict: Int) -> CertificateFault {
+        switch verdict {
+        case 0, 1: .otherName
+        case 9: .notYetValid
+        case 10: .expired
+        default: .untrusted
+        }
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import CCurl
+
+/// One HTTP request and its answer, over a connection of its own. For what happens seldom: asking
+/// for a token, probing an endpoint. Redirects are not followed, and the process's environment has
+/// no say in the proxy.
+package struct HTTPExchange: Sendable {
+    /// `https://…`, or `http://…` where the caller allows that. Without credentials.
+    package var url: String
+    /// Lower-case names; each line is sent as it stands.
+    package var headers: [(name: String, value: String)] = []
+    /// Sent with POST; nil sends GET.
+    package var body: [UInt8]?
+    /// Sent as Basic authentication.
+    package var credentials: (user: String, password: String)?
+    /// PEM file of the roots to trust, instead of the system's.
+    package var caFile: String?
+    package var proxy: HTTPProxy?
+    /// Where to connect instead of the URL's host and port.
+    package var address: (host: String, port: UInt16)?
+    /// Offers HTTP/2 by ALPN; a server without it is talked to in HTTP/1.1.
+    package var offersHTTP2 = false
+    /// A larger answer is a failure.
+    package var answerBytesMax = 65_536
+    package var connectTimeout = Duration.seconds(5)
+    /// Of the whole, name look-up and connect included.
+    package var timeout = Duration.seconds(10)
+
+    package init(url: String) { self.url = url }
+
+    package struct Answer: Sendable {
+        package let status: UInt16
+        package let body: [UInt8]
+        package let isHTTP2: Bool
+    }
+
+    /// Blocks, at most for `timeout` and a second.
+    package func perform() throws(ExchangeFailure) -> Answer {
+        CurlLibrary.initialise()
+        guard let easy = curl_easy_init() else { fatalError("out of memory for a CURL") }
+        let receiver = AnswerReceiver(bytesMax: answerBytesMax)
+        let lines = SharedList(headers.map { "\($0.name): \($0.value)" })
+        let connectTo = SharedList(
+            address.map { [TransferOptions.connectTo(host: $0.host, port: $0.port)] } ?? [])
+        // The handle goes before what it points to.
+        defer {
+            curl_easy_cleanup(easy)
+            withExtendedLifetime((receiver, lines, connectTo)) {}
+        }
+        set(easy, lines, connectTo, receiver)
+        let code = withBody(of: easy) { curl_easy_perform(easy) }
+        if receiver.hasOverflowed {
+            throw ExchangeFailure(
+                kind: .tooLarge, text: "the answer has more than \(answerBytesMax) bytes")
+        }
+        guard code == CURLE_OK else {
+            throw ExchangeFailure(code, easy, receiver.errorText, isTunnelled: proxy != nil)
+        }
+        return Answer(
+            status: UInt16(clamping: TransferOptions.long(easy, CURLINFO_RESPONSE_CODE)),
+            body: receiver.bytes,
+            isHTTP2: TransferOptions.long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0)
+    }
+
+    private func set(
+        _ easy: UnsafeMutableRawPointer, _ lines: SharedList, _ connectTo: SharedList,
+        _ receiver: AnswerReceiver
+    ) {
+        let check = TransferOptions.check
+        check(CCurl_setString(easy, CURLOPT_URL, url))
+        check(CCurl_setString(easy, CURLOPT_PROTOCOLS_STR, "https,http"))
+        let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
+        check(CCurl_setLong(easy, CURLOPT_HTTP_VERSION, Int(version)))
+        check(CCurl_setList(easy, CURLOPT_HTTPHEADER, lines.first))
+        check(CCurl_setList(easy, CURLOPT_CONNECT_TO, connectTo.first))
+        if let credentials {
+            // Basic unless another scheme is asked for.
+            check(CCurl_setString(easy, CURLOPT_USERNAME, credentials.user))
+            check(CCurl_setString(easy, CURLOPT_PASSWORD, credentials.password))
+        }
+        TransferOptions.secure(easy, caFile: caFile)
+        TransferOptions.tunnel(easy, through: proxy)
+        TransferOptions.limit(easy, connect: connectTimeout, transfer: timeout)
+        // Otherwise a name look-up that hangs would be waited for when the time is over.
+        check(CCurl_setLong(easy, CURLOPT_QUICK_EXIT, 1))
+        check(CCurl_setWriteFunction(easy, AnswerReceiver.receive))
+        check(
+            CCurl_setPointer(
+                easy, CURLOPT_WRITEDATA, Unmanaged.passUnretained(receiver).toOpaque()))
+        check(CCurl_setPointer(easy, CURLOPT_ERRORBUFFER, receiver.errorBuffer))
+    }
+
+    /// The body stays where it is while libcurl reads it.
+    private func withBody(
+        of easy: UnsafeMutableRawPointer, _ perform: () -> CURLcode
+    ) -> CURLcode {
+        guard let body else { return perform() }
+        return body.withUnsafeBytes { bytes in
+            TransferOptions.check(CCurl_setLong(easy, CURLOPT_POST, 1))
+            TransferOptions.check(CCurl_setLong(easy, CURLOPT_POSTFIELDSIZE, bytes.count))
+            // libcurl takes a null pointer for "no POST"; any other will do for an empty body.
+            let start = bytes.baseAddress ?? UnsafeRawPointer(easy)
+            TransferOptions.check(CCurl_setPointer(easy, CURLOPT_POSTFIELDS, start))
+            return perform()
+        }
+    }
+}
+
+/// What libcurl's write callback keeps of an answer.
+///
+/// SAFETY: held by `perform` until the handle is gone; the callback runs inside curl_easy_perform.
+private final class AnswerReceiver {
+    private(set) var bytes: [UInt8] = []
+    private(set) var hasOverflowed = false
+    let errorBuffer: UnsafeMutablePointer<CChar>
+    private let bytesMax: Int
+
+    init(bytesMax: Int) {
+        self.bytesMax = bytesMax
+        errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit { errorBuffer.deallocate() }
+
+    var errorText: String { String(cString: errorBuffer) }
+
+    static let receive: curl_write_callback = { bytes, size, count, user in
+        let receiver = Unmanaged<AnswerReceiver>.fromOpaque(user!).takeUnretainedValue()
+        let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        guard receiver.bytes.count + part.count <= receiver.bytesMax else {
+            receiver.hasOverflowed = true
+            // Any other number than the part's ends the transfer.
+            return part.count + 1
+        }
+        receiver.bytes.append(contentsOf: part)
+        return part.count
+    }
+}
+
+/// A curl_slist of copied lines.
+private final class SharedList {
+    private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+    init(_ lines: [String]) {
+        for line in lines {
+            guard let longer = curl_slist_append(first, line) else {
+                fatalError("out of memory for a header")
+            }
+            first = longer
+        }
+    }
+
+    deinit { curl_slist_free_all(first) }
+}
