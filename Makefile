@@ -14,16 +14,19 @@ DEMO ?=
 ROUNDS ?= 20
 CHAOS ?=
 
-# One breakage of Tests/Mutations, by its name; all when empty.
+# One breakage of Tests/Mutations, or one target of fuzz, by its name; all when empty.
 ONLY ?=
 
 # Lives that simulate tries.
 SEEDS ?= 10000
 
+# How long fuzz runs, all its targets together.
+SECONDS ?= 300
+
 FORMATTED := Package.swift Sources Tests
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	doc-config chaos mutate clean
+	doc-config chaos mutate fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -66,6 +69,9 @@ chaos: build ## Run fleets while everything goes wrong, prove that nothing is lo
 
 mutate: deps ## Break a copy in many small ways, see that a test notices each (ONLY=name)
 	ONLY='$(ONLY)' scripts/mutate.sh
+
+fuzz: deps ## Feed hostile input to everything that reads some (SECONDS=300, ONLY=target)
+	SECONDS_TOTAL=$(SECONDS) ONLY='$(ONLY)' scripts/fuzz.sh
 
 check-format: ## Complain about formatting
 	swift format lint --strict --parallel --recursive --configuration .swift-format $(FORMATTED)

@@ -27,7 +27,7 @@ internal import Testing
                     token: Array(repeating: 0xFE, count: 512), environment: .development,
                     apnsTopic: "b"),
             ])
-        letter.collapseID = "score \"1\"\n"
+        letter.collapseID = "score \"1\""
         letter.original = .init(key: nil, value: Array(#"{"aps":{"alert":"x"}}"#.utf8))
         return letter
     }

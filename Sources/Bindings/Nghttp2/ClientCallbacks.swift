@@ -109,21 +109,21 @@ enum ClientCallbacks {
         let stream = stream(session, header.stream_id)
         context.pointee.recentID = header.stream_id
         context.pointee.recentStream = stream
-        // Neither a 1xx nor a trailer is the answer.
-        if status >= 200 {
+        // Neither a 1xx nor a trailer is the answer, and 043, which nghttp2 passes, is no status.
+        if (200...599).contains(status) {
             stream?.pointee.status = status
             stream?.pointee.retryAfterSeconds = retryAfter
         }
         if header.flags & endStream != 0 { answered(session, stream, header.stream_id) }
     }
 
-    /// The answer is complete. A server may answer before it has all of the request; the rest is
-    /// then not sent.
+    /// The answer is complete, if it was one. A server may answer before it has all of the request;
+    /// the rest is then not sent.
     private static func answered(
         _ session: OpaquePointer, _ stream: UnsafeMutablePointer<ClientStream>?, _ id: Int32
     ) {
         guard let stream else { return }
-        stream.pointee.isAnswered = true
+        stream.pointee.isAnswered = stream.pointee.status != 0
         if stream.pointee.bodySent < stream.pointee.bodyBytes {
             nghttp2_submit_rst_stream(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, UInt32(NGHTTP2_CANCEL.rawValue))

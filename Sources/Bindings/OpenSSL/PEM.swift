@@ -50,8 +50,8 @@ enum PEM {
     static func certificates(in pem: String) throws(TLSError) -> [Certificate] {
         ErrorQueue.clear()
         var certificates: [Certificate] = []
-        reading(pem) { bio in
-            while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) {
+        reading(pem) { bio, password in
+            while let certificate = PEM_read_bio_X509(bio, nil, nil, password) {
                 certificates.append(Certificate(owning: certificate))
             }
         }
@@ -65,18 +65,15 @@ enum PEM {
 
     static func privateKey(in pem: String) throws(TLSError) -> EVPKey {
         ErrorQueue.clear()
-        // A password that is not nil: OpenSSL must never ask for one on the terminal.
-        let key = "".withCString { password in
-            let password = UnsafeMutableRawPointer(mutating: password)
-            return reading(pem) { PEM_read_bio_PrivateKey($0, nil, nil, password) }
+        guard let key = reading(pem, { PEM_read_bio_PrivateKey($0, nil, nil, $1) }) else {
+            throw ErrorQueue.drain(otherwise: "no private key in the PEM text")
         }
-        guard let key else { throw ErrorQueue.drain(otherwise: "no private key in the PEM text") }
         return EVPKey(owning: key)
     }
 
     static func publicKey(in pem: String) throws(TLSError) -> EVPKey {
         ErrorQueue.clear()
-        guard let key = reading(pem, { PEM_read_bio_PUBKEY($0, nil, nil, nil) }) else {
+        guard let key = reading(pem, { PEM_read_bio_PUBKEY($0, nil, nil, $1) }) else {
             throw ErrorQueue.drain(otherwise: "no public key in the PEM text")
         }
         return EVPKey(owning: key)
@@ -95,8 +92,10 @@ enum PEM {
         try written { PEM_write_bio_PUBKEY($0, key.pointer) }
     }
 
+    /// - Parameter body: is lent the text and a password. Any text may say that it is encrypted, and
+    ///   without a password OpenSSL would ask for one on the terminal, and wait.
     private static func reading<Result>(
-        _ pem: String, _ body: (OpaquePointer) -> Result
+        _ pem: String, _ body: (OpaquePointer, UnsafeMutableRawPointer) -> Result
     ) -> Result {
         var pem = pem
         return pem.withUTF8 { utf8 in
@@ -105,7 +104,7 @@ enum PEM {
                 preconditionFailure("BIO_new_mem_buf: out of memory")
             }
             defer { BIO_free(bio) }
-            return body(bio)
+            return "".withCString { body(bio, UnsafeMutableRawPointer(mutating: $0)) }
         }
     }
 

@@ -3,7 +3,8 @@
 
 extension WallTime {
     /// Reads an RFC 3339 instant such as `2026-11-21T06:12:00.123Z` (offsets accepted; digits
-    /// below the millisecond ignored). Nil when the bytes are anything else.
+    /// below the millisecond ignored). Nil when the bytes are anything else, and for an instant
+    /// that lies in no year of four digits in UTC, where it could not be written again.
     ///
     /// Written by hand because a full replay reads one per registration, at a million a second.
     package init?(rfc3339 bytes: UnsafeRawBufferPointer) {
@@ -23,7 +24,15 @@ extension WallTime {
         let days = Self.days(year: year, month: month, day: day)
         let minutes = (days * 24 + hour) * 60 + minute - offset
         self.init(milliseconds: Int64(minutes * 60 + second) * 1000 + Int64(fraction))
+        guard Self.writable.contains(self) else { return nil }
     }
+
+    /// The years 0000 to 9999.
+    private static let writable: ClosedRange<WallTime> = {
+        let first = Int64(days(year: 0, month: 1, day: 1)) * 86_400_000
+        let end = Int64(days(year: 10_000, month: 1, day: 1)) * 86_400_000
+        return WallTime(milliseconds: first)...WallTime(milliseconds: end - 1)
+    }()
 
     package init?(rfc3339 text: String) {
         var text = text
@@ -33,9 +42,11 @@ extension WallTime {
         self = time
     }
 
-    /// RFC 3339 UTC with milliseconds, as every record of ours is written.
+    /// RFC 3339 UTC with milliseconds, as every record of ours is written. Producers may give a
+    /// Kafka record any time: one beyond the years of RFC 3339 becomes the nearest within.
     package var rfc3339: String {
-        let (days, inDay) = milliseconds.flooredDivision(by: 86_400_000)
+        let written = min(max(self, Self.writable.lowerBound), Self.writable.upperBound)
+        let (days, inDay) = written.milliseconds.flooredDivision(by: 86_400_000)
         let (year, month, day) = Self.civil(days: Int(days))
         let millisecond = Int(inDay % 1000)
         let second = Int(inDay / 1000)

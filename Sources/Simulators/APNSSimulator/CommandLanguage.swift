@@ -212,6 +212,6 @@ package struct CommandError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 
     package var description: String {
-        (line.map { "line \($0), " } ?? "") + "word \(word): \(problem); \(remedy)"
+        (line.map { "line \($0), " } ?? "") + "word \(word): \(problem.printable); \(remedy)"
     }
 }

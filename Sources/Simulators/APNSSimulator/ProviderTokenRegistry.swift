@@ -66,6 +66,9 @@ final class ProviderTokenRegistry: Sendable {
         return ProviderToken(key: index, issuedAt: said.issuedAt)
     }
 
+    /// From 1970 to the year 9999, so that an age can be computed.
+    private static let secondsRange: ClosedRange<Int64> = 0...253_402_300_799
+
     private static func header(_ bytes: [UInt8]) -> (algorithm: String, keyID: String)? {
         object(bytes) { object in
             guard let algorithm = object["alg"]?.string, let keyID = object["kid"]?.string else {
@@ -79,9 +82,9 @@ final class ProviderTokenRegistry: Sendable {
 
     private static func claims(_ bytes: [UInt8]) -> (teamID: String, issuedAt: Int64)? {
         object(bytes) { object in
-            guard let teamID = object["iss"]?.string, let issuedAt = object["iat"]?.integer else {
-                return nil
-            }
+            guard let teamID = object["iss"]?.string, let issuedAt = object["iat"]?.integer,
+                secondsRange.contains(issuedAt)
+            else { return nil }
             return (String(decoding: teamID, as: UTF8.self), issuedAt)
         }
     }

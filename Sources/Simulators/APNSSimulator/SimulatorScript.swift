@@ -40,7 +40,8 @@ package struct SimulatorScript: Hashable, Sendable {
 
     /// - Throws: the first line that is wrong; then nothing of the script is carried out.
     package init(_ text: String) throws(CommandError) {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        // CR LF is one character, which is no "\n".
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         guard lines.count <= Self.linesMax else {
             throw CommandError(
                 line: Self.linesMax + 1, word: 1, problem: "more than \(Self.linesMax) lines",

@@ -11,8 +11,12 @@ package struct AnswerBody {
     package let reason: APNSReason
     /// When APNs had confirmed a token dead; only with 410.
     package let timestamp: WallTime?
-    /// Apple's word, where the list does not know it.
+    /// The server's word, where the list does not know it: printable, and cut where no word of
+    /// Apple's would be as long.
     package let unknownReason: String?
+
+    /// Twice Apple's longest, and what a verdict has room for.
+    private static let wordMax = 64
 
     package init(_ bytes: UnsafeRawBufferPointer, parser: inout JSONParser) {
         guard bytes.count > 0, let object = try? parser.parse(bytes).object else {
@@ -24,6 +28,7 @@ package struct AnswerBody {
         let text = object["reason"]?.string.map { String(decoding: $0, as: UTF8.self) } ?? ""
         reason = APNSReason(text)
         timestamp = object["timestamp"]?.integer.map { WallTime(milliseconds: $0) }
-        unknownReason = reason == .unknown ? text : nil
+        let word = String(text.unicodeScalars.prefix(Self.wordMax)).printable
+        unknownReason = reason == .unknown ? word : nil
     }
 }

@@ -104,7 +104,13 @@ extension EventFields {
         else {
             throw .field("pushkinds", "1 to \(RecordLimits.kindsMax) kinds with commas between")
         }
-        return kinds.map { String(UnsafeRawBufferPointer(rebasing: $0)) }
+        // Repaired text would be another kind, and may be longer than one may be.
+        return try kinds.map { kind throws(UnreadableRecord) in
+            guard let text = String(validating: kind, as: UTF8.self) else {
+                throw .field("pushkinds", "UTF-8")
+            }
+            return text
+        }
     }
 
     private static func list(

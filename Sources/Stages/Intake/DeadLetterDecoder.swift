@@ -56,7 +56,7 @@ extension DeadLetter {
             self.status = UInt16(try status.integer("status", in: 100...599))
         }
         app = try fields.optional("app").map(Self.words)
-        collapseID = try fields.optional("collapseID").map(Self.words)
+        collapseID = try fields.optional("collapseID").map(DeferredPush.collapseID)
         original = try fields.optional("event").map(Original.init(json:))
         isOriginalLeftOut = fields.optional("eventLeftOut") != nil
     }
@@ -65,7 +65,7 @@ extension DeadLetter {
     private static var wordsMax: Int { 4096 }
 
     private static func words(_ value: JSONValue) throws(UnreadableRecord) -> String {
-        String(try value.text("message, app and collapseID", bytes: 0...wordsMax))
+        String(try value.text("message and app", bytes: 0...wordsMax))
     }
 
     private static func targets(_ value: JSONValue) throws(UnreadableRecord) -> [Target] {

@@ -91,7 +91,7 @@ extension DeferredPush {
             "subject", base64: "subjectBase64", bytesMax: RecordLimits.subjectBytesMax)
     }
 
-    private static func collapseID(_ value: JSONValue) throws(UnreadableRecord) -> String {
+    static func collapseID(_ value: JSONValue) throws(UnreadableRecord) -> String {
         try EventFields.collapseID(
             value.text("collapseID", bytes: 1...RecordLimits.collapseIDBytesMax))
     }

@@ -107,11 +107,13 @@ package enum RecordKey {
             rest = key ?? UnsafeRawBufferPointer(start: nil, count: 0)
         }
 
-        /// 0 where there is no part left; nil where it is not one.
+        /// 0 where there is no part left; nil where it is not one, nor one that would be written: the
+        /// null that ends the push goes to the written key.
         mutating func coalescingKey() -> UInt64? {
             if isAtEnd { return 0 }
             guard let digits = next(bytesMax: 16), digits.count == 16 else { return nil }
-            return UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
+            let key = UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
+            return key == 0 ? nil : key
         }
 
         mutating func next(bytesMax: Int) -> UnsafeRawBufferPointer? {

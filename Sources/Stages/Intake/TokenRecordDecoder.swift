@@ -110,7 +110,7 @@ struct MemberReader {
         if let value = optional(name) { return Array(try value.text(name, bytes: 0...bytesMax)) }
         guard let value = optional(base64) else { return [] }
         guard let text = value.string, text.count <= (bytesMax + 2) / 3 * 4,
-            let bytes = Base64.decode(text)
+            let bytes = Base64.decode(text), bytes.count <= bytesMax
         else { throw .field("\(base64)", "base64 of at most \(bytesMax) bytes") }
         return bytes
     }

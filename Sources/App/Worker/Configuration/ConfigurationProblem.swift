@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// Everything that is wrong with a configuration, found in one pass.
 package struct InvalidConfiguration: Error, Sendable, Equatable, CustomStringConvertible {
     /// At least one, in the order of the key table.
@@ -20,12 +22,17 @@ package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringCon
     package var origin: Setting.Origin?
     package var complaint: Complaint
 
-    /// `path (line 3): what is wrong; what to do`, on one line.
+    /// A name may be as long as the file; no message of ours comes near.
+    private static let charactersMax = 500
+
+    /// `path (line 3): what is wrong; what to do`, on one line of at most 2,000 bytes.
     package var description: String {
         let place = [path, origin.map { path.isEmpty ? "\($0)" : "(\($0))" } ?? ""]
             .filter { !$0.isEmpty }.joined(separator: " ")
         let line = (place.isEmpty ? "" : place + ": ") + complaint.wrong + "; " + complaint.remedy
-        return String(line.map { $0.isNewline ? " " : $0 })
+        let shown = String(line.map { $0.isNewline ? " " : $0 }).printable
+        let start = shown.unicodeScalars.prefix(Self.charactersMax)
+        return start.endIndex == shown.endIndex ? shown : String(start.dropLast()) + "…"
     }
 }
 

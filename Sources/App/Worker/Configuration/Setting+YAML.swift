@@ -14,6 +14,9 @@ extension Setting {
     /// The parser's own message is kept, its quotation of the file is not: that line may hold a
     /// secret.
     init(yaml text: String) throws(ConfigurationProblem) {
+        if YAMLAliases.mayUnfoldInKeys(text) {
+            throw Self.unreadable("has aliases in its keys, and too many of them", line: nil)
+        }
         let root: Node?
         do {
             root = try compose(yaml: text)

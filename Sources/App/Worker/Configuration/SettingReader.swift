@@ -129,9 +129,13 @@ struct SettingReader {
 
 /// How far two words are apart.
 enum Spelling {
+    /// No key of ours comes near; the work grows with the letters.
+    private static let lettersMax = 100
+
     /// The candidate with the fewest letters to change; the first of equals.
     static func nearest(to word: String, among candidates: [String]) -> String? {
-        candidates.min { distance(word, $0) < distance(word, $1) }
+        let word = String(word.prefix(lettersMax))
+        return candidates.min { distance(word, $0) < distance(word, $1) }
     }
 
     /// Close enough to be what was meant: at most a third of the letters differ.

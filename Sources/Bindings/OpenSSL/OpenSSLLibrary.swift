@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import COpenSSL
+
+/// OpenSSL as a whole, which every library of the process shares.
+package enum OpenSSLLibrary {
+    /// Leaves all of it in place when the process exits. By default an exit handler frees what every
+    /// thread uses, and a thread that is still in the middle of a TLS record then reads freed memory.
+    ///
+    /// Called before anything else uses OpenSSL: later it has no effect.
+    package static func keepUntilExit() {
+        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Everything here that reads what strangers, or programs of other people, have written. Each
+/// target reads one input and throws where a promise is broken; a trap is a finding too.
+///
+/// The fuzzer and the suite run the same targets: one on inputs that it makes up, the other on
+/// those that are kept in `Corpus`, in a folder of the target's name.
+enum FuzzTarget: String, CaseIterable, Sendable {
+    case answers, answerBodies, events, registrations, verdicts, deferred, deadLetters
+    case configuration, requests, commands, headers, keys, providerTokens
+
+    /// - Throws: `BrokenPromise`.
+    func run(_ input: UnsafeRawBufferPointer) throws {
+        switch self {
+        case .answers: try AnswersTarget.run(input)
+        case .answerBodies: try AnswerBodyPromises.check(input)
+        case .events: try EventsTarget.run(input)
+        case .registrations: try RegistrationsTarget.run(input)
+        case .verdicts: try VerdictsTarget.run(input)
+        case .deferred: try DeferredTarget.run(input)
+        case .deadLetters: try DeadLettersTarget.run(input)
+        case .configuration: try ConfigurationTarget.run(input)
+        case .requests: try RequestsTarget.run(input)
+        case .commands: try CommandsTarget.run(input)
+        case .headers: try HeadersTarget.run(input)
+        case .keys: try KeysTarget.run(input)
+        case .providerTokens: try ProviderTokensTarget.run(input)
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import PushModel
+
+/// A record of the verdicts topic. The input: the key, the value.
+enum VerdictsTarget {
+    static func run(_ input: UnsafeRawBufferPointer) throws {
+        try TokenRecordPromises.check(
+            input,
+            read: { decoder, key, value, about throws(UnreadableRecord) in
+                try decoder.verdict(key: key, value: value, into: &about)
+            },
+            check: { (verdict: Verdict) in
+                try promise((100...599).contains(verdict.status), "status \(verdict.status)")
+                try promise(
+                    (1...RecordLimits.reasonBytesMax).contains(verdict.reason.utf8.count),
+                    "a reason of \(verdict.reason.utf8.count) bytes")
+            },
+            write: { VerdictEncoder.value($0) })
+    }
+}
+
+/// A record of the deferred topic. The input: the key, the value.
+enum DeferredTarget {
+    static func run(_ input: UnsafeRawBufferPointer) throws {
+        try TokenRecordPromises.check(
+            input,
+            read: { decoder, key, value, about throws(UnreadableRecord) in
+                try decoder.deferred(key: key, value: value, into: &about)
+            },
+            check: { (push: DeferredPush) in
+                try promise((0...1_000_000).contains(push.attempts), "\(push.attempts) attempts")
+                try promise([nil, 0, 1, 5, 10].contains(push.priority), "a strange priority")
+                try promise(
+                    push.subject.count <= RecordLimits.subjectBytesMax,
+                    "a subject of \(push.subject.count) bytes")
+                if let id = push.collapseID { try promiseHeaderValue(id) }
+                if let payload = push.payload {
+                    try promise(
+                        payload.body.count <= payload.type.row.bodyBytesMax,
+                        "a payload that APNs refuses")
+                }
+                var both = push
+                both.include(push)
+                try promise(both == push, "a push that includes itself changes")
+            },
+            write: { DeferredEncoder.value($0) })
+    }
+}
+
+/// What holds of both topics whose key is a token.
+private enum TokenRecordPromises {
+    typealias Reading<Content> = (
+        inout TokenRecordDecoder, UnsafeRawBufferPointer?, UnsafeRawBufferPointer?, inout TokenKey
+    ) throws(UnreadableRecord) -> Content?
+
+    static func check<Content: Equatable>(
+        _ input: UnsafeRawBufferPointer, read: Reading<Content>, check: (Content) throws -> Void,
+        write: (Content) -> [UInt8]
+    ) throws {
+        var input = FuzzInput(input)
+        let key = input.field()
+        let value = input.value
+        var decoder = TokenRecordDecoder(routing: RecordWorld.large)
+        var about = TokenKey()
+        let content: Content?
+        do throws(UnreadableRecord) {
+            content = try decode(key, value, &decoder, &about, read)
+        } catch { return try promiseReason(error) }
+        try promise(
+            (1...RecordLimits.tokenBytesMax).contains(about.token.count),
+            "a token of \(about.token.count) bytes")
+        if let content { try check(content) }
+        // A worker that ends what this began writes to the key that it would make itself.
+        let own = about.token.withUnsafeBufferPointer { token in
+            RecordKey.deferred(
+                lane: RecordWorld.large[about.lane], token: token,
+                coalescingKey: about.coalescingKey)
+        }
+        var again = TokenKey()
+        let copy: Content?
+        do throws(UnreadableRecord) {
+            copy = try decode(
+                ExactBytes(own), content.map { ExactBytes(write($0)) }, &decoder, &again, read)
+        } catch { throw BrokenPromise(description: "written again: \(error.message)") }
+        try promise(again == about && copy == content, "written again it says otherwise")
+    }
+
+    private static func decode<Content>(
+        _ key: ExactBytes?, _ value: ExactBytes?, _ decoder: inout TokenRecordDecoder,
+        _ about: inout TokenKey, _ read: Reading<Content>
+    ) throws(UnreadableRecord) -> Content? {
+        let result = lend(key, value) { key, value in
+            Result { () throws(UnreadableRecord) in try read(&decoder, key, value, &about) }
+        }
+        return try result.get()
+    }
+}
