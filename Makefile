@@ -26,7 +26,7 @@ SECONDS ?= 300
 FORMATTED := Package.swift Sources Tests
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	doc-config chaos mutate fuzz clean
+	doc-config chaos mutate conformance fuzz sanitize clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -69,6 +69,13 @@ chaos: build ## Run fleets while everything goes wrong, prove that nothing is lo
 
 mutate: deps ## Break a copy in many small ways, see that a test notices each (ONLY=name)
 	ONLY='$(ONLY)' scripts/mutate.sh
+
+conformance: deps ## Run both transports against everything a server may do, docs/transports.md
+	swift build --build-tests
+	swift test --skip-build --disable-xctest --no-parallel --filter Conformance
+
+sanitize: deps ## Run the suite under the address and the thread sanitizer
+	scripts/sanitize.sh
 
 fuzz: deps ## Feed hostile input to everything that reads some (SECONDS=300, ONLY=target)
 	SECONDS_TOTAL=$(SECONDS) ONLY='$(ONLY)' scripts/fuzz.sh
