@@ -48,17 +48,8 @@ internal import Testing
     func `a server without HTTP/2 is told from one that answers`(
         _ kind: TransportKind, _ end: PushOutcome.Kind
     ) throws {
-        let server = try ForeignServer(
-            input: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        ) { files, port in
-            (
-                "openssl",
-                [
-                    "s_server", "-accept", "127.0.0.1:\(port)", "-cert", files.certificate, "-key",
-                    files.key,
-                ]
-            )
-        }
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        let server = try ForeignServer.openssl(saying: answer)
         let bench = try server.bench(kind, limits: DeliveryBench.brisk { $0.waitMax = .seconds(1) })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [end])

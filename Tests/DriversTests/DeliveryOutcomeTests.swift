@@ -19,7 +19,7 @@ internal import Testing
     }
 
     @Test func `an answer that comes too late ends no other push`() throws {
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(
             .nghttp2, limits: DeliveryBench.brisk { $0.requestTimeout = .seconds(2) })
         let slot = bench.submit(1)
@@ -28,31 +28,31 @@ internal import Testing
         // The same slot again, and only then the answer to what was in it.
         #expect(bench.submit(1) == slot)
         #expect(bench.wait { server.streams.count == 2 })
-        try server.answer(410, on: server.streams[0])
-        try server.answer(429, on: server.streams[1])
+        server.answer(410, on: server.streams[0])
+        server.answer(429, on: server.streams[1])
         #expect(bench.collect(1).map(\.status) == [429])
     }
 
     /// libcurl does not always say what came before the cut.
     @Test func `an acceptance that is cut counts, and no other answer does`() throws {
         for status in [200, 400, 410] {
-            let server = try CannedServer(streamsMax: 100)
+            let server = try FrameServer()
             let bench = try server.bench(.nghttp2)
             bench.submit(1)
             #expect(bench.wait { server.streams.count == 1 })
-            try server.answer(status, on: server.streams[0], isWhole: false)
-            try server.reset(server.streams[0])
+            server.answer(status, on: server.streams[0], isWhole: false)
+            server.connections[0].reset(server.streams[0], code: 8)
             let end = try #require(bench.collect(1).first)
             #expect(end.kind == (status == 200 ? .answered : .unknown))
         }
     }
 
     @Test func `libcurl is given no more bytes at once than half of the window`() throws {
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(.libcurl)
         bench.submit(1)
         #expect(bench.wait { server.streams.count == 1 })
-        try server.answer(200, on: server.streams[0])
+        server.answer(200, on: server.streams[0])
         #expect(bench.collect(1).map(\.status) == [200])
         let body = UnsafeMutablePointer<UInt8>.allocate(capacity: 4000)
         defer { body.deallocate() }
@@ -73,17 +73,17 @@ internal import Testing
     func `a push counts as sent when it was sent, however long it has waited`(
         _ kind: TransportKind
     ) throws {
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(kind)
         let slots = bench.submit(2)
         #expect(bench.wait { server.streams.count == 1 })
         // The connection is not warm, so the second has to wait.
         usleep(20_000)
         let answeredAt = now
-        try server.answer(200, on: server.streams[0])
+        server.answer(200, on: server.streams[0])
         #expect(bench.collect(1).map(\.slot) == [slots[0]])
         #expect(bench.wait { server.streams.count == 2 })
-        try server.answer(200, on: server.streams[1])
+        server.answer(200, on: server.streams[1])
         let outcome = try #require(bench.collect(1).first)
         #expect(outcome.slot == slots[1] && outcome.sentAt >= answeredAt)
     }

@@ -18,7 +18,7 @@ internal import Testing
     @Test(arguments: TransportKind.allCases)
     func `a 403 leaves the connection at one push at a time`(_ kind: TransportKind) throws {
         // It announces what APNs announces only after the first valid provider token.
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(kind)
         for number in 1...2 {
             bench.submit(3)
@@ -27,7 +27,7 @@ internal import Testing
             for answered in 3 * number - 2...3 * number {
                 #expect(bench.wait { server.streams.count >= answered })
                 #expect(server.streams.count == answered)
-                try server.answer(403, on: server.streams[answered - 1])
+                server.answer(403, on: server.streams[answered - 1])
                 #expect(bench.collect(1).map(\.status) == [403])
                 #expect(bench.port.capacity(of: pool) == 1 + waiting)
             }
@@ -36,12 +36,12 @@ internal import Testing
 
     @Test(arguments: TransportKind.allCases, [200, 400, 404, 410, 429, 500, 503])
     func `any other answer opens it`(_ kind: TransportKind, status: Int) throws {
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(kind)
         bench.submit(1)
         #expect(bench.wait { server.streams.count == 1 })
         #expect(bench.wait { bench.port.capacity(of: pool) == 1 + waiting })
-        try server.answer(status, on: server.streams[0])
+        server.answer(status, on: server.streams[0])
         #expect(bench.collect(1).map(\.status) == [UInt16(status)])
         #expect(bench.port.capacity(of: pool) == 100 + waiting)
     }
@@ -77,14 +77,14 @@ internal import Testing
     func `a connection that is lost has the next one wait unless it was welcome`(
         _ kind: TransportKind, _ end: (status: Int, isWelcome: Bool)
     ) throws {
-        let server = try CannedServer(streamsMax: 100)
+        let server = try FrameServer()
         let bench = try server.bench(kind, limits: Self.never)
         // libcurl connects with its first push.
         #expect(
             kind == .libcurl || bench.wait { bench.port.capacity(of: pool) == 1 + waiting })
         bench.submit(1)
         #expect(bench.wait { server.streams.count == 1 })
-        try server.answer(end.status, on: server.streams[0])
+        server.answer(end.status, on: server.streams[0])
         #expect(bench.collect(1).map(\.status) == [UInt16(end.status)])
         bench.submit(1)
         #expect(bench.wait { server.streams.count == 2 })
@@ -99,7 +99,8 @@ internal import Testing
     @Test(arguments: TransportKind.allCases)
     func `a server without HTTP/2 is left alone`(_ kind: TransportKind) throws {
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        let server = try CannedServer(speaking: "http/1.1", first: Array(answer.utf8))
+        let server = try ForeignServer.openssl(
+            ["-alpn", "http/1.1", "-nbio"], saying: answer)
         let bench = try server.bench(kind, limits: Self.never)
         for _ in 0..<3 {
             bench.submit(1)

@@ -41,7 +41,7 @@ final class SimulatorFrameClient {
             try #require(Date() < deadline, "no TLS")
             wait()
         }
-        write(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(type: 4, stream: 0))
+        write(Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + HTTP2Frame(.settings).bytes)
     }
 
     // MARK: Sending
@@ -55,40 +55,20 @@ final class SimulatorFrameClient {
                 (":method", "POST"), (":scheme", "https"), (":authority", "localhost"),
                 (":path", request.path),
             ], at: 0)
-        var block: [UInt8] = []
-        // 0: a field in full, that no table keeps.
-        for field in request.headers {
-            block += [0] + Self.text(field.name) + Self.text(field.value)
-        }
+        let block = HTTP2Frame.block(request.headers.map { ($0.name, $0.value) })
         var bytes: [UInt8] = []
         for stream in streams {
-            bytes += Self.frame(type: 1, flags: 4, stream: stream, block)
-            bytes += Self.frame(type: 0, flags: 1, stream: stream, Array(request.body.utf8))
+            bytes +=
+                HTTP2Frame(.headers, flags: HTTP2Frame.endOfHeaders, stream: stream, block).bytes
+            bytes +=
+                HTTP2Frame(
+                    .data, flags: HTTP2Frame.endOfStream, stream: stream, Array(request.body.utf8)
+                ).bytes
         }
         write(bytes)
     }
 
-    func ping() { write(Self.frame(type: 6, stream: 0, Array(repeating: 7, count: 8))) }
-
-    private static func frame(
-        type: UInt8, flags: UInt8 = 0, stream: UInt32, _ payload: [UInt8] = []
-    ) -> [UInt8] {
-        [0, UInt8(payload.count >> 8), UInt8(payload.count & 255), type, flags]
-            + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: stream >> $0) } + payload
-    }
-
-    /// RFC 7541, sections 5.1 and 5.2: a length with a prefix of 7 bits, then the bytes.
-    private static func text(_ text: String) -> [UInt8] {
-        let bytes = Array(text.utf8)
-        guard bytes.count >= 127 else { return [UInt8(bytes.count)] + bytes }
-        var rest = bytes.count - 127
-        var length: [UInt8] = [127]
-        while rest >= 128 {
-            length.append(UInt8(rest & 127 | 128))
-            rest >>= 7
-        }
-        return length + [UInt8(rest)] + bytes
-    }
+    func ping() { write(HTTP2Frame(.ping, Array(repeating: 7, count: 8)).bytes) }
 
     /// Less than a record, into a socket that has taken little: never short.
     private func write(_ bytes: [UInt8]) {
@@ -134,39 +114,30 @@ final class SimulatorFrameClient {
     }
 
     private func digest() {
-        while pending.count >= 9 {
-            let end = 9 + Int(Self.number(pending[0..<3]))
-            guard pending.count >= end else { return }
-            // The top bit of a stream number is reserved, and 0.
-            frameReceived(
-                type: pending[3], flags: pending[4], stream: Self.number(pending[5..<9]),
-                Array(pending[9..<end]))
-            pending.removeFirst(end)
-        }
+        var start = 0
+        while let frame = HTTP2Frame(reading: pending, from: &start) { received(frame) }
+        pending.removeFirst(start)
     }
 
-    private func frameReceived(type: UInt8, flags: UInt8, stream: UInt32, _ payload: [UInt8]) {
-        switch type {
-        case 0:
+    private func received(_ frame: HTTP2Frame) {
+        let payload = frame.payload
+        switch frame.kind {
+        case .data:
             struct Body: Decodable { let reason: String }
             let body = try? JSONDecoder().decode(Body.self, from: Data(payload))
-            outcomes[stream] = .refused(body?.reason ?? "")
+            outcomes[frame.stream] = .refused(body?.reason ?? "")
         // 0x88 is `:status: 200` (RFC 7541, appendix A); an error's body follows.
-        case 1 where flags & 1 != 0:
-            outcomes[stream] = payload.first == 0x88 ? .accepted : .refused("")
-        case 3: outcomes[stream] = .reset(Self.number(payload[...]))
-        case 4 where flags & 1 == 0:
+        case .headers where frame.has(HTTP2Frame.endOfStream):
+            outcomes[frame.stream] = payload.first == 0x88 ? .accepted : .refused("")
+        case .reset: outcomes[frame.stream] = .reset(HTTP2Frame.number(payload[...]))
+        case .settings where !frame.has(HTTP2Frame.acknowledgement):
             for setting in stride(from: 0, to: payload.count, by: 6)
-            where Self.number(payload[setting..<setting + 2]) == 3 {
-                streamLimits.append(Self.number(payload[setting + 2..<setting + 6]))
+            where HTTP2Frame.number(payload[setting..<setting + 2]) == 3 {
+                streamLimits.append(HTTP2Frame.number(payload[setting + 2..<setting + 6]))
             }
-        case 6 where flags & 1 != 0: pingAnswers += 1
-        case 7: lastStreams.append(Self.number(payload[0..<4]))
+        case .ping where frame.has(HTTP2Frame.acknowledgement): pingAnswers += 1
+        case .goAway: lastStreams.append(HTTP2Frame.number(payload[0..<4]))
         default: break
         }
-    }
-
-    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt32 {
-        bytes.reduce(0) { $0 << 8 | UInt32($1) }
     }
 }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Foundation
+internal import LinuxIO
+internal import OpenSSL
+internal import Synchronization
+
+/// An HTTP/2 server whose frames the test writes, one by one, for what no real server can be brought
+/// to do. It obeys nothing of the protocol but what its manners say. One thread serves all of its
+/// connections.
+final class FrameServer {
+    enum Setting: UInt8, Sendable {
+        case streamsMax = 3
+        case initialWindow = 4
+    }
+
+    /// What it does unasked.
+    struct Manners: Sendable {
+        /// Said when TLS is up; nil says nothing.
+        var settings: [Setting: UInt32]? = [.streamsMax: 100]
+        /// Each byte of DATA is given back to the connection's window at once.
+        var givesBackWindow = true
+        /// Called on the server's thread for each request that has come as a whole.
+        var serve: (@Sendable (FrameConnection, FrameConnection.Request) -> Void)?
+    }
+
+    /// What it shows when TLS is made.
+    enum Identity {
+        case sound, expired, otherHost
+    }
+
+    let port: UInt16
+    private let desk: FrameDesk
+    private let directory: ScratchDirectory
+
+    /// - Parameter change: of its manners.
+    init(
+        identity: Identity = .sound, _ change: (inout Manners) -> Void = { _ in }
+    ) throws {
+        var manners = Manners()
+        change(&manners)
+        directory = try ScratchDirectory()
+        let authority = try CertificateAuthority()
+        try authority.certificatePEM.write(
+            toFile: directory.file("ca.pem"), atomically: true, encoding: .utf8)
+        let made =
+            switch identity {
+            case .sound: try authority.serverCertificate()
+            case .expired: try authority.serverCertificate(expired: true)
+            case .otherHost:
+                try authority.serverCertificate(names: ["example.com"], addresses: [])
+            }
+        let socket = try Socket.listening(onLoopbackPort: 0)
+        port = try socket.localPort()
+        desk = FrameDesk(
+            socket, manners: manners,
+            context: try .server(certificatePEM: made.certificatePEM, keyPEM: made.keyPEM))
+        try NamedThread.detach(name: "frame-server") { [desk] in
+            do {
+                try FramePump(desk).run()
+            } catch {
+                fatalError("the frame server cannot run: \(error)")
+            }
+            desk.ended()
+        }
+    }
+
+    deinit { desk.end() }
+
+    /// Every connection breaks, and nobody listens any more.
+    func stop() {
+        desk.end()
+        let deadline = ContinuousClock.now + .seconds(20)
+        while !desk.hasEnded, ContinuousClock.now < deadline { usleep(500) }
+    }
+
+    var caFile: String { directory.file("ca.pem") }
+    var connections: [FrameConnection] { desk.connections }
+    /// Of the requests that have come as a whole, on all connections.
+    var streams: [UInt32] { connections.flatMap(\.requests).map(\.stream) }
+    /// How often each push was accepted.
+    var acceptances: [Int: Int] { desk.ledger.acceptances }
+
+    /// On the newest connection.
+    func answer(_ status: Int, on stream: UInt32, isWhole: Bool = true) {
+        connections.last?.answer(status, on: stream, isWhole: isWhole)
+    }
+
+    func bench(
+        _ kind: TransportKind, limits: ConnectionLimits = DeliveryBench.brisk()
+    ) throws -> DeliveryBench {
+        try DeliveryBench(
+            kind, to: port, caFile: caFile, privatePEM: try ES256Key.generate().privatePEM,
+            limits: limits)
+    }
+}
+
+/// What the test and the server's thread share.
+final class FrameDesk: Sendable {
+    private struct State {
+        var connections: [FrameConnection] = []
+        var isEnding = false
+        var hasEnded = false
+    }
+
+    private let socket: Mutex<Socket?>
+    let context: TLSContext
+    let manners: FrameServer.Manners
+    let waker = Waker()
+    let ledger = AcceptanceLedger()
+    private let state = Mutex(State())
+
+    init(_ socket: consuming Socket, manners: FrameServer.Manners, context: TLSContext) {
+        self.socket = Mutex(consume socket)
+        self.manners = manners
+        self.context = context
+    }
+
+    var connections: [FrameConnection] { state.withLock { $0.connections } }
+    var isEnding: Bool { state.withLock { $0.isEnding } }
+    var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+    func end() {
+        state.withLock { $0.isEnding = true }
+        waker.wake()
+    }
+
+    // MARK: The server's thread
+
+    /// The thread's to close.
+    func takeSocket() -> Socket? { socket.withLock { $0.take() } }
+
+    func ended() { state.withLock { $0.hasEnded = true } }
+
+    /// TCP is up.
+    func connected() -> FrameConnection {
+        state.withLock { state in
+            let connection = FrameConnection(
+                number: state.connections.count + 1, manners: manners, ledger: ledger,
+                waker: waker)
+            state.connections.append(connection)
+            return connection
+        }
+    }
+}
