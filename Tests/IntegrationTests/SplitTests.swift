@@ -17,6 +17,9 @@ struct `An event of more tokens than planning.splitAbove` {
                 .controls(Array(tokens[start..<start + 50]), show: ["order-7"]))
         }
         // Both workers have a partition from now on, and know every token.
+        try await fleet.eventually("a partition for each worker") {
+            fleet.workers.allSatisfy { $0.output.contains("assigned") }
+        }
         try await fleet.registrationsApplied()
         try fleet.write(to: .orders, key: "7", value: #"{"orderId":7}"#)
         let expected = Set(tokens.map(\.hex))

@@ -75,7 +75,8 @@ extension Behaviour {
             let start = ContinuousClock.now
             trial.deliver(8000)
             // 80 times 100 streams, each time a round trip.
-            #expect(ContinuousClock.now - start < .milliseconds(80 * 50))
+            let taken = ContinuousClock.now - start
+            if Trial.isTimed { #expect(taken < .milliseconds(80 * 50)) }
             return trial
         },
     ]
