@@ -37,6 +37,25 @@ internal import Testing
         }
     }
 
+    @Test func `tells the least table size that came, not only the last`() throws {
+        // SETTINGS_HEADER_TABLE_SIZE 0, then 4096: in one frame, and in one frame each.
+        let (none, usual): ([UInt8], [UInt8]) = ([0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 16, 0])
+        for frames in [[none + usual], [none, usual]] {
+            var client = ClientSession()
+            var bytes: [UInt8] = []
+            for frame in frames { bytes += [0, 0, UInt8(frame.count), 4, 0, 0, 0, 0, 0] + frame }
+            let received = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: bytes.count, alignment: 1)
+            defer { received.deallocate() }
+            received.copyBytes(from: bytes)
+            try client.receive(UnsafeRawBufferPointer(received))
+            let hasCome = client.takeSettings()
+            let limits = [client.takeLeastTableLimit(), client.takeLeastTableLimit()]
+            let last = client.headerTableLimit
+            #expect(hasCome && limits == [0, nil] && last == 4096)
+        }
+    }
+
     @Test func `is finished when it has told a peer that it does not speak HTTP/2`() throws {
         var client = ClientSession()
         let answer = UnsafeMutableRawBufferPointer.allocate(byteCount: 28, alignment: 1)

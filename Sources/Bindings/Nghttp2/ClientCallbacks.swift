@@ -84,7 +84,9 @@ enum ClientCallbacks {
                 answered(session!, stream(session!, header.stream_id), header.stream_id)
             }
         case NGHTTP2_SETTINGS.rawValue:
-            if header.flags & acknowledgement == 0 { context.pointee.settingsArrived = true }
+            if header.flags & acknowledgement == 0 {
+                settingsReceived(frame!.pointee.settings, context)
+            }
         case NGHTTP2_PING.rawValue:
             if header.flags & acknowledgement != 0 { context.pointee.pingAnswered = true }
         case NGHTTP2_GOAWAY.rawValue:
@@ -97,6 +99,16 @@ enum ClientCallbacks {
         default: break
         }
         return 0
+    }
+
+    /// Where a frame names the table's size several times nghttp2 keeps the least and the last.
+    private static func settingsReceived(_ frame: nghttp2_settings, _ context: Context) {
+        context.pointee.settingsArrived = true
+        for entry in UnsafeBufferPointer(start: frame.iv, count: frame.niv)
+        where entry.settings_id == Int32(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE.rawValue) {
+            let least = context.pointee.leastTableLimit ?? .max
+            context.pointee.leastTableLimit = min(least, entry.value)
+        }
     }
 
     private static func headersReceived(

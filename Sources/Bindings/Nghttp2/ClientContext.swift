@@ -6,6 +6,8 @@ internal import CNghttp2
 /// What the callbacks of one session write and the session's owner reads; nghttp2's user data.
 struct ClientContext {
     var settingsArrived = false
+    /// The least SETTINGS_HEADER_TABLE_SIZE that came with them; nil for none.
+    var leastTableLimit: UInt32?
     var pingAnswered = false
     var goAway: GoAway?
 

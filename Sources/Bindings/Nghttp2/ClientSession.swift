@@ -180,6 +180,14 @@ package struct ClientSession: ~Copyable {
         nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_HEADER_TABLE_SIZE)
     }
 
+    /// The least SETTINGS_HEADER_TABLE_SIZE since the last call, nil if none has come. The peer has
+    /// emptied its table down to it, even if the size in force is larger again (RFC 7541, section
+    /// 4.2), so the encoder must be told of it first.
+    package mutating func takeLeastTableLimit() -> UInt32? {
+        defer { context.pointee.leastTableLimit = nil }
+        return context.pointee.leastTableLimit
+    }
+
     package mutating func takePingAnswer() -> Bool {
         defer { context.pointee.pingAnswered = false }
         return context.pointee.pingAnswered

@@ -107,6 +107,9 @@ extension DeliveryLoop {
         if connections[index].link!.session.takeSettings() {
             let announced = connections[index].link!.session.announcedStreamLimit
             connections[index].machine.settingsArrived(announced: announced, at: desk.now.monotonic)
+            if let least = connections[index].link!.session.takeLeastTableLimit() {
+                connections[index].headers!.tableLimitChanged(to: least)
+            }
             let tableLimit = connections[index].link!.session.headerTableLimit
             connections[index].headers!.tableLimitChanged(to: tableLimit)
         }

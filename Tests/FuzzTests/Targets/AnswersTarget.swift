@@ -122,6 +122,9 @@ private struct FuzzClient: ~Copyable {
     private mutating func takeFacts() throws {
         if session.takeSettings() {
             streamLimit = Int(session.announcedStreamLimit)
+            if let least = session.takeLeastTableLimit() {
+                encoder.tableLimitChanged(to: least)
+            }
             encoder.tableLimitChanged(to: session.headerTableLimit)
         }
         _ = session.takePingAnswer()
