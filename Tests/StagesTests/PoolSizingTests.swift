@@ -85,6 +85,30 @@ private struct SizedPool {
         #expect(pool.sizing.wanted > 1)
     }
 
+    @Test func `does not take a slow server for a distant one, however long it is slow`() {
+        var pool = SizedPool(1...8)
+        pool.answerTime = .milliseconds(120)
+        pool.run(.seconds(7200), offered: 5000)
+        #expect(pool.sizing.wanted == 1)
+    }
+
+    @Test func `forgets a distance that it has not seen for long`() {
+        var pool = SizedPool(1...8)
+        pool.distance = .milliseconds(120)
+        pool.run(.seconds(1300), offered: 100)
+        pool.run(.seconds(60), offered: 5000)
+        #expect(pool.sizing.wanted == 5)
+    }
+
+    @Test func `has its connections again after a rest in which it lost them`() {
+        var pool = SizedPool(1...8)
+        pool.run(.seconds(20), offered: 4500)
+        #expect(pool.sizing.wanted == 5)
+        pool.servingMax = 1
+        pool.run(.seconds(300), offered: 0)
+        #expect(pool.sizing.wanted == 5)
+    }
+
     @Test func `does not grow without an accepted push`() {
         var sizing = PoolSizing(bounds: 1...8, at: MonotonicTime(nanoseconds: 0))
         for second in 0..<100 {

@@ -48,6 +48,8 @@ package struct PoolSizing: Sendable {
     private var shortestAnswer = Extreme(Duration.seconds(1 << 20), choose: min)
     private var mostStreamsEach = Extreme(0, choose: max)
     private var peak = 0
+    /// A push was accepted while streams were free: what it took shows the distance, not a crowd.
+    private var sawDistance = false
 
     /// Growth is not tried before.
     private var growAt: MonotonicTime
@@ -77,6 +79,7 @@ package struct PoolSizing: Sendable {
         answers += 1
         answerNanoseconds += time.nanoseconds
         shortestAnswer.saw(time)
+        if !last.isSaturated { sawDistance = true }
     }
 
     /// The end of a turn. What it leaves holds until the next one.
@@ -119,13 +122,18 @@ package struct PoolSizing: Sendable {
         }
         eraAt = now
         peak = 0
-        shortestAnswer.nextEra()
+        // A pool that was crowded all the time has seen no distance to put in the old one's place.
+        if sawDistance { shortestAnswer.nextEra() }
+        sawDistance = false
         mostStreamsEach.nextEra()
     }
 
-    /// A server may refuse more connections than it has given.
+    /// A server may refuse more connections than it has given. A pool without pushes has asked for
+    /// none: what it lost meanwhile it will have again.
     private mutating func noteShortage(_ load: Load, at now: MonotonicTime) {
-        guard load.serving < wanted, load.serving >= bounds.lowerBound else {
+        guard load.waiting + load.inFlight > 0, load.serving < wanted,
+            load.serving >= bounds.lowerBound
+        else {
             shortSince = nil
             return
         }
