@@ -47,6 +47,39 @@ internal import Testing
         }
     }
 
+    @Test func `an acceptance counts though nothing follows it`() throws {
+        for isCut in [true, false] {
+            let server = try FrameServer()
+            let bench = try server.bench(
+                .nghttp2, limits: DeliveryBench.brisk { $0.requestTimeout = .seconds(1) })
+            bench.submit(1)
+            #expect(bench.wait { server.streams.count == 1 })
+            server.answer(200, on: server.streams[0], isWhole: false)
+            if isCut { server.connections[0].order(.halfClose) }
+            #expect(bench.collect(1).map(\.status) == [200])
+        }
+    }
+
+    @Test func `a stream limit of 0 keeps no push for ever`() throws {
+        for settings: [FrameServer.Setting: UInt32] in [[.streamsMax: 0], [.streamsMax: 100]] {
+            let server = try FrameServer { $0.settings = settings }
+            let bench = try server.bench(
+                .nghttp2, limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) })
+            if settings[.streamsMax] == 100 {
+                bench.submit(1)
+                #expect(bench.wait { server.streams.count == 1 })
+                server.answer(200, on: server.streams[0])
+                #expect(bench.collect(1).map(\.status) == [200])
+                server.connections[0].settings([.streamsMax: 0])
+                #expect(bench.wait { bench.port.capacity(of: pool) == 32 })
+            }
+            bench.submit(3)
+            #expect(
+                bench.collect(3, within: .seconds(10)).map(\.kind)
+                    == [.unprocessed, .unprocessed, .unprocessed])
+        }
+    }
+
     @Test func `libcurl is given no more bytes at once than half of the window`() throws {
         let server = try FrameServer()
         let bench = try server.bench(.libcurl)

@@ -86,6 +86,12 @@ extension DeliveryLoop {
         connections[index].link!.session.forgetEnds()
     }
 
+    /// No more is heard of a stream that was open. Of an answer its head may have come: 200 stays
+    /// 200, whatever would have followed.
+    mutating func leftOpen(_ slot: PushSlot) {
+        if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { desk.unknown(slot) }
+    }
+
     /// An answer other than 200.
     private mutating func rejected(_ index: Int, _ stream: UnsafeMutablePointer<ClientStream>) {
         let slot = stream.pointee.tag

@@ -225,7 +225,7 @@ extension DeliveryLoop {
             if connections[index].wasNeverSent(streams + Int(slot)) {
                 sendAgain(slot, pool: pool)
             } else {
-                desk.unknown(slot)
+                leftOpen(slot)
             }
         }
     }

@@ -43,7 +43,7 @@ extension DeliveryLoop {
             connections[index].machine.streamTimedOut()
             desk.pools[pool].inFlight &-= 1
             desk.counts.timeouts &+= 1
-            desk.unknown(slot)
+            leftOpen(slot)
         }
     }
 
@@ -96,7 +96,7 @@ extension DeliveryLoop {
             while let slot = connections[index].inFlight.popFirst(desk.places) {
                 desk.pools[connections[index].pool].inFlight &-= 1
                 connections[index].link!.session.abandon(streams + Int(slot))
-                desk.unknown(slot)
+                leftOpen(slot)
             }
             leave(index)
         }

@@ -101,12 +101,8 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     var isVacant: Bool { stage == .vacant }
 
-    var isOpen: Bool {
-        switch machine.phase {
-        case .warming, .open: true
-        case .connecting, .settingsAwaited, .draining, .closed: false
-        }
-    }
+    /// Not where the stream limit is 0: nothing that waits there would ever have an outcome.
+    var isOpen: Bool { machine.capacity > 0 }
 
     var isServing: Bool { machine.phase == .open }
 
