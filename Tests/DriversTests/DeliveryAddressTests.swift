@@ -42,6 +42,38 @@ internal import Testing
         withExtendedLifetime((mute.descriptor, first.descriptor, second.descriptor)) {}
     }
 
+    @Test func `has longer to answer where the process may not connect once more`() throws {
+        let mute = try Socket.listening(onLoopbackPort: 0, backlog: 0)
+        let place = SocketAddress.loopback(port: try mute.localPort())
+        let first = try Socket.connecting(to: place)
+        let second = try Socket.connecting(to: place)
+        let server = try DeliverySimulator()
+        // The second connect is allowed after a second, and due after half of one.
+        let bench = try DeliveryBench(
+            .nghttp2, to: server.port, caFile: server.caFile, privatePEM: server.key.privatePEM,
+            host: "apns.test", limits: DeliveryBench.brisk { $0.connectTimeout = .seconds(2) },
+            budget: ConnectBudget(perSecond: 1, burst: 1),
+            lookUp: Self.addresses(place.port, server.port))
+        bench.submit(1)
+        #expect(bench.collect(1).map(\.status) == [200])
+        #expect(bench.transport.counters.snapshot.connectFailures == 0)
+        withExtendedLifetime((mute.descriptor, first.descriptor, second.descriptor)) {}
+    }
+
+    @Test func `is not left for its next address once it is reached`() throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(
+            .nghttp2, limits: DeliveryBench.brisk { $0.connectTimeout = .seconds(2) },
+            host: "apns.test", lookUp: Self.addresses(server.port, server.port))
+        bench.submit(1)
+        #expect(bench.collect(1).map(\.status) == [200])
+        // A quarter of the connect timeout is each address's share.
+        usleep(600_000)
+        bench.submit(1)
+        #expect(bench.collect(1).map(\.status) == [200])
+        #expect(bench.transport.counters.snapshot.connects == 1)
+    }
+
     @Test func `fails one connect when none can be reached`() throws {
         let unused = try Socket.listening(onLoopbackPort: 0).localPort()
         let server = try DeliverySimulator()

@@ -14,6 +14,7 @@ private struct SizedPool {
     var distance = Duration.milliseconds(50)
     /// What an answer takes.
     var answerTime: Duration?
+    var faultsEachTurn = 0
     /// Connections that the server lets this pool have.
     var servingMax = Int.max
 
@@ -34,7 +35,8 @@ private struct SizedPool {
             sizing.turned(
                 PoolSizing.Load(
                     waiting: offered - inFlight, inFlight: inFlight, serving: serving,
-                    streams: streams), at: now)
+                    streams: streams, isFull: inFlight == streams), at: now)
+            if faultsEachTurn > 0 { sizing.faulted(faultsEachTurn) }
             now = now + .milliseconds(10)
         }
     }
@@ -109,11 +111,42 @@ private struct SizedPool {
         #expect(pool.sizing.wanted == 5)
     }
 
+    @Test func `takes no answer of more than a second for a distance`() {
+        var pool = SizedPool(1...8)
+        pool.answerTime = .milliseconds(1100)
+        pool.distance = .milliseconds(1100)
+        pool.sizing = PoolSizing(bounds: 1...8, at: pool.now)
+        pool.run(.seconds(60), offered: 5000)
+        #expect(pool.sizing.wanted == 1)
+    }
+
+    @Test func `does not grow while a tenth of the answers are faults, and does when fewer are`() {
+        var pool = SizedPool(1...8)
+        pool.faultsEachTurn = 30
+        pool.run(.seconds(60), offered: 5000)
+        #expect(pool.sizing.wanted == 1)
+        pool.faultsEachTurn = 10
+        pool.run(.seconds(60), offered: 5000)
+        #expect(pool.sizing.wanted == 5)
+    }
+
+    @Test func `grows where bytes and not streams are what a connection is full of`() {
+        var sizing = PoolSizing(bounds: 1...8, at: MonotonicTime(nanoseconds: 0))
+        for turn in 0..<1000 {
+            sizing.accepted(after: .milliseconds(50))
+            sizing.turned(
+                PoolSizing.Load(waiting: 10, inFlight: 8, serving: 1, streams: 100, isFull: true),
+                at: MonotonicTime(nanoseconds: Int64(turn) * 10_000_000))
+        }
+        #expect(sizing.wanted == 2)
+    }
+
     @Test func `does not grow without an accepted push`() {
         var sizing = PoolSizing(bounds: 1...8, at: MonotonicTime(nanoseconds: 0))
         for second in 0..<100 {
             sizing.turned(
-                PoolSizing.Load(waiting: 10, inFlight: 1000, serving: 1, streams: 1000),
+                PoolSizing.Load(
+                    waiting: 10, inFlight: 1000, serving: 1, streams: 1000, isFull: true),
                 at: MonotonicTime(nanoseconds: Int64(second) * 1_000_000_000))
         }
         #expect(sizing.wanted == 1)
@@ -155,6 +188,15 @@ private struct SizedPool {
         #expect(pool.sizing.wanted == 2)
         pool.run(.seconds(300), offered: 5000)
         #expect(pool.sizing.wanted == 5)
+    }
+
+    @Test func `is never less than its least, though no connection can be had`() {
+        var pool = SizedPool(2...8)
+        for most in [0, 1] {
+            pool.servingMax = most
+            pool.run(.seconds(300), offered: 100)
+            #expect(pool.sizing.wanted == 2)
+        }
     }
 
     @Test func `shrinks slowly when half of one connection fewer would do`() {

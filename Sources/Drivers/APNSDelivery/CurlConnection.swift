@@ -62,13 +62,15 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     var isVacant: Bool { machine.phase == .closed }
 
-    var isOpen: Bool { machine.isWanted && multi.isEstablished }
-
     var isServing: Bool { machine.phase == .open }
 
     var capacity: Int { machine.capacity }
 
     var inFlightCount: Int { machine.requestsInFlight }
+
+    func takes(bodyBytes: Int) -> Bool {
+        machine.requestsFree > 0 && machine.hasRoom(for: bodyBytes)
+    }
 
     mutating func retire() { machine.retired() }
 

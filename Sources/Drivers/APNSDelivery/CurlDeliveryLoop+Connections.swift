@@ -45,7 +45,7 @@ extension CurlDeliveryLoop {
             if desk.phase != .running, !connections[index].multi.isEstablished { abandon(index) }
             if connections[index].machine.isDrained { connections[index].close() }
         }
-        desk.giveBackWaiting(without: connections)
+        desk.giveBackWaiting()
     }
 
     /// The port is stopping: what is in flight gets its outcome now, as what waits does with its

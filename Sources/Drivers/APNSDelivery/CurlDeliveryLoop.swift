@@ -91,6 +91,6 @@ struct CurlDeliveryLoop: ~Copyable {
         {
             next = min(next, desk.pools[pool].connectAt)
         }
-        return min(next, desk.nextGiveBack(without: connections))
+        return min(next, desk.nextGiveBack())
     }
 }

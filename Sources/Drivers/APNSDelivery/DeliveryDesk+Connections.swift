@@ -12,13 +12,14 @@ protocol PooledConnection: ~Copyable {
 
     /// Nothing is open or opening in this place.
     var isVacant: Bool { get }
-    /// Pushes may be sent on it, now or when others have ended.
-    var isOpen: Bool { get }
-    /// The same, and APNs has taken the provider token on it.
+    /// Pushes may be sent on it, now or when others have ended, and APNs has taken the provider
+    /// token on it.
     var isServing: Bool { get }
     /// How many pushes it may carry at once.
     var capacity: Int { get }
     var inFlightCount: Int { get }
+    /// Whether its limits let it take a push with a body of so many bytes now.
+    func takes(bodyBytes: Int) -> Bool
     /// Of the provider token that was shown on it first.
     var keyGeneration: Int? { get }
 
@@ -68,12 +69,11 @@ extension DeliveryDesk {
     }
 
     /// Gives waiting pushes back: all of them when nothing is sent any more, else those that have
-    /// waited for longer than a pool without an open connection may keep them.
-    mutating func giveBackWaiting<Connection: PooledConnection & ~Copyable>(
-        without connections: ConnectionPlaces<Connection>
-    ) {
+    /// waited for longer than a pool may keep them. What keeps them does not matter: an open
+    /// connection may have a stream limit of 0 or an answer every ten seconds, and the planner alone
+    /// can defer a push that waits.
+    mutating func giveBackWaiting() {
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            if phase == .running, isOpen(pool, connections) { continue }
             let limit = now.monotonic - pools[pool].settings.limits.waitMax
             while !pools[pool].waiting.isEmpty {
                 let slot = pools[pool].waiting.first
@@ -85,23 +85,13 @@ extension DeliveryDesk {
     }
 
     /// When `giveBackWaiting` has to be called again, at the latest.
-    func nextGiveBack<Connection: PooledConnection & ~Copyable>(
-        without connections: ConnectionPlaces<Connection>
-    ) -> MonotonicTime {
+    func nextGiveBack() -> MonotonicTime {
         var next = MonotonicTime.distantFuture
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
-            if isOpen(pool, connections) { continue }
             let oldest = places[Int(pools[pool].waiting.first)].since
             next = min(next, oldest + pools[pool].settings.limits.waitMax)
         }
         return next
-    }
-
-    private func isOpen<Connection: PooledConnection & ~Copyable>(
-        _ pool: Int, _ connections: ConnectionPlaces<Connection>
-    ) -> Bool {
-        for index in pools[pool].places where connections[index].isOpen { return true }
-        return false
     }
 
     /// The next connect of the pool waits, with jitter: the last one led to nothing.
@@ -118,20 +108,28 @@ extension DeliveryDesk {
             var carried = 0
             var serving = 0
             var streams = 0
+            var isFull = true
+            let bodyBytes = nextBodyBytes(of: pool)
             for index in pools[pool].places {
                 let capacity = connections[index].capacity
                 carried += capacity
                 guard connections[index].isServing else { continue }
                 serving += 1
                 streams += capacity
+                if connections[index].takes(bodyBytes: bodyBytes) { isFull = false }
             }
             resize(
                 pool,
                 for: PoolSizing.Load(
                     waiting: pools[pool].waiting.count, inFlight: pools[pool].inFlight,
-                    serving: serving, streams: streams), connections)
+                    serving: serving, streams: streams, isFull: isFull), connections)
             publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
         }
+    }
+
+    private func nextBodyBytes(of pool: Int) -> Int {
+        guard !pools[pool].waiting.isEmpty else { return 0 }
+        return Int(slab.push(pools[pool].waiting.first).pointee.bodyBytes)
     }
 
     /// What the open connections carry, and an eighth more (at least 32), so that a freed stream

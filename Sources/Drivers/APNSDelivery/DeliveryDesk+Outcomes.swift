@@ -32,6 +32,7 @@ extension DeliveryDesk {
         _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody
     ) -> Bool {
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
+        if status >= 500 { pools[pool].sizing.faulted(1) }
         outcomes.append(
             PushOutcome(
                 slot: slot, kind: .answered, status: status, reason: body.reason,

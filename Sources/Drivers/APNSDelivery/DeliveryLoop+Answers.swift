@@ -70,6 +70,7 @@ extension DeliveryLoop {
                 rejected(index, end.stream)
             } else if end.isRefused {
                 desk.counts.refused &+= 1
+                desk.pools[pool].sizing.faulted(1)
                 sendAgain(slot, pool: pool)
             } else {
                 desk.unknown(slot)

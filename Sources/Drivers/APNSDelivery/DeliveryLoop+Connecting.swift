@@ -76,16 +76,30 @@ extension DeliveryLoop {
         connectFailed(index, connections[index].unreachable.joined(separator: "; "))
     }
 
-    /// The address cannot be reached, or not soon. The next one is tried within the same connect,
-    /// where the process may connect once more now.
-    mutating func giveUpAddress(_ index: Int, _ why: String) {
-        connections[index].unreachable.append("\(connections[index].address!): \(why)")
-        dropLink(index)
+    /// The address cannot be reached. The next one is tried within the same connect, where the
+    /// process may connect once more now.
+    private mutating func addressFailed(_ index: Int, _ why: String) {
         if !connections[index].otherAddresses.isEmpty,
             desk.budget.take(at: desk.now.monotonic) != nil
         {
             connections[index].otherAddresses = []
         }
+        giveUpAddress(index, why)
+    }
+
+    /// The address cannot be reached soon, so the next one has its turn. While the process may not
+    /// connect once more, this one still may answer.
+    mutating func addressIsLate(_ index: Int) {
+        if let later = desk.budget.take(at: desk.now.monotonic) {
+            connections[index].nextAddressAt = later
+        } else {
+            giveUpAddress(index, "no answer yet")
+        }
+    }
+
+    private mutating func giveUpAddress(_ index: Int, _ why: String) {
+        connections[index].unreachable.append("\(connections[index].address!): \(why)")
+        dropLink(index)
         connectToNextAddress(index)
     }
 
@@ -115,7 +129,7 @@ extension DeliveryLoop {
         case .vacant, .resolving: break
         case .connecting:
             if let error = connections[index].pendingError() {
-                giveUpAddress(index, "\(error)")
+                addressFailed(index, "\(error)")
             } else {
                 connections[index].stage = .handshaking
                 shakeHands(index)

@@ -14,7 +14,7 @@ extension DeliveryLoop {
             if connections[index].stage == .connecting,
                 desk.now.monotonic >= connections[index].nextAddressAt
             {
-                giveUpAddress(index, "no answer yet")
+                addressIsLate(index)
             }
             switch connections[index].machine.due(at: desk.now.monotonic) {
             case .nothing: break
@@ -23,7 +23,7 @@ extension DeliveryLoop {
             case .abort(let reason): lost(index, reason.rawValue)
             }
         }
-        desk.giveBackWaiting(without: connections)
+        desk.giveBackWaiting()
     }
 
     mutating func ping(_ index: Int) {
@@ -86,7 +86,7 @@ extension DeliveryLoop {
         {
             next = min(next, desk.pools[pool].connectAt)
         }
-        return min(next, desk.nextGiveBack(without: connections))
+        return min(next, desk.nextGiveBack())
     }
 
     /// The port is stopping: what is in flight gets its outcome now, as what waits does with its

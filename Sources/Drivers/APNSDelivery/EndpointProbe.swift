@@ -65,6 +65,10 @@ package struct EndpointProbe {
             Finding(
                 wrong: "takes a connection and answers nothing",
                 remedy: "check apns.endpoints, and what on the way holds traffic back")
+        case .handshakeTimeout:
+            Finding(
+                wrong: "takes a connection and makes no TLS session",
+                remedy: "check apns.endpoints, and what on the way holds traffic back")
         case .certificate(let fault): finding(of: fault)
         case .unreadableCAFile:
             Finding(

@@ -101,14 +101,13 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     var isVacant: Bool { stage == .vacant }
 
-    /// Not where the stream limit is 0: nothing that waits there would ever have an outcome.
-    var isOpen: Bool { machine.capacity > 0 }
-
     var isServing: Bool { machine.phase == .open }
 
     var capacity: Int { machine.capacity }
 
     var inFlightCount: Int { machine.streamsInFlight }
+
+    func takes(bodyBytes: Int) -> Bool { machine.streamsFree > 0 }
 
     mutating func retire() { machine.retired() }
 

@@ -22,7 +22,7 @@ package struct ConnectionLimits: Sendable {
     package var pingWhenIdle: Duration = .seconds(3600)
     /// A connection is replaced after this long, plus or minus a tenth.
     package var ageMax: Duration = .seconds(24 * 3600)
-    /// While its pool has no connection, a push waits with delivery for so long.
+    /// A push that no connection takes waits with delivery for so long.
     package var waitMax: Duration = .seconds(5)
 
     package init() {}

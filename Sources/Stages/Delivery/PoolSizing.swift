@@ -16,16 +16,20 @@ package struct PoolSizing: Sendable {
         /// Connections past their warm-up, and how many requests they carry together.
         package var serving: Int
         package var streams: Int
+        /// None of them would take the next push: each has all the requests, or all the bytes of
+        /// requests, that it may have.
+        package var isFull: Bool
 
-        package init(waiting: Int, inFlight: Int, serving: Int, streams: Int) {
+        package init(waiting: Int, inFlight: Int, serving: Int, streams: Int, isFull: Bool) {
             self.waiting = waiting
             self.inFlight = inFlight
             self.serving = serving
             self.streams = streams
+            self.isFull = isFull
         }
 
-        /// The stream limits are what holds pushes back.
-        fileprivate var isSaturated: Bool { waiting > 0 && serving > 0 && inFlight >= streams }
+        /// The limits of the connections are what holds pushes back.
+        fileprivate var isSaturated: Bool { waiting > 0 && serving > 0 && isFull }
         fileprivate var streamsEach: Int { serving > 0 ? streams / serving : 0 }
     }
 
@@ -34,7 +38,7 @@ package struct PoolSizing: Sendable {
     package private(set) var meanAnswer = Duration.zero
 
     private let bounds: ClosedRange<Int>
-    private var last = Load(waiting: 0, inFlight: 0, serving: 0, streams: 0)
+    private var last = Load(waiting: 0, inFlight: 0, serving: 0, streams: 0, isFull: false)
     private var lastAt: MonotonicTime
 
     /// The window: what happened since the pool was last judged.
@@ -42,6 +46,7 @@ package struct PoolSizing: Sendable {
     private var saturated = Duration.zero
     private var answers = 0
     private var answerNanoseconds: Int64 = 0
+    private var faults = 0
 
     /// The era: what was seen in this one and the one before.
     private var eraAt: MonotonicTime
@@ -56,6 +61,8 @@ package struct PoolSizing: Sendable {
     /// Since when the pool has had fewer connections than it wants.
     private var shortSince: MonotonicTime?
 
+    /// No way around the Earth and back takes longer.
+    private static let distanceMax = Duration.seconds(1)
     private static let windowMin = Duration.milliseconds(200)
     private static let era = Duration.seconds(600)
     /// A connection that cannot be had for so long is given up.
@@ -82,6 +89,9 @@ package struct PoolSizing: Sendable {
         if !last.isSaturated { sawDistance = true }
     }
 
+    /// So many were answered with a 5xx, or refused: the far side is in trouble.
+    package mutating func faulted(_ count: Int) { faults += count }
+
     /// The end of a turn. What it leaves holds until the next one.
     package mutating func turned(_ load: Load, at now: MonotonicTime) {
         if last.isSaturated { saturated += now - lastAt }
@@ -101,9 +111,12 @@ package struct PoolSizing: Sendable {
     private mutating func endWindow(_ load: Load, at now: MonotonicTime) {
         let isSaturated = saturated * 2 >= now - windowAt
         let mean = meanOfWindow
-        let isDistance = answers > 0 && mean <= shortestAnswer.value * 2
+        let isDistance =
+            answers > 0 && mean <= shortestAnswer.value * 2 && mean <= Self.distanceMax
         let isThrottled = load.streamsEach < mostStreamsEach.value
-        if isSaturated, isDistance, !isThrottled, load.serving >= wanted, now >= growAt,
+        // A window is at least four answers long, so so many came on each stream: a tenth of them.
+        let isIll = faults * 10 > load.inFlight * 4
+        if isSaturated, isDistance, !isThrottled, !isIll, load.serving >= wanted, now >= growAt,
             wanted < bounds.upperBound
         {
             wanted += 1
@@ -113,6 +126,7 @@ package struct PoolSizing: Sendable {
         saturated = .zero
         answers = 0
         answerNanoseconds = 0
+        faults = 0
     }
 
     private mutating func endEra(at now: MonotonicTime) {

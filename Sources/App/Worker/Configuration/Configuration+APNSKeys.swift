@@ -34,8 +34,9 @@ extension Configuration.APNS {
                 "Connections of each delivery thread for each (environment, team, key), at least."),
             .value(
                 "connectionsMax", \.connectionsMax, .integer(1...100),
-                "The most such connections. One is added when every stream is taken and answers "
-                    + "take no longer than the way to APNs and back."),
+                "The most such connections (`connections` where that is more). One is added when "
+                    + "every stream is taken and answers take no more than twice the shortest "
+                    + "seen."),
             .value(
                 "streamsMax", \.limits.streamsMax, .integer(1...10_000),
                 "Requests at once on one connection, even if the server allows more."),
