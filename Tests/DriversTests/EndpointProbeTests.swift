@@ -56,6 +56,14 @@ internal import Testing
         #expect(clear.wrong.hasPrefix("makes no TLS session"))
     }
 
+    @Test func `tells a host that only takes connections from one that cannot be reached`() throws {
+        // Nobody accepts: the kernel makes the connection all the same.
+        let mute = try Socket.listening(onLoopbackPort: 0)
+        let finding = try Self.finding(port: mute.localPort(), caFile: nil)
+        #expect(finding.wrong == "takes a connection and makes no TLS session")
+        withExtendedLifetime(mute.descriptor) {}
+    }
+
     @Test func `tells a proxy that refuses us from one that is not there, without its password`()
         throws
     {

@@ -140,6 +140,18 @@ import Testing
         expectNoSecrets(endpoint, warnings.map(\.text))
     }
 
+    @Test func `an endpoint in trouble is asked seldom`() async throws {
+        defer { gate.close() }
+        let endpoint = try KafkaTokenEndpoint(.status(503))
+        let producer = try RecordProducer(
+            settings: settings(endpoint), topics: ["events"], logger: logger)
+        try await eventually("a second request") { endpoint.requests.count >= 2 }
+        try await Task.sleep(for: .seconds(2))
+        // At least 0.1, 0.2, 0.4, 0.8 and 1.6 s lie between them.
+        #expect(endpoint.requests.count <= 7)
+        withExtendedLifetime(producer) {}
+    }
+
     @Test func `clients that go while they wait for a token leave nothing behind`() async throws {
         defer { gate.close() }
         let endpoint = try KafkaTokenEndpoint(.status(503))

@@ -84,12 +84,11 @@ struct ConsumerWatch {
     /// Tells of each bulkhead once when it is found shut, and once when it is open again.
     mutating func report(_ gates: [ShutGate], logger: Logger) {
         for gate in gates where shut.insert(gate.name).inserted {
-            logger.warning(
-                "pushes wait: \(Self.words(gate.cause))",
-                metadata: [
-                    "of": "\(gate.name)",
-                    "nextProbeSeconds": "\(gate.probeIn?.components.seconds ?? 0)",
-                ])
+            var metadata: Logger.Metadata = ["of": "\(gate.name)"]
+            if let wait = gate.probeIn {
+                metadata["nextProbeSeconds"] = "\(wait.components.seconds)"
+            }
+            logger.warning("pushes wait: \(Self.words(gate.cause))", metadata: metadata)
         }
         for name in shut.subtracting(gates.map(\.name)).sorted() {
             logger.notice("pushes go out again", metadata: ["of": "\(name)"])

@@ -10,8 +10,10 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case unresolvedHost, unresolvedProxy
         /// Nobody listens: at the proxy's address where there is one, else at the host's.
         case refused
-        /// The time was over before the connection was there, TLS included.
+        /// The time was over before the connection was there: TCP's, or the proxy's tunnel.
         case connectTimeout
+        /// TCP was there, and the time was over before TLS was.
+        case handshakeTimeout
         /// The connection was there, and no whole answer came in time.
         case answerTimeout
         case certificate(CertificateFault)
@@ -51,7 +53,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         kind = Self.kind(code, easy, isTunnelled: isTunnelled)
         switch kind {
         // libcurl's longer text says how many milliseconds it took.
-        case .refused, .connectTimeout, .answerTimeout: text = CurlCode(code).description
+        case .refused, .connectTimeout, .handshakeTimeout, .answerTimeout:
+            text = CurlCode(code).description
         default: text = errorText.isEmpty ? CurlCode(code).description : errorText
         }
     }
@@ -69,7 +72,10 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case CURLE_COULDNT_RESOLVE_PROXY: return .unresolvedProxy
         case CURLE_COULDNT_CONNECT: return .refused
         case CURLE_OPERATION_TIMEDOUT:
-            return hasConnected(easy) ? .answerTimeout : .connectTimeout
+            if hasConnected(easy) { return .answerTimeout }
+            // A socket that is connected has a port of ours; with a tunnel it is the proxy's.
+            let isOpen = TransferOptions.long(easy, CURLINFO_LOCAL_PORT) > 0
+            return isOpen && !isTunnelled ? .handshakeTimeout : .connectTimeout
         case CURLE_PEER_FAILED_VERIFICATION:
             return .certificate(fault(TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
         case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile

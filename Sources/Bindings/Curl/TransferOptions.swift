@@ -25,8 +25,6 @@ enum TransferOptions {
         check(CCurl_setString(easy, CURLOPT_NOPROXY, ""))
         guard proxy != nil else { return }
         check(CCurl_setLong(easy, CURLOPT_HTTPPROXYTUNNEL, 1))
-        // What the proxy says is no answer of the server's.
-        check(CCurl_setLong(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
         // The headers are the server's to see, `authorization` above all.
         check(CCurl_setLong(easy, CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE)))
     }

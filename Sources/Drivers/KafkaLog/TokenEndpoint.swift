@@ -85,7 +85,10 @@ struct TokenEndpoint: Sendable {
                 .refused, shown, wrong,
                 remedy: "check \(OIDCSettings.Property.clientID.rawValue) and its secret, and that "
                     + "the client may use the grant client_credentials")
-        case 300..<500 where status != 429:
+        case 429:
+            TokenFailure(
+                .unusable, shown, wrong, remedy: "have it allow a request a minute from here")
+        case 300..<500:
             TokenFailure(
                 .refused, shown, wrong,
                 remedy: "check \(OIDCSettings.Property.endpoint.rawValue)")

@@ -35,6 +35,8 @@ package struct TokenFailure: Error, Hashable, Sendable, CustomStringConvertible 
                 ("takes no connection", "check \(url), and whether it runs")
             case .connectTimeout:
                 ("cannot be reached in time", "check \(url) and the network")
+            case .handshakeTimeout:
+                ("takes a connection and makes no TLS session", "check that \(url) is an HTTPS URL")
             case .answerTimeout:
                 ("takes the request and does not answer in time", "see why it is slow")
             case .certificate(let fault):
