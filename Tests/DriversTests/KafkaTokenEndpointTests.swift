@@ -57,7 +57,10 @@ import Testing
             ),
             (.status(404), .refused, "answers 404 invalid_client: \(urlRemedy)"),
             (.status(302), .refused, "answers 302 invalid_client: \(urlRemedy)"),
-            (.status(429), .unusable, "answers 429 invalid_client: have it allow a request a minute from here"),
+            (
+                .status(429), .unusable,
+                "answers 429 invalid_client: have it allow a request a minute from here"
+            ),
             (.status(503), .unusable, "answers 503 invalid_client: see what is wrong with it"),
             (
                 .text("<html>Welcome</html>"), .unusable,
