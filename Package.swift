@@ -42,11 +42,11 @@ let model: [Target] = [
 // bindings they may use (flat memory, the JSON parser) touch nothing but memory.
 
 let stages: [Target] = [
-    .stage("Intake", uses: ["Simdjson"]),
+    .stage("Intake", uses: ["Simdjson", "FlatMemory"]),
     .stage("Audience", uses: ["FlatMemory"]),
     .stage("Planning", uses: ["FlatMemory"]),
     .stage("Delivery", uses: ["Simdjson"]),
-    .stage("Ledger", uses: []),
+    .stage("Ledger", uses: ["FlatMemory"]),
 ]
 
 // MARK: Drivers: do. Each runs stages against one outside world.
@@ -78,7 +78,7 @@ let simulators: [Target] = [
 let app: [Target] = [
     .floor(
         "App", "Pipeline",
-        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
+        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "FlatMemory"]),
     .floor("App", "Checker", ["Rdkafka"]),
     .floor(
         "App", "Demo", ["PushModel", "Intake", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),

@@ -117,15 +117,15 @@ extension PushPipeline {
             }
         }
         var content = DeferredContent(
-            notBefore: now.monotonic + (push.notBefore - now.wall),
-            expiresAt: now.monotonic + (push.expiresAt - now.wall), type: type,
+            notBefore: now.monotonic(at: push.notBefore),
+            expiresAt: now.monotonic(at: push.expiresAt), type: type,
             priority: push.priority ?? settings.wireDefaults.priority(type),
             expiration: push.expiration ?? settings.wireDefaults.expiration(type),
             attempts: UInt16(min(push.attempts, settings.attemptsMax)), origin: origin,
             subject: subject?.0.rawValue ?? 0,
             subjectTag: UInt32(truncatingIfNeeded: subject?.1 ?? 0), readSequence: sequence)
         if let firstAt = push.firstAt {
-            content.firstTriedAt = now.monotonic + (firstAt - now.wall)
+            content.firstTriedAt = now.monotonic(at: firstAt)
         }
         return content
     }

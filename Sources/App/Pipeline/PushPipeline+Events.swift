@@ -91,7 +91,7 @@ extension PushPipeline {
             filter: AudienceFilter(
                 environment: event.environment, classes: event.classes,
                 kinds: numbers(ofKinds: event.kinds), shard: event.shard?.tokens),
-            expiresAt: now.monotonic + (event.expiresAt - now.wall), origin: position,
+            expiresAt: now.monotonic(at: event.expiresAt), origin: position,
             readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
         if event.delay > .zero { request.notBefore = now.monotonic + event.delay }
         if let shard = event.shard { setSource(shard, of: &request, now: now) }

@@ -118,8 +118,7 @@ extension PushPipeline {
         case .immediate: return 0
         case .deadline:
             // An hour at most: a "look again" that is older says nothing.
-            let life = min(content.expiresAt - now.monotonic, .seconds(3600))
-            return (now.wall + life).seconds
+            return min(now.wall(at: content.expiresAt).seconds, now.wall.seconds + 3600)
         }
     }
 }

@@ -180,7 +180,7 @@ extension PushPipeline {
     func record(
         _ content: DeferredContent, lane: LaneID, payload: StoredPayload?, now: Now
     ) -> DeferredPush {
-        func wall(_ time: MonotonicTime) -> WallTime { now.wall + (time - now.monotonic) }
+        func wall(_ time: MonotonicTime) -> WallTime { now.wall(at: time) }
         let lane = routing[lane]
         var record = DeferredPush(
             notBefore: wall(content.notBefore), expiresAt: wall(content.expiresAt),

@@ -28,7 +28,7 @@ extension PushPipeline {
     func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
         let push = pushes[slot]
         let lane = routing[push.lane]
-        let firstAt = now.wall + (push.firstTriedAt - now.monotonic)
+        let firstAt = now.wall(at: push.firstTriedAt)
         var letter = DeadLetter(
             reason: reason, source: source(push.content.origin), firstAt: firstAt,
             lastAt: now.wall, attempts: Int(push.attempts) + 1,

@@ -3,6 +3,7 @@
 
 package import Audience
 package import Delivery
+internal import FlatMemory
 package import Intake
 internal import Ledger
 internal import Planning
@@ -68,6 +69,7 @@ package struct PushPipeline: ~Copyable {
     var lanes: [LaneState]
     var pools: [PoolState]
     let constantBodies: [UnsafeBufferPointer<UInt8>]
+    private let byAddress = PassedByAddress()
 
     /// What the pipeline keeps for each lane; copies of the routing that are cheap to read per push.
     struct LaneState {

@@ -15,7 +15,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
 
     package init(capacity: Int) {
         memory = Reservation(bytes: capacity * MemoryLayout<Element>.stride)
-        self.capacity = capacity
+        self.capacity = min(capacity, memory.bytes / MemoryLayout<Element>.stride)
     }
 
     @inlinable package var count: Int { size }

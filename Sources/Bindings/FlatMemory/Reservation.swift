@@ -14,18 +14,27 @@ package struct Reservation: ~Copyable, @unchecked Sendable {
 
     /// The size of a huge page on x86-64 and on arm64 with 4 KiB pages.
     private static let hugePageBytes = 2 << 20
+    /// An index of some hundred thousand subscriptions fits into reservations of this size.
+    private static let bytesMin = 64 << 20
 
-    /// - Parameter bytes: rounded up to whole pages. Traps when the kernel refuses: the cure is a
-    ///   smaller reservation, a larger `ulimit -v` or `vm.overcommit_memory` other than 2.
+    /// Where the kernel refuses so much (`ulimit -v`, `vm.overcommit_memory=2`, valgrind) it takes
+    /// half, and half of that, down to `bytesMin`; and traps when even that is refused.
+    /// - Parameter bytes: rounded up to whole pages.
     package init(bytes: Int) {
         let page = Int(getpagesize())
-        self.bytes = (max(bytes, 1) + page - 1) / page * page
-        guard let base = CLinux_reserve(self.bytes) else {
+        var wanted = (max(bytes, 1) + page - 1) / page * page
+        var base = CLinux_reserve(wanted)
+        while base == nil, wanted / 2 >= Self.bytesMin {
+            wanted = wanted / 2 / page * page
+            base = CLinux_reserve(wanted)
+        }
+        guard let base else {
             preconditionFailure(
-                "cannot reserve \(self.bytes) bytes of address space: errno \(errno); see ulimit "
-                    + "-v and vm.overcommit_memory")
+                "cannot reserve \(wanted) bytes of address space: errno \(errno); see ulimit -v "
+                    + "and vm.overcommit_memory")
         }
         self.base = base
+        self.bytes = wanted
         preferHugePages()
     }
 

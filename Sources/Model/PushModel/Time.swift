@@ -74,4 +74,19 @@ package struct Now: Sendable {
         self.monotonic = monotonic
         self.wall = wall
     }
+
+    /// When the monotonic clock will show, or showed, what the wall clock calls `time`; saturates.
+    /// In integers: a `Duration` between would divide 128 bits.
+    package func monotonic(at time: WallTime) -> MonotonicTime {
+        let (distance, tooFar) = (time.milliseconds &- wall.milliseconds)
+            .multipliedReportingOverflow(by: 1_000_000)
+        let (sum, overflow) = monotonic.nanoseconds.addingReportingOverflow(distance)
+        return tooFar || overflow ? .distantFuture : MonotonicTime(nanoseconds: sum)
+    }
+
+    /// What the wall clock shows at that time, if nobody sets it.
+    package func wall(at time: MonotonicTime) -> WallTime {
+        let distance = (time.nanoseconds &- monotonic.nanoseconds) / 1_000_000
+        return WallTime(milliseconds: wall.milliseconds &+ distance)
+    }
 }

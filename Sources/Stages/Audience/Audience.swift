@@ -39,6 +39,7 @@ package struct Audience: ~Copyable, Sendable {
     let lanes: LaneGrid
     let allowsKindWide: Bool
     let keySeed: UInt64
+    private let byAddress = PassedByAddress()
 
     /// The longest device token taken, in bytes; APNs announced 100.
     package static let tokenBytesMax = 512

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FlatMemory
 package import PushModel
 internal import Simdjson
 
@@ -13,6 +14,7 @@ package struct EventDecoder: ~Copyable {
     private let routes: RouteDirectory
     private var parser: JSONParser
     private var composer = SubjectComposer()
+    private let byAddress = PassedByAddress()
 
     /// A topic's binding with what can be known before the first record.
     private struct Binding {

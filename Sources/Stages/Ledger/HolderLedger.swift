@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FlatMemory
 package import PushModel
 
 /// Says which offset of each partition may be stored: what an offset *means* is defined here.
@@ -28,6 +29,7 @@ package struct HolderLedger: ~Copyable {
     private var tracks: [Track] = []
     private var freeTracks: [UInt32] = []
     private let settle: Duration
+    private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
 

@@ -17,8 +17,8 @@ struct SettlingWindow {
         var nextOffset: Int64
     }
 
-    /// 40 marks for the default 2 s.
-    private static let resolution = Duration.milliseconds(50)
+    /// In nanoseconds; 40 marks for the default 2 s.
+    private static let resolution: Int64 = 50_000_000
 
     init(startOffset: Int64) {
         settled = startOffset
@@ -46,7 +46,9 @@ struct SettlingWindow {
     /// What was read before now gets a mark with the present time: never too early.
     private mutating func mark(now: MonotonicTime) {
         guard latest > (marks.last?.nextOffset ?? settled) else { return }
-        if let last = marks.last, now < last.time + Self.resolution { return }
+        if let last = marks.last, now.nanoseconds &- last.time.nanoseconds < Self.resolution {
+            return
+        }
         marks.append(Mark(time: now, nextOffset: latest))
     }
 }

@@ -21,6 +21,7 @@ package struct DeferredTable: ~Copyable {
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
     private let seed: UInt64
+    private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
     /// Instants in records are whole milliseconds, and are read by another's clock.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FlatMemory
 package import PushModel
 
 /// Which of a subject's tokens an event is for.
@@ -66,6 +67,7 @@ package struct FanOuts: ~Copyable {
     private var holds = HoldPool()
     private var bySubject: [UInt32: [Int]] = [:]
     private let cursorsMax: Int
+    private let byAddress = PassedByAddress()
     /// Claims to give back. Emptied by the owner after each call.
     package var released: [Hold] = []
     /// Subjects whose last walk has ended. Emptied by the owner after each call.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FlatMemory
 package import PushModel
 
 /// Coalescing: at most one push per token (or per token and key, with a payload) waits or is in
@@ -17,6 +18,7 @@ package struct PushTable: ~Copyable {
     private var queues: LaneQueues
     private var resting = WakeHeap()
     private var holds = HoldPool()
+    private let byAddress = PassedByAddress()
     package var bodies = BodyStore()
     /// Claims to give back. Emptied by the owner after each call.
     package var released: [Hold] = []
