@@ -3,24 +3,28 @@
 
 /// One assignment of one partition: (topic, partition, assignment epoch). Whatever was begun under
 /// an earlier assignment of the same partition has another number and cannot disturb this one.
+@usableFromInline
 package struct TrackID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt32
+    @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
 /// An offset that may not be stored yet because something that it owes has not ended.
+@usableFromInline
 package struct HolderID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt32
+    @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
 /// A claim on an offset: whoever has it must give it back to the ledger exactly once.
+@usableFromInline
 package struct Hold: Hashable, Sendable, BitwiseCopyable {
-    package var track: TrackID
-    package var holder: HolderID
+    @usableFromInline package var track: TrackID
+    @usableFromInline package var holder: HolderID
     /// What it holds: of two claims on one track the older is the one to keep.
-    package var offset: Int64
+    @usableFromInline package var offset: Int64
 
+    @inlinable
     package init(track: TrackID, holder: HolderID, offset: Int64) {
         self.track = track
         self.holder = holder
@@ -29,15 +33,17 @@ package struct Hold: Hashable, Sendable, BitwiseCopyable {
 }
 
 /// Where a record stands in Kafka.
+@usableFromInline
 package struct RecordPosition: Hashable, Sendable, BitwiseCopyable {
     /// Of an event that nobody remembers.
     package static let unknown = RecordPosition(topic: 0, partition: 0, offset: 0)
 
     /// Position in the list of subscribed topics.
-    package var topic: UInt16
-    package var partition: Int32
-    package var offset: Int64
+    @usableFromInline package var topic: UInt16
+    @usableFromInline package var partition: Int32
+    @usableFromInline package var offset: Int64
 
+    @inlinable
     package init(topic: UInt16, partition: Int32, offset: Int64) {
         self.topic = topic
         self.partition = partition

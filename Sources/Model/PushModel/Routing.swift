@@ -2,21 +2,24 @@
 // Part of Lamplighter.
 
 /// An app's position in the routing table.
+@usableFromInline
 package struct AppID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt16
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt16
+    @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
 /// A position in `RoutingTable.lanes`.
+@usableFromInline
 package struct LaneID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt16
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt16
+    @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
 /// A position in `RoutingTable.pools`.
+@usableFromInline
 package struct PoolID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt16
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt16
+    @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
 /// One (environment, apnsTopic): the unit of queues and of the guard on 400 answers. A class of

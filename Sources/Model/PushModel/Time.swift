@@ -3,15 +3,18 @@
 
 /// A point on the process's monotonic clock. Deadlines are monotonic once read, so that a step of
 /// the wall clock neither expires a push nor keeps a dead one.
+@usableFromInline
 package struct MonotonicTime: Hashable, Comparable, Sendable, BitwiseCopyable {
     /// Since an arbitrary start (boot, or zero in simulation).
-    package var nanoseconds: Int64
+    @usableFromInline package var nanoseconds: Int64
 
+    @inlinable
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
     /// Later than every other: "never".
     package static let distantFuture = MonotonicTime(nanoseconds: .max)
 
+    @inlinable
     package static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
@@ -33,14 +36,17 @@ package struct MonotonicTime: Hashable, Comparable, Sendable, BitwiseCopyable {
 
 /// A point on the wall clock, in milliseconds since 1970 UTC: the unit of Kafka's timestamps, of
 /// APNs's `timestamp` and of every instant in our records.
+@usableFromInline
 package struct WallTime: Hashable, Comparable, Sendable, BitwiseCopyable {
-    package var milliseconds: Int64
+    @usableFromInline package var milliseconds: Int64
 
+    @inlinable
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// Whole seconds, the unit of `apns-expiration` and of `iat`.
     package var seconds: Int64 { milliseconds / 1000 }
 
+    @inlinable
     package static func < (left: WallTime, right: WallTime) -> Bool {
         left.milliseconds < right.milliseconds
     }
@@ -66,6 +72,7 @@ extension Duration {
 }
 
 /// Both clocks, read once per turn and passed in, so that stages never ask for the time.
+@usableFromInline
 package struct Now: Sendable {
     package var monotonic: MonotonicTime
     package var wall: WallTime

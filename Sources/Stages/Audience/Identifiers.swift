@@ -3,16 +3,18 @@
 
 /// Names a token from the first registration (or verdict) that brings it until
 /// `Audience.reclaimRemoved()` after the last lets go; then the number may name another. Never 0.
+@usableFromInline
 package struct TokenID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt32
+    @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
 /// Names a subject of one app (or all controls of a kind) while it has a subscription or a cursor.
 /// Never 0.
+@usableFromInline
 package struct SubjectID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt32
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    @usableFromInline package let rawValue: UInt32
+    @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
 /// Names a kind for the life of the process, in every app alike.

@@ -5,12 +5,13 @@ package import PushModel
 
 /// What delivery needs to know of one push. Written by the planner before the push is handed over
 /// and not touched again until its outcome has come back, so both threads may read it plainly.
+@usableFromInline
 package struct WirePush: BitwiseCopyable {
     package var lane = LaneID(rawValue: 0)
     package var type = PushType.controls
     /// The value of `apns-priority`; 0 leaves the header out.
     package var priority: UInt8 = 0
-    package var tokenBytes: UInt16 = 0
+    @usableFromInline package var tokenBytes: UInt16 = 0
     package var collapseIDBytes: UInt8 = 0
     /// The value of `apns-expiration` in Unix seconds; negative leaves the header out.
     package var expiration: Int64 = -1
@@ -22,26 +23,27 @@ package struct WirePush: BitwiseCopyable {
     package var body: UnsafePointer<UInt8>? = nil
     package var collapseID: UnsafePointer<UInt8>? = nil
     /// The token, where it is longer than `PushSlab.inlineTokenBytes`; lent like the body.
-    package var longToken: UnsafePointer<UInt8>? = nil
+    @usableFromInline package var longToken: UnsafePointer<UInt8>? = nil
 
     package init() {}
 }
 
 /// A position in the slab: names a push to planner and delivery alike.
-package typealias PushSlot = UInt32
+@usableFromInline package typealias PushSlot = UInt32
 
 /// The pushes of one worker, at fixed addresses, allocated once. Owned by the planner; a slot is
 /// delivery's between hand-over and outcome.
+@usableFromInline
 package struct PushSlab: @unchecked Sendable {
     // SAFETY: the memory lives as long as the process; a slot is passed between the two threads
     // through queues with release/acquire order, and only one of them touches it at a time.
     package let slots: Int
-    private let pushes: UnsafeMutablePointer<WirePush>
-    private let tokens: UnsafeMutablePointer<UInt8>
+    @usableFromInline let pushes: UnsafeMutablePointer<WirePush>
+    @usableFromInline let tokens: UnsafeMutablePointer<UInt8>
     private let reasons: UnsafeMutablePointer<UInt8>
 
     /// Longer than any token seen (100 bytes were announced in 2016), and a power of two.
-    package static let inlineTokenBytes = 128
+    @inlinable package static var inlineTokenBytes: Int { 128 }
     /// Of an unknown reason, so much is kept for the dead letter.
     package static let reasonBytes = 64
 
@@ -54,15 +56,18 @@ package struct PushSlab: @unchecked Sendable {
         reasons = .allocate(capacity: slots * Self.reasonBytes)
     }
 
+    @inlinable
     package func push(_ slot: PushSlot) -> UnsafeMutablePointer<WirePush> {
         pushes + Int(slot)
     }
 
     /// Where a token of at most `inlineTokenBytes` is kept.
+    @inlinable
     package func inlineToken(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
         tokens + Int(slot) &* Self.inlineTokenBytes
     }
 
+    @inlinable
     package func token(_ slot: PushSlot) -> UnsafeBufferPointer<UInt8> {
         let push = pushes + Int(slot)
         return UnsafeBufferPointer(
