@@ -43,9 +43,7 @@ extension PushPipeline {
 
     /// Whether a wait until `time` would hold the push's offsets for too long.
     func holdsTooLong(_ slot: UInt32, until time: MonotonicTime) -> Bool {
-        let push = pushes[slot]
-        var since = push.content.heldSince
-        if push.isDirty { since = min(since, push.trailing.heldSince) }
+        let since = pushes.heldSince(of: slot)
         guard since < .distantFuture else { return false }
         return time - since > settings.holdMax - Self.acknowledgementReserve(of: settings)
     }
@@ -130,7 +128,7 @@ extension PushPipeline {
     /// deferred rows goes back to them.
     mutating func deferPush(_ slot: UInt32, notBefore: MonotonicTime, now: Now) {
         let push = pushes[slot]
-        var record = deferred(push, notBefore: notBefore, now: now)
+        var record = deferred(slot, notBefore: notBefore, now: now)
         let key = audience.tokenBytes(of: TokenID(rawValue: push.token))
             .withMemoryRebound(to: UInt8.self) { token in
                 RecordKey.deferred(
@@ -161,10 +159,11 @@ extension PushPipeline {
     }
 
     private func deferred(
-        _ push: WaitingPush, notBefore: MonotonicTime, now: Now
+        _ slot: UInt32, notBefore: MonotonicTime, now: Now
     ) -> DeferredPush {
+        let push = pushes[slot]
         // What trails a waiting push says the same later, or has the newer payload.
-        var said = push.isDirty ? push.trailing : push.content
+        var said = push.isDirty ? pushes.trailing(of: slot) : push.content
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         var content = DeferredContent(
             notBefore: max(notBefore, said.notBefore), expiresAt: said.expiresAt,

@@ -24,16 +24,21 @@ package struct HolderLedger: ~Copyable {
     /// before it makes another row.
     package var endedRows: [Hold] = []
 
-    private var holders: [Holder] = []
-    private var freeHolders: [UInt32] = []
-    private var tracks: [Track] = []
+    private var holders = Column<Holder>(capacity: Self.holdersMax)
+    private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
+    private var tracks = Column<Track>(capacity: Self.tracksMax)
+    /// By track.
+    private var settling: [SettlingWindow] = []
     private var freeTracks: [UInt32] = []
     private let settle: Duration
     private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
+    /// Ever at once; the claims on them would fill any machine.
+    private static let holdersMax = 1 << 30
+    private static let tracksMax = 1 << 20
 
-    private struct Holder {
+    private struct Holder: BitwiseCopyable {
         var offset: Int64
         /// Claims on this offset; zero only while the row is free.
         var claims: UInt32
@@ -44,21 +49,29 @@ package struct HolderLedger: ~Copyable {
     }
 
     /// A track has two lists, each in offset order because each is appended to in that order.
-    private enum List: UInt8 { case events, pins }
+    private enum List: UInt8, BitwiseCopyable { case events, pins }
 
-    private struct Track {
+    private struct Track: BitwiseCopyable {
         var nextOffset: Int64
-        var head: (events: UInt32, pins: UInt32) = (none, none)
-        var tail: (events: UInt32, pins: UInt32) = (none, none)
-        var settling: SettlingWindow
+        var events = Ends()
+        var pins = Ends()
         var holders = 0
         var isOpen = true
         let isTable: Bool
 
+        struct Ends: BitwiseCopyable {
+            var head = none
+            var tail = none
+        }
+
         init(startOffset: Int64, isTable: Bool) {
             nextOffset = startOffset
-            settling = SettlingWindow(startOffset: startOffset)
             self.isTable = isTable
+        }
+
+        subscript(list: List) -> Ends {
+            get { list == .events ? events : pins }
+            set { if list == .events { events = newValue } else { pins = newValue } }
         }
     }
 
@@ -67,19 +80,23 @@ package struct HolderLedger: ~Copyable {
     // MARK: Tracks
 
     package mutating func openTrack(startOffset: Int64) -> TrackID {
-        open(Track(startOffset: startOffset, isTable: false))
+        open(startOffset: startOffset, isTable: false)
     }
 
     package mutating func openTable() -> TrackID {
-        open(Track(startOffset: 0, isTable: true))
+        open(startOffset: 0, isTable: true)
     }
 
-    private mutating func open(_ track: Track) -> TrackID {
+    private mutating func open(startOffset: Int64, isTable: Bool) -> TrackID {
+        let track = Track(startOffset: startOffset, isTable: isTable)
+        let window = SettlingWindow(startOffset: startOffset)
         if let row = freeTracks.popLast() {
             tracks[Int(row)] = track
+            settling[Int(row)] = window
             return TrackID(rawValue: row)
         }
         tracks.append(track)
+        settling.append(window)
         return TrackID(rawValue: UInt32(tracks.count - 1))
     }
 
@@ -95,14 +112,14 @@ package struct HolderLedger: ~Copyable {
         let row = Int(id.rawValue)
         precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
         tracks[row].nextOffset = offset + 1
-        tracks[row].settling.received(nextOffset: offset + 1, now: now)
+        settling[row].received(nextOffset: offset + 1, now: now)
     }
 
     /// The offset to store: the position of the next record to read after a crash.
     package mutating func frontier(_ id: TrackID, now: MonotonicTime) -> Int64 {
         let row = Int(id.rawValue)
-        var frontier = tracks[row].settling.settledOffset(now: now, settle: settle)
-        let head = tracks[row].head
+        var frontier = settling[row].settledOffset(now: now, settle: settle)
+        let head = (events: tracks[row].events.head, pins: tracks[row].pins.head)
         if head.events != Self.none { frontier = min(frontier, holders[Int(head.events)].offset) }
         if head.pins != Self.none { frontier = min(frontier, holders[Int(head.pins)].offset) }
         return frontier
@@ -116,7 +133,7 @@ package struct HolderLedger: ~Copyable {
     /// Whether everything read from this track was read at least `settle` ago.
     package mutating func isSettled(_ id: TrackID, now: MonotonicTime) -> Bool {
         let row = Int(id.rawValue)
-        return tracks[row].settling.settledOffset(now: now, settle: settle)
+        return settling[row].settledOffset(now: now, settle: settle)
             == tracks[row].nextOffset
     }
 
@@ -147,9 +164,9 @@ package struct HolderLedger: ~Copyable {
     /// Claims the oldest offset that is not settled yet; nil when all are.
     package mutating func pinUnsettled(_ id: TrackID, now: MonotonicTime) -> Hold? {
         let row = Int(id.rawValue)
-        let offset = tracks[row].settling.settledOffset(now: now, settle: settle)
+        let offset = settling[row].settledOffset(now: now, settle: settle)
         guard tracks[row].isOpen, offset < tracks[row].nextOffset else { return nil }
-        let tail = tracks[row].tail.pins
+        let tail = tracks[row].pins.tail
         if tail != Self.none, holders[Int(tail)].offset == offset {
             holders[Int(tail)].claims += 1
             return Hold(track: id, holder: HolderID(rawValue: tail), offset: offset)
@@ -177,63 +194,48 @@ package struct HolderLedger: ~Copyable {
     package func offset(of hold: Hold) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
 
     /// Holders of all tracks: what the ledger's memory grows with.
-    package var holderCount: Int { holders.count - freeHolders.count }
+    package var holderCount: Int { holderRows.count }
 
     // MARK: Lists
 
     private mutating func append(
         to list: List, of track: UInt32, offset: Int64
     ) -> HolderID {
-        let tail = list == .events ? tracks[Int(track)].tail.events : tracks[Int(track)].tail.pins
+        let tail = tracks[Int(track)][list].tail
         let holder = Holder(
             offset: offset, claims: 1, track: track, next: Self.none, previous: tail, kind: list)
-        let row: UInt32
-        if let free = freeHolders.popLast() {
-            row = free
-            holders[Int(free)] = holder
+        let row = holderRows.take()
+        if Int(row) < holders.count {
+            holders[Int(row)] = holder
         } else {
-            row = UInt32(holders.count)
             holders.append(holder)
         }
         if tail == Self.none {
-            setHead(of: list, track: track, to: row)
+            tracks[Int(track)][list].head = row
         } else {
             holders[Int(tail)].next = row
         }
-        setTail(of: list, track: track, to: row)
+        tracks[Int(track)][list].tail = row
         tracks[Int(track)].holders += 1
         return HolderID(rawValue: row)
     }
 
     private mutating func remove(_ row: UInt32) {
         let holder = holders[Int(row)]
+        let track = Int(holder.track)
         if holder.previous == Self.none {
-            setHead(of: holder.kind, track: holder.track, to: holder.next)
+            tracks[track][holder.kind].head = holder.next
         } else {
             holders[Int(holder.previous)].next = holder.next
         }
         if holder.next == Self.none {
-            setTail(of: holder.kind, track: holder.track, to: holder.previous)
+            tracks[track][holder.kind].tail = holder.previous
         } else {
             holders[Int(holder.next)].previous = holder.previous
         }
-        freeHolders.append(row)
-        tracks[Int(holder.track)].holders -= 1
+        holderRows.give(row)
+        tracks[track].holders -= 1
         recycleIfUnused(holder.track)
-    }
-
-    private mutating func setHead(of list: List, track: UInt32, to row: UInt32) {
-        switch list {
-        case .events: tracks[Int(track)].head.events = row
-        case .pins: tracks[Int(track)].head.pins = row
-        }
-    }
-
-    private mutating func setTail(of list: List, track: UInt32, to row: UInt32) {
-        switch list {
-        case .events: tracks[Int(track)].tail.events = row
-        case .pins: tracks[Int(track)].tail.pins = row
-        }
     }
 
     /// A closed track's number is used again only when no claim on it is left.
@@ -247,18 +249,19 @@ extension HolderLedger {
     /// Walks everything; for tests and simulation.
     package func checkInvariants() {
         var listed = 0
-        for (number, track) in tracks.enumerated() where !freeTracks.contains(UInt32(number)) {
-            let events = checkList(from: track.head.events, tail: track.tail.events, of: number)
-            let pins = checkList(from: track.head.pins, tail: track.tail.pins, of: number)
-            precondition(events + pins == track.holders, "track \(number) miscounts its holders")
+        for number in 0..<tracks.count where !freeTracks.contains(UInt32(number)) {
+            let events = checkList(tracks[number].events, of: number)
+            let pins = checkList(tracks[number].pins, of: number)
+            precondition(
+                events + pins == tracks[number].holders, "track \(number) miscounts its holders")
             listed += events + pins
         }
         precondition(listed == holderCount, "a holder stands in no list")
     }
 
-    private func checkList(from head: UInt32, tail: UInt32, of track: Int) -> Int {
+    private func checkList(_ ends: Track.Ends, of track: Int) -> Int {
         var count = 0
-        var row = head
+        var row = ends.head
         var previous = Self.none
         while row != Self.none {
             let holder = holders[Int(row)]
@@ -273,7 +276,7 @@ extension HolderLedger {
             row = holder.next
             count += 1
         }
-        precondition(previous == tail, "the tail is not the last")
+        precondition(previous == ends.tail, "the tail is not the last")
         return count
     }
 }

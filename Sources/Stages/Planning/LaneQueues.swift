@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FlatMemory
 internal import PushModel
 
 /// A first-in, first-out queue per lane, threaded through the pushes themselves, and a turn order of
 /// lanes per pool. Every step costs the same however many lanes there are that have nothing queued.
 struct LaneQueues: ~Copyable {
-    private var lanes: [Queue]
+    private var lanes: Column<Queue>
     /// For each pool the lanes that have something queued, the next to be served first.
     private var turns: [Turns]
     private(set) var count = 0
 
-    private struct Queue {
+    private struct Queue: BitwiseCopyable {
         let pool: PoolID
         var head = PushTable.none
         var tail = PushTable.none
@@ -24,7 +25,8 @@ struct LaneQueues: ~Copyable {
     }
 
     init(routing: RoutingTable) {
-        lanes = routing.lanes.map { Queue(pool: $0.pool) }
+        lanes = Column(capacity: routing.lanes.count)
+        for lane in routing.lanes { lanes.append(Queue(pool: lane.pool)) }
         turns = routing.pools.map { _ in Turns() }
     }
 
@@ -37,7 +39,7 @@ struct LaneQueues: ~Copyable {
 
     func hasQueued(in pool: PoolID) -> Bool { !turns[Int(pool.rawValue)].lanes.isEmpty }
 
-    mutating func append(_ slot: UInt32, in pushes: inout [WaitingPush]) {
+    mutating func append(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
         let lane = pushes[Int(slot)].lane
         let row = Int(lane.rawValue)
         pushes[Int(slot)].next = PushTable.none
@@ -65,14 +67,14 @@ struct LaneQueues: ~Copyable {
         return nil
     }
 
-    mutating func popFirst(of lane: LaneID, in pushes: inout [WaitingPush]) -> UInt32 {
+    mutating func popFirst(of lane: LaneID, in pushes: inout Column<WaitingPush>) -> UInt32 {
         let slot = lanes[Int(lane.rawValue)].head
         precondition(slot != PushTable.none, "lane \(lane.rawValue) has nothing queued")
         remove(slot, in: &pushes)
         return slot
     }
 
-    mutating func remove(_ slot: UInt32, in pushes: inout [WaitingPush]) {
+    mutating func remove(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
         let lane = pushes[Int(slot)].lane
         let row = Int(lane.rawValue)
         let (previous, next) = (pushes[Int(slot)].previous, pushes[Int(slot)].next)
@@ -103,9 +105,10 @@ struct LaneQueues: ~Copyable {
         turns[row].position = position < turns[row].lanes.count ? position : 0
     }
 
-    func checkInvariants(_ pushes: [WaitingPush]) {
+    func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
         var total = 0
-        for (number, lane) in lanes.enumerated() {
+        for number in 0..<lanes.count {
+            let lane = lanes[number]
             var (slot, previous, length) = (lane.head, PushTable.none, 0)
             while slot != PushTable.none {
                 let push = pushes[Int(slot)]

@@ -13,8 +13,10 @@ package import PushModel
 package struct PushTable: ~Copyable {
     package static let none = UInt32.max
 
-    private var pushes: [WaitingPush]
-    private var free: [UInt32]
+    private var pushes: Column<WaitingPush>
+    /// What trails behind the push of the same row. Meaningful only while that is dirty.
+    private var trailing: Column<PushContent>
+    private var rows: FreeList
     private var queues: LaneQueues
     private var resting = WakeHeap()
     private var holds = HoldPool()
@@ -33,15 +35,15 @@ package struct PushTable: ~Copyable {
     }
 
     package init(slots: Int, routing: RoutingTable) {
-        pushes = []
-        pushes.reserveCapacity(slots)
-        free = []
+        pushes = Column(capacity: slots)
+        trailing = Column(capacity: slots)
+        rows = FreeList(first: 0, capacity: slots)
         queues = LaneQueues(routing: routing)
         self.slots = slots
     }
 
     package let slots: Int
-    package var freeSlots: Int { slots - pushes.count + free.count }
+    package var freeSlots: Int { slots - rows.count }
     package var queuedCount: Int { queues.count }
     package var restingCount: Int { resting.count }
     package private(set) var inFlightCount = 0
@@ -51,6 +53,8 @@ package struct PushTable: ~Copyable {
     private var watchPosition = 0
 
     package subscript(slot: UInt32) -> WaitingPush { pushes[Int(slot)] }
+    /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
+    package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)] }
 
     // One field at a time, where every push passes: the whole of it is three cache lines.
     package func token(of slot: UInt32) -> UInt32 { pushes[Int(slot)].token }
@@ -70,14 +74,13 @@ package struct PushTable: ~Copyable {
     package mutating func queue(_ request: PushRequest, now: MonotonicTime) -> UInt32 {
         let push = WaitingPush(request, now: now)
         if push.isOfDeferredShare { deferredShareCount += 1 }
-        let slot: UInt32
-        if let row = free.popLast() {
-            slot = row
-            pushes[Int(row)] = push
+        precondition(rows.count < slots, "no free slot: ask freeSlots first")
+        let slot = rows.take()
+        if Int(slot) < pushes.count {
+            pushes[Int(slot)] = push
         } else {
-            precondition(pushes.count < slots, "no free slot: ask freeSlots first")
-            slot = UInt32(pushes.count)
             pushes.append(push)
+            trailing.append(push.content)
         }
         bodies.retain(request.body)
         restOrEnqueue(slot, until: request.notBefore, now: now)
@@ -104,7 +107,7 @@ package struct PushTable: ~Copyable {
             if let hold { claim(hold, for: slot) }
             // A newer payload says what the trailing one was to say.
             if pushes[row].isDirty, request.coalescingKey != 0,
-                age(of: pushes[row].trailing) <= age(of: pushes[row].content)
+                age(of: trailing[row]) <= age(of: pushes[row].content)
             {
                 absorbTrailing(row)
             }
@@ -145,15 +148,15 @@ package struct PushTable: ~Copyable {
 
     private mutating func trail(_ row: Int, _ request: PushRequest, hold: Hold?) -> Joined {
         if pushes[row].isDirty {
-            Self.merge(request, into: &pushes[row].trailing, &bodies)
-            pushes[row].trailing.notBefore = max(
-                pushes[row].trailing.notBefore, request.notBefore)
+            Self.merge(request, into: &trailing[row], &bodies)
+            trailing[row].notBefore = max(
+                trailing[row].notBefore, request.notBefore)
         } else {
             pushes[row].isDirty = true
-            pushes[row].trailing = PushContent(request)
+            trailing[row] = PushContent(request)
             bodies.retain(request.body)
         }
-        if let hold, let surplus = holds.insert(hold, into: &pushes[row].trailing.holds) {
+        if let hold, let surplus = holds.insert(hold, into: &trailing[row].holds) {
             released.append(surplus)
         }
         return .trailing
@@ -275,17 +278,26 @@ package struct PushTable: ~Copyable {
     /// The next waiting push that has held an offset since `time` or longer, looking at no more than
     /// `steps` slots, which it takes from them. Calls go round all slots in turn.
     package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
-        while steps > 0, !pushes.isEmpty {
+        while steps > 0, pushes.count > 0 {
             steps -= 1
             watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
-            let push = pushes[watchPosition]
-            guard push.state == .queued || push.state == .resting else { continue }
-            if push.content.heldSince <= time || push.isDirty && push.trailing.heldSince <= time {
-                return UInt32(watchPosition)
-            }
+            guard isWaiting(watchPosition) else { continue }
+            if heldSince(watchPosition) <= time { return UInt32(watchPosition) }
         }
         return nil
     }
+
+    private func isWaiting(_ row: Int) -> Bool {
+        pushes[row].state == .queued || pushes[row].state == .resting
+    }
+
+    /// Since when the push, or what trails it, holds an offset.
+    private func heldSince(_ row: Int) -> MonotonicTime {
+        let since = pushes[row].content.heldSince
+        return pushes[row].isDirty ? min(since, trailing[row].heldSince) : since
+    }
+
+    package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
 
     /// The push that has stood longest in this lane's queue.
     package func firstQueued(of lane: LaneID) -> UInt32? { queues.first(of: lane) }
@@ -320,7 +332,7 @@ package struct PushTable: ~Copyable {
     }
 
     private mutating func startTrailing(_ row: Int) {
-        pushes[row].content = pushes[row].trailing
+        pushes[row].content = trailing[row]
         pushes[row].isDirty = false
         pushes[row].attempts = 0
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
@@ -328,13 +340,13 @@ package struct PushTable: ~Copyable {
 
     private mutating func dropTrailing(_ row: Int, _ body: (Hold) -> Void) {
         pushes[row].isDirty = false
-        holds.drain(&pushes[row].trailing.holds, body)
-        bodies.release(pushes[row].trailing.body)
+        holds.drain(&trailing[row].holds, body)
+        bodies.release(trailing[row].body)
     }
 
     private mutating func absorbTrailing(_ row: Int) {
         pushes[row].isDirty = false
-        var trailing = pushes[row].trailing
+        var trailing = trailing[row]
         var claims: [Hold] = []
         holds.drain(&trailing.holds) { claims.append($0) }
         for hold in claims { claim(hold, for: UInt32(row)) }
@@ -355,45 +367,44 @@ package struct PushTable: ~Copyable {
     private mutating func recycle(_ slot: UInt32) {
         if pushes[Int(slot)].isOfDeferredShare { deferredShareCount -= 1 }
         pushes[Int(slot)].state = .free
-        free.append(slot)
+        rows.give(slot)
     }
 }
 
 extension PushTable {
     /// Every claim that a push has, waiting or in flight; for tests and simulation.
     package func forEachHold(_ body: (Hold) -> Void) {
-        for push in pushes where push.state != .free {
-            holds.forEach(in: push.content.holds, body)
-            if push.isDirty { holds.forEach(in: push.trailing.holds, body) }
+        for row in 0..<pushes.count where pushes[row].state != .free {
+            holds.forEach(in: pushes[row].content.holds, body)
+            if pushes[row].isDirty { holds.forEach(in: trailing[row].holds, body) }
         }
     }
 
     /// The waiting pushes that have held an offset since `time` or longer; for tests and simulation.
     package func waiting(heldSince time: MonotonicTime) -> [UInt32] {
-        pushes.indices.filter { row in
-            let push = pushes[row]
-            guard push.state == .queued || push.state == .resting else { return false }
-            return push.content.heldSince <= time
-                || push.isDirty && push.trailing.heldSince <= time
-        }.map(UInt32.init)
+        (0..<pushes.count).filter { isWaiting($0) && heldSince($0) <= time }.map(UInt32.init)
     }
 
     package func checkInvariants() {
         var counts: [WaitingPush.State: Int] = [:]
-        for push in pushes { counts[push.state, default: 0] += 1 }
-        precondition(counts[.free, default: 0] == free.count, "a free slot is not on the list")
+        for row in 0..<pushes.count { counts[pushes[row].state, default: 0] += 1 }
+        precondition(
+            counts[.free, default: 0] == pushes.count - rows.count,
+            "a free slot is not on the list")
         precondition(counts[.queued, default: 0] == queues.count, "the queues miscount")
         precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
         precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
-        for push in pushes where push.isDirty {
+        var deferredShare = 0
+        for row in 0..<pushes.count {
+            let push = pushes[row]
+            if push.state != .free, push.isOfDeferredShare { deferredShare += 1 }
+            guard push.isDirty else { continue }
             precondition(
-                push.state == .inFlight || push.trailing.notBefore > push.content.notBefore,
+                push.state == .inFlight || trailing[row].notBefore > push.content.notBefore,
                 "a waiting push is dirty without need")
             precondition(push.state != .free, "a free slot is dirty")
         }
-        precondition(
-            pushes.count { $0.state != .free && $0.isOfDeferredShare } == deferredShareCount,
-            "the deferred share miscounts")
+        precondition(deferredShare == deferredShareCount, "the deferred share miscounts")
         queues.checkInvariants(pushes)
         resting.checkInvariants()
         bodies.checkInvariants()

@@ -108,8 +108,8 @@ package struct PushContent: BitwiseCopyable {
 /// - `resting`: waits for its time. Can transition to: `queued`, ended.
 ///
 /// A push is *dirty* when it cannot answer for an event that has come: the event was read after the
-/// hand-over, or must wait longer than the push does. Then it has `trailing` content, which is sent
-/// in the same slot when the push has ended.
+/// hand-over, or must wait longer than the push does. Then the table has trailing content for it, which
+/// is sent in the same slot when the push has ended.
 package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
 
@@ -124,8 +124,6 @@ package struct WaitingPush: BitwiseCopyable {
     package let token: UInt32
     package let coalescingKey: UInt64
     package internal(set) var content: PushContent
-    /// Meaningful only while dirty.
-    package internal(set) var trailing: PushContent
     /// The planner's count when it was handed over: events read before are answered by it.
     package internal(set) var handedSequence: UInt64 = 0
     /// When it last became ready to be sent.
@@ -142,7 +140,6 @@ package struct WaitingPush: BitwiseCopyable {
         token = request.token
         coalescingKey = request.coalescingKey
         content = PushContent(request)
-        trailing = content
         queuedAt = now
         isOfDeferredShare = request.past != nil
         if let past = request.past {
