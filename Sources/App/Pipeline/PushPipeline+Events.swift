@@ -208,13 +208,13 @@ extension PushPipeline {
         let token = TokenID(rawValue: push.token)
         if let slot = existingPush(for: token, key: push.coalescingKey) {
             counters.pushesCoalesced += 1
-            claim(claims, for: slot, push, now: now)
+            give(claims) { pushes, hold in _ = pushes.join(slot, push, hold: hold) }
             return true
         }
         guard (push.past == nil ? freeEventSlots : pushes.freeSlots) > 0 else { return false }
         counters.pushesQueued += 1
         let slot = pushes.queue(push, now: now.monotonic)
-        claim(claims, for: slot, push, now: now)
+        give(claims) { pushes, hold in pushes.claim(hold, for: slot) }
         remember(slot, for: token, key: push.coalescingKey)
         return true
     }
@@ -223,13 +223,19 @@ extension PushPipeline {
     private func pushType(
         for entry: AudienceEntry, of request: FanOutRequest, lane: LaneID
     ) -> PushType? {
-        let lane = lanes[Int(lane.rawValue)]
-        let filter = request.filter
-        if let environment = filter.environment, environment != lane.environment { return nil }
-        guard filter.classes.contains(lane.tokenClass) else { return nil }
-        if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind.rawValue) { return nil }
-        if let type = request.payloadType { return lane.tokenClass == .device ? type : nil }
-        return entry.hearsChanges ? lane.tokenClass.changeType : nil
+        // Field by field: a copy of either would retain its arrays.
+        let tokenClass = lanes[Int(lane.rawValue)].tokenClass
+        if let environment = request.filter.environment,
+            environment != lanes[Int(lane.rawValue)].environment
+        {
+            return nil
+        }
+        guard request.filter.classes.contains(tokenClass) else { return nil }
+        if !request.filter.kinds.isEmpty, !request.filter.kinds.contains(entry.kind.rawValue) {
+            return nil
+        }
+        if let type = request.payloadType { return tokenClass == .device ? type : nil }
+        return entry.hearsChanges ? tokenClass.changeType : nil
     }
 
     /// APNs refuses a background push of priority 10, so an urgent event that reaches a device token
@@ -239,20 +245,19 @@ extension PushPipeline {
         return type == .background ? min(priority, 5) : priority
     }
 
-    private mutating func claim(
-        _ claims: Claims, for slot: UInt32, _ push: PushRequest, now: Now
-    ) {
+    /// Gives a push its claims, each by `body`.
+    private mutating func give(_ claims: Claims, _ body: (inout PushTable, Hold) -> Void) {
         switch claims {
         case .event(let hold):
             ledger.retain(hold)
-            _ = pushes.join(slot, push, hold: hold)
+            body(&pushes, hold)
         case .walk(let walk):
             fanOuts.forEachHold(of: walk) { hold in
                 ledger.retain(hold)
-                _ = pushes.join(slot, push, hold: hold)
+                body(&pushes, hold)
             }
         case .held(let holds):
-            for hold in holds { _ = pushes.join(slot, push, hold: hold) }
+            for hold in holds { body(&pushes, hold) }
         }
         if !pushes.released.isEmpty { giveBack() }
     }

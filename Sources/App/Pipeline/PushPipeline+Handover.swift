@@ -56,18 +56,18 @@ extension PushPipeline {
     }
 
     private mutating func fill(_ slot: UInt32, now: Now) {
-        let push = pushes[slot]
-        let token = TokenID(rawValue: push.token)
+        let token = TokenID(rawValue: pushes.token(of: slot))
         pushes.setRegisteredAt(audience.registeredAt(of: token), of: slot)
         let wire = slab.push(slot)
-        wire.pointee.lane = push.lane
-        wire.pointee.type = push.content.type
-        wire.pointee.priority = push.content.priority
-        wire.pointee.expiresAt = push.content.expiresAt
-        wire.pointee.expiration = expiration(of: push.content, now: now)
+        wire.pointee.lane = pushes.lane(of: slot)
+        wire.pointee.type = pushes[slot].content.type
+        wire.pointee.priority = pushes[slot].content.priority
+        wire.pointee.expiresAt = pushes[slot].content.expiresAt
+        wire.pointee.expiration = expiration(
+            pushes[slot].content.expiration, until: pushes[slot].content.expiresAt, now: now)
         fillToken(audience.tokenBytes(of: token), slot: slot)
-        fillBody(push.content, of: wire)
-        var hash = StableHash(seed: originHash(push.content.origin).low)
+        fillBody(pushes[slot].content.body, type: pushes[slot].content.type, of: wire)
+        var hash = StableHash(seed: originHash(pushes[slot].content.origin).low)
         hash.combine(UnsafeRawBufferPointer(slab.token(slot)))
         wire.pointee.apnsID = APNSID(hash: hash.finish())
     }
@@ -94,16 +94,18 @@ extension PushPipeline {
         slab.push(slot).pointee.longToken = nil
     }
 
-    private func fillBody(_ content: PushContent, of wire: UnsafeMutablePointer<WirePush>) {
-        if content.body == .none {
-            let body = constantBodies[Int(content.type.rawValue)]
+    private func fillBody(
+        _ id: BodyID, type: PushType, of wire: UnsafeMutablePointer<WirePush>
+    ) {
+        if id == .none {
+            let body = constantBodies[Int(type.rawValue)]
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
             wire.pointee.collapseID = nil
             wire.pointee.collapseIDBytes = 0
         } else {
-            let body = pushes.bodies.body(content.body)
-            let collapseID = pushes.bodies.collapseID(content.body)
+            let body = pushes.bodies.body(id)
+            let collapseID = pushes.bodies.collapseID(id)
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
             // An empty buffer has an address too, and the header would be sent without a value.
@@ -112,13 +114,15 @@ extension PushPipeline {
         }
     }
 
-    private func expiration(of content: PushContent, now: Now) -> Int64 {
-        switch content.expiration {
+    private func expiration(
+        _ rule: ExpirationRule, until expiresAt: MonotonicTime, now: Now
+    ) -> Int64 {
+        switch rule {
         case .none: return -1
         case .immediate: return 0
         case .deadline:
             // An hour at most: a "look again" that is older says nothing.
-            return min(now.wall(at: content.expiresAt).seconds, now.wall.seconds + 3600)
+            return min(now.wall(at: expiresAt).seconds, now.wall.seconds + 3600)
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import FlatMemory
-package import PushModel
+public import FlatMemory
+public import PushModel
 
 /// Coalescing: at most one push per token (or per token and key, with a payload) waits or is in
 /// flight, whatever the number of events it answers for. A bounded table of slots; the slot number
@@ -10,10 +10,11 @@ package import PushModel
 ///
 /// Claims on offsets (`Hold`) come in with each request. A claim that the push does not need, or no
 /// longer needs, is left in `released`; the owner gives those back to the ledger.
+@usableFromInline
 package struct PushTable: ~Copyable {
-    package static let none = UInt32.max
+    package static var none: UInt32 { .max }
 
-    private var pushes: Column<WaitingPush>
+    @usableFromInline var pushes: Column<WaitingPush>
     /// What trails behind the push of the same row. Meaningful only while that is dirty.
     private var trailing: Column<PushContent>
     private var rows: FreeList
@@ -52,16 +53,20 @@ package struct PushTable: ~Copyable {
     /// Where the watch over long holds goes on.
     private var watchPosition = 0
 
-    package subscript(slot: UInt32) -> WaitingPush { pushes[Int(slot)] }
+    // Read in place by the pipeline, where every push passes.
+    @inlinable package subscript(slot: UInt32) -> WaitingPush {
+        _read { yield pushes[Int(slot)] }
+    }
     /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
     package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)] }
 
-    // One field at a time, where every push passes: the whole of it is three cache lines.
-    package func token(of slot: UInt32) -> UInt32 { pushes[Int(slot)].token }
-    package func lane(of slot: UInt32) -> LaneID { pushes[Int(slot)].lane }
-    package func coalescingKey(of slot: UInt32) -> UInt64 { pushes[Int(slot)].coalescingKey }
-    package func isOrphaned(_ slot: UInt32) -> Bool { pushes[Int(slot)].isOrphaned }
-    package func expiresAt(of slot: UInt32) -> MonotonicTime {
+    @inlinable package func token(of slot: UInt32) -> UInt32 { pushes[Int(slot)].token }
+    @inlinable package func lane(of slot: UInt32) -> LaneID { pushes[Int(slot)].lane }
+    @inlinable package func coalescingKey(of slot: UInt32) -> UInt64 {
+        pushes[Int(slot)].coalescingKey
+    }
+    @inlinable package func isOrphaned(_ slot: UInt32) -> Bool { pushes[Int(slot)].isOrphaned }
+    @inlinable package func expiresAt(of slot: UInt32) -> MonotonicTime {
         pushes[Int(slot)].content.expiresAt
     }
 
@@ -202,6 +207,7 @@ package struct PushTable: ~Copyable {
 
     package func hasQueued(in pool: PoolID) -> Bool { queues.hasQueued(in: pool) }
 
+    @inlinable
     package mutating func setRegisteredAt(_ time: WallTime, of slot: UInt32) {
         pushes[Int(slot)].registeredAt = time
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import PushModel
+public import PushModel
 
 /// What an event asks to be pushed to one token.
 package struct PushRequest {
@@ -62,11 +62,12 @@ package struct PushRequest {
 }
 
 /// The part of a push that a newer event may change while an older one is in flight.
+@usableFromInline
 package struct PushContent: BitwiseCopyable {
     package var type: PushType
     package var priority: UInt8
     package var expiration: ExpirationRule
-    package var expiresAt: MonotonicTime
+    @usableFromInline package var expiresAt: MonotonicTime
     package var notBefore: MonotonicTime
     package var body: BodyID
     package var origin: RecordPosition
@@ -110,20 +111,21 @@ package struct PushContent: BitwiseCopyable {
 /// A push is *dirty* when it cannot answer for an event that has come: the event was read after the
 /// hand-over, or must wait longer than the push does. Then the table has trailing content for it, which
 /// is sent in the same slot when the push has ended.
+@usableFromInline
 package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
 
     package internal(set) var state = State.queued
     package internal(set) var isDirty = false
     /// Its token is gone from the audience: it ends with its next outcome and is not sent again.
-    package internal(set) var isOrphaned = false
+    @usableFromInline package internal(set) var isOrphaned = false
     /// It takes a place of the deferred pushes' share.
     package let isOfDeferredShare: Bool
     package internal(set) var attempts: UInt16 = 0
-    package let lane: LaneID
-    package let token: UInt32
-    package let coalescingKey: UInt64
-    package internal(set) var content: PushContent
+    @usableFromInline package let lane: LaneID
+    @usableFromInline package let token: UInt32
+    @usableFromInline package let coalescingKey: UInt64
+    @usableFromInline package internal(set) var content: PushContent
     /// The planner's count when it was handed over: events read before are answered by it.
     package internal(set) var handedSequence: UInt64 = 0
     /// When it last became ready to be sent.
@@ -131,7 +133,7 @@ package struct WaitingPush: BitwiseCopyable {
     /// When it was first handed over; the first time of its dead letter.
     package internal(set) var firstTriedAt = MonotonicTime(nanoseconds: 0)
     /// That of the registration it was sent under.
-    package var registeredAt = WallTime(milliseconds: 0)
+    @usableFromInline package var registeredAt = WallTime(milliseconds: 0)
     var next = PushTable.none
     var previous = PushTable.none
 
