@@ -23,11 +23,11 @@ extension PushPipeline {
         while taken < most, let slot = takeOne(from: pool, now: now) {
             guard mayBeSent(slot, now: now) else { continue }
             fill(slot, now: now)
-            pools[row].inFlight += 1
             lanes[Int(pushes.lane(of: slot).rawValue)].inFlight += 1
             batch[taken] = slot
             taken += 1
         }
+        pools[row].inFlight += taken
         counters.handedOver += taken
         if taken > 0 { pools[row].lastHandedOverAt = now.monotonic }
         return taken

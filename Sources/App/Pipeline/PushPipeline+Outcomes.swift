@@ -14,8 +14,20 @@ extension PushPipeline {
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
         let lane = pushes.lane(of: outcome.slot)
         let pool = lanes[Int(lane.rawValue)].pool
-        land(outcome, lane: lane, now: now)
+        if outcome.kind == .answered, outcome.status == 200 {
+            accepted(outcome.slot, lane: lane, pool: pool, now: now)
+        } else {
+            land(outcome, lane: lane, now: now)
+        }
         return pool
+    }
+
+    private mutating func accepted(_ slot: UInt32, lane: LaneID, pool: PoolID, now: Now) {
+        lanes[Int(lane.rawValue)].accepted(now: now.monotonic)
+        pools[Int(pool.rawValue)].accepted()
+        counters.accepted += 1
+        end(slot, now: now)
+        if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
     }
 
     private mutating func land(_ outcome: PushOutcome, lane: LaneID, now: Now) {
@@ -29,13 +41,6 @@ extension PushPipeline {
         let isProbe =
             pools[pool].gate.isShut || lanes[Int(lane.rawValue)].gate.isShut
         switch outcome.kind {
-        case .answered where outcome.status == 200:
-            lanes[Int(lane.rawValue)].tokenGuard.accepted(now: now.monotonic)
-            lanes[Int(lane.rawValue)].gate.recovered()
-            pools[pool].gate.recovered()
-            _ = pools[pool].health.received(.healthy)
-            counters.accepted += 1
-            end(slot, now: now)
         case .answered:
             answered(outcome, lane: lane, isProbe: isProbe, now: now)
         case .unprocessed:

@@ -83,6 +83,12 @@ package struct PushPipeline: ~Copyable {
         var inFlight = 0
         /// Of the gate.
         var shutBy = ShutGate.Cause.ill
+
+        mutating func accepted(now: MonotonicTime) {
+            inFlight -= 1
+            tokenGuard.accepted(now: now)
+            gate.recovered()
+        }
     }
 
     struct PoolState {
@@ -92,6 +98,12 @@ package struct PushPipeline: ~Copyable {
         /// Of the gate.
         var shutBy = ShutGate.Cause.ill
         var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
+
+        mutating func accepted() {
+            inFlight -= 1
+            gate.recovered()
+            _ = health.received(.healthy)
+        }
     }
 
     struct TrackPlace {

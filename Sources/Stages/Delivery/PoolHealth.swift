@@ -30,6 +30,8 @@ package struct PoolHealth: Sendable {
     package mutating func received(_ answer: Answer) -> Bool {
         if answer != .silence { silentSince = nil }
         let isFault = answer != .healthy
+        // A full ring of healthy answers stays what it is, wherever it begins.
+        if !isFault, faults == 0, answers.count == Self.window { return false }
         if answers.count < Self.window {
             answers.append(isFault)
         } else {

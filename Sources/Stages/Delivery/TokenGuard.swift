@@ -60,6 +60,8 @@ package struct TokenGuard: Sendable {
     }
 
     private mutating func record(bad isBad: Bool) {
+        // A full ring of good answers stays what it is, wherever it begins.
+        if !isBad, bad == 0, answers.count == limits.window { return }
         if answers.count < limits.window {
             answers.append(isBad)
         } else {

@@ -22,6 +22,25 @@ struct LaneQueues: ~Copyable {
     private struct Turns {
         var lanes: [LaneID] = []
         var position = 0
+
+        /// The lane whose turn it is, and the turn passes on.
+        mutating func next(isShut: (LaneID) -> Bool) -> LaneID? {
+            for _ in 0..<lanes.count {
+                let lane = lanes[position]
+                pass(to: position + 1)
+                if !isShut(lane) { return lane }
+            }
+            return nil
+        }
+
+        mutating func leave(_ lane: LaneID) {
+            let index = lanes.firstIndex(of: lane)!
+            lanes.remove(at: index)
+            pass(to: position - (index < position ? 1 : 0))
+        }
+
+        /// Wraps at once: a lane that joins at the end comes after those that wait already.
+        private mutating func pass(to next: Int) { position = next < lanes.count ? next : 0 }
     }
 
     init(routing: RoutingTable) {
@@ -57,14 +76,7 @@ struct LaneQueues: ~Copyable {
 
     /// The lane whose turn it is, and the turn passes on; nil when no open lane has anything.
     mutating func nextLane(of pool: PoolID, isShut: (LaneID) -> Bool) -> LaneID? {
-        let row = Int(pool.rawValue)
-        let waiting = turns[row].lanes.count
-        for _ in 0..<waiting {
-            let lane = turns[row].lanes[turns[row].position]
-            pass(row, to: turns[row].position + 1)
-            if !isShut(lane) { return lane }
-        }
-        return nil
+        turns[Int(pool.rawValue)].next(isShut: isShut)
     }
 
     mutating func popFirst(of lane: LaneID, in pushes: inout Column<WaitingPush>) -> UInt32 {
@@ -90,19 +102,7 @@ struct LaneQueues: ~Copyable {
         }
         lanes[row].count -= 1
         count -= 1
-        if lanes[row].count == 0 { leaveTurns(lane, pool: lanes[row].pool) }
-    }
-
-    private mutating func leaveTurns(_ lane: LaneID, pool: PoolID) {
-        let row = Int(pool.rawValue)
-        let index = turns[row].lanes.firstIndex(of: lane)!
-        turns[row].lanes.remove(at: index)
-        pass(row, to: turns[row].position - (index < turns[row].position ? 1 : 0))
-    }
-
-    /// Wraps at once: a lane that joins at the end comes after those that wait already.
-    private mutating func pass(_ row: Int, to position: Int) {
-        turns[row].position = position < turns[row].lanes.count ? position : 0
+        if lanes[row].count == 0 { turns[Int(lanes[row].pool.rawValue)].leave(lane) }
     }
 
     func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
