@@ -9,14 +9,14 @@ package struct Event {
     /// 1 to 256 bytes, opaque, case-sensitive; empty for a kind-wide event.
     package var subject: UnsafeRawBufferPointer
     /// Only targets of these kinds; empty means any.
-    package var kinds: [String] = []
-    package var classes: TokenClassSet = .all
+    package var kinds: [String]
+    package var classes: TokenClassSet
     /// When it happened: the event's `time`, else the record's timestamp.
     package var time: WallTime
     /// The push is worthless from here on.
     package var expiresAt: WallTime
     /// How long planning waits before it sends: time for the producer's own store to catch up.
-    package var delay: Duration = .zero
+    package var delay: Duration
     /// `apns-priority` 1, 5 or 10; nil takes the push type's default.
     package var priority: UInt8?
     /// At most 64 bytes.
@@ -29,12 +29,16 @@ package struct Event {
     package var shard: EventShard?
 
     package init(
-        app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime
+        app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime,
+        kinds: [String], classes: TokenClassSet, delay: Duration
     ) {
         self.app = app
         self.subject = subject
         self.time = time
         self.expiresAt = expiresAt
+        self.kinds = kinds
+        self.classes = classes
+        self.delay = delay
     }
 }
 

@@ -157,11 +157,10 @@ package struct EventDecoder: ~Copyable {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
-        var event = Event(app: app, subject: subject, time: time, expiresAt: deadline)
-        event.kinds = bindings[record.binding].kinds
-        event.classes = bindings[record.binding].classes
-        event.delay = bindings[record.binding].delay
-        return event
+        return Event(
+            app: app, subject: subject, time: time, expiresAt: deadline,
+            kinds: bindings[record.binding].kinds, classes: bindings[record.binding].classes,
+            delay: bindings[record.binding].delay)
     }
 
     private func event(
@@ -180,14 +179,15 @@ package struct EventDecoder: ~Copyable {
         let life = fields.ttl.map { Milliseconds($0) } ?? standard
         let deadline = fields.expiresAt ?? max(time, recorded) + life
 
+        // What a shard leaves out its event had nowhere; this binding is not that event's.
+        let isWhole = fields.shard == nil
         var event = Event(
             app: app, subject: subject, time: time,
-            expiresAt: min(deadline, Self.latest(from: now)))
+            expiresAt: min(deadline, Self.latest(from: now)),
+            kinds: fields.kinds ?? (isWhole ? binding.kinds : []),
+            classes: fields.classes ?? (isWhole ? binding.classes : .all),
+            delay: isWhole ? binding.delay : .zero)
         event.environment = fields.environment
-        // What a shard leaves out its event had nowhere; this binding is not that event's.
-        event.kinds = fields.kinds ?? (fields.shard == nil ? binding.kinds : [])
-        event.classes = fields.classes ?? (fields.shard == nil ? binding.classes : .all)
-        event.delay = fields.shard == nil ? binding.delay : .zero
         event.shard = fields.shard
         event.priority = fields.priority
         event.collapseID = fields.collapseID
