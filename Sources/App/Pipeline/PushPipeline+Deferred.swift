@@ -113,7 +113,7 @@ extension PushPipeline {
         }
         let subject = push.subject.withUnsafeBytes { bytes in
             audience.subject(lane.app, bytes).map { id in
-                (id, subjectHash(app: lane.app, bytes: bytes, isKindWide: false))
+                (id, audience.hash(lane.app, bytes, isKindWide: false))
             }
         }
         var content = DeferredContent(

@@ -71,9 +71,9 @@ extension PushPipeline {
     }
 
     func subjectList(of event: Event) -> EventList {
-        EventList(
-            subject: audience.subject(event.app, event.subject),
-            hash: subjectHash(app: event.app, bytes: event.subject, isKindWide: false))
+        let hash = audience.hash(event.app, event.subject, isKindWide: false)
+        return EventList(
+            subject: audience.subject(event.app, event.subject, hash: hash), hash: hash)
     }
 
     func kindList(of event: Event, name: String) -> EventList {
@@ -331,16 +331,10 @@ extension PushPipeline {
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt)
     }
 
-    /// A kind may have the name of a subject, and is another list.
-    func subjectHash(app: AppID, bytes: UnsafeRawBufferPointer, isKindWide: Bool) -> UInt64 {
-        let scope = UInt64(app.rawValue) << 1 | (isKindWide ? 1 : 0)
-        return StableHash.hash64(bytes, seed: settings.seed &+ scope)
-    }
-
     private func kindHash(app: AppID, name: String) -> UInt64 {
         var name = name
         return name.withUTF8 { utf8 in
-            subjectHash(app: app, bytes: UnsafeRawBufferPointer(utf8), isKindWide: true)
+            audience.hash(app, UnsafeRawBufferPointer(utf8), isKindWide: true)
         }
     }
 

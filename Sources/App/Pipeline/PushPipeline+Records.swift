@@ -56,7 +56,7 @@ extension PushPipeline {
         guard number != 0 else { return [] }
         let subject = SubjectID(rawValue: number)
         let bytes = audience.subjectBytes(of: subject)
-        let hash = subjectHash(app: app, bytes: bytes, isKindWide: audience.isKindWide(subject))
+        let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(subject))
         guard UInt32(truncatingIfNeeded: hash) == tag, audience.subject(app, bytes) == subject
         else { return [] }
         return Array(bytes)

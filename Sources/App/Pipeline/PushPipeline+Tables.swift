@@ -125,8 +125,8 @@ extension PushPipeline {
     /// the oldest of those.
     private mutating func requestIfRecent(_ added: AudienceChanges.Listed, now: Now) {
         let app = lanes[Int(audience.lane(of: added.entry.token).rawValue)].app
-        let hash = subjectHash(
-            app: app, bytes: audience.subjectBytes(of: added.subject),
+        let hash = audience.hash(
+            app, audience.subjectBytes(of: added.subject),
             isKindWide: audience.isKindWide(added.subject))
         if recentSubjects.hasChanged(hash: hash, now: now.monotonic) {
             var change = FanOutRequest(

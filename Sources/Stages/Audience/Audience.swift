@@ -62,13 +62,30 @@ package struct Audience: ~Copyable, Sendable {
     // MARK: Subjects
 
     package func subject(_ app: AppID, _ bytes: UnsafeRawBufferPointer) -> SubjectID? {
-        subjects.find(app: app, bytes: bytes, scope: .subject)
+        subject(app, bytes, hash: hash(app, bytes, isKindWide: false))
+    }
+
+    /// - Parameter hash: that of these, for whoever has use for it too.
+    package func subject(
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, hash: UInt64
+    ) -> SubjectID? {
+        subjects.find(app, bytes, .subject, hash: hash)
+    }
+
+    /// Of a subject, or of a kind's name as the name of a list: the two differ, though the bytes may
+    /// not. Secret, since it is seeded; the same for the life of the process.
+    package func hash(
+        _ app: AppID, _ bytes: UnsafeRawBufferPointer, isKindWide: Bool
+    ) -> UInt64 {
+        subjects.hash(app, bytes, isKindWide ? .kindWide : .subject)
     }
 
     /// All controls of a kind, each once; nil where there are none or `allowKindWide` is not set.
     package func kindWide(_ app: AppID, _ kind: KindID) -> SubjectID? {
         guard kind != .none else { return nil }
-        return subjects.find(app: app, bytes: kinds.name(of: kind), scope: .kindWide)
+        let name = kinds.name(of: kind)
+        return subjects.find(
+            app, name, .kindWide, hash: hash(app, name, isKindWide: true))
     }
 
     /// Whether this is the list of a kind rather than of a subject.

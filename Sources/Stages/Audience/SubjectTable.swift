@@ -62,11 +62,7 @@ struct SubjectTable: ~Copyable, Sendable {
 
     // MARK: Rows
 
-    func find(app: AppID, bytes: UnsafeRawBufferPointer, scope: Scope) -> SubjectID? {
-        find(app, bytes, scope, hash: hash(app, bytes, scope))
-    }
-
-    private func find(
+    func find(
         _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope, hash: UInt64
     ) -> SubjectID? {
         index.row(hash: hash) { row in
@@ -216,7 +212,9 @@ struct SubjectTable: ~Copyable, Sendable {
         var found = 0
         forEach { subject in
             let header = records[subject.rawValue, as: Header.self]
-            let known = find(app: app(of: subject), bytes: bytes(of: subject), scope: header.scope)
+            let (app, bytes) = (app(of: subject), bytes(of: subject))
+            let known = find(
+                app, bytes, header.scope, hash: hash(app, bytes, header.scope))
             precondition(known == subject, "a subject cannot be found")
             precondition(header.count > 0 || header.hasCursor, "a subject is kept too long")
             precondition(Int(header.count) <= header.sizeClass.capacity, "a list overflows")
@@ -228,7 +226,7 @@ struct SubjectTable: ~Copyable, Sendable {
         precondition(entries == subscriptions && found == subjects, "miscounted")
     }
 
-    private func hash(
+    func hash(
         _ app: AppID, _ bytes: UnsafeRawBufferPointer, _ scope: Scope
     ) -> UInt64 {
         let domain = UInt64(app.rawValue) << 8 | UInt64(scope.rawValue)
