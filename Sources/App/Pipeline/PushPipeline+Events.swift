@@ -93,7 +93,7 @@ extension PushPipeline {
                 kinds: numbers(ofKinds: event.kinds), shard: event.shard?.tokens),
             expiresAt: now.monotonic(at: event.expiresAt), origin: position,
             readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
-        if event.delay > .zero { request.notBefore = now.monotonic + event.delay }
+        if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
         if let shard = event.shard { setSource(shard, of: &request, now: now) }
         request.priority = event.priority
         request.expiration = event.expiration

@@ -66,6 +66,8 @@ package struct PushPipeline: ~Copyable {
     package var isStopping = false
     /// The longest delay of any binding.
     let delayMax: Duration
+    /// Comparing durations costs more than all else that a plain event's delay does.
+    let hasDelays: Bool
     var lanes: [LaneState]
     var pools: [PoolState]
     let constantBodies: [UnsafeBufferPointer<UInt8>]
@@ -130,6 +132,7 @@ package struct PushPipeline: ~Copyable {
         recentSubjects = RecentSubjects(
             cells: settings.recentSubjectCells, settle: settings.settle)
         delayMax = bindings.map(\.delay).max() ?? .zero
+        hasDelays = delayMax > .zero
         letters = DeadLetterDrafts(
             tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
         random = SplitMix64(seed: settings.seed)

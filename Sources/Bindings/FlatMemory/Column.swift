@@ -41,7 +41,10 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
 
     @inlinable
     package mutating func append(_ element: Element) {
-        resize(to: size &+ 1, filling: element)
+        precondition(size < capacity, "a column is full: reserve more rows")
+        elements[size] = element
+        size &+= 1
+        if size > peak { peak = size }
     }
 
     /// Drops elements from the end, or adds copies of `element`.

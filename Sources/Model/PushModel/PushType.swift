@@ -12,10 +12,13 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
         self.rawValue = rawValue
     }
 
-    package static let controls = PushType(rawValue: 0)
-    package static let widgets = PushType(rawValue: 1)
-    package static let background = PushType(rawValue: 2)
-    package static let alert = PushType(rawValue: 3)
+    /// Of a row that is known to exist, so that naming a type does not wait for the table.
+    private init(row: UInt8) { rawValue = row }
+
+    package static let controls = PushType(row: 0)
+    package static let widgets = PushType(row: 1)
+    package static let background = PushType(row: 2)
+    package static let alert = PushType(row: 3)
 
     /// Apple's list, complete as of its 2025/26 page ("Sending notification requests to APNs").
     /// Sizes: 5120 bytes for VoIP, 4096 for every other. `mdm` is left out: its topic is not a

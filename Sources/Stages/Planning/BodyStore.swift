@@ -6,7 +6,7 @@ package import PushModel
 /// A body that pushes share: one per event with a payload, however many tokens it goes to.
 package struct BodyID: Hashable, Sendable, BitwiseCopyable {
     package let rawValue: UInt32
-    package static let none = BodyID(rawValue: .max)
+    package static var none: BodyID { BodyID(rawValue: .max) }
 
     package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
@@ -77,7 +77,10 @@ package struct BodyStore: ~Copyable {
     }
 
     package mutating func release(_ id: BodyID) {
-        guard id != .none else { return }
+        if id != .none { releaseRow(id) }
+    }
+
+    private mutating func releaseRow(_ id: BodyID) {
         let index = Int(id.rawValue)
         precondition(rows[index].users > 0, "a body released more often than used")
         rows[index].users -= 1
