@@ -42,6 +42,7 @@ struct SubjectTable: ~Copyable, Sendable {
     private var lists: ByteArena
     private var index: IndexTable
     private let seed: UInt64
+    private let byAddress = PassedByAddress()
     /// Entries in the lists of subjects, those of whole kinds not counted.
     private(set) var subscriptions = 0
     private(set) var subjects = 0

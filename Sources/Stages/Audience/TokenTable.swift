@@ -34,6 +34,7 @@ struct TokenTable: ~Copyable, Sendable {
     /// Tokens that reached zero references since the last reclaim, each once.
     private var removed: [UInt32] = []
     private let seed: UInt64
+    private let byAddress = PassedByAddress()
     /// Tokens that a registration holds.
     private(set) var count = 0
 
