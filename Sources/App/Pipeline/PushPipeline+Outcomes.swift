@@ -14,7 +14,7 @@ extension PushPipeline {
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
         let lane = pushes.lane(of: outcome.slot)
         let pool = lanes[Int(lane.rawValue)].pool
-        if outcome.kind == .answered, outcome.status == 200 {
+        if case .answered = outcome.kind, outcome.status == 200 {
             accepted(outcome.slot, lane: lane, pool: pool, now: now)
         } else {
             land(outcome, lane: lane, now: now)

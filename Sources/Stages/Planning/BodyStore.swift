@@ -4,11 +4,18 @@
 package import PushModel
 
 /// A body that pushes share: one per event with a payload, however many tokens it goes to.
+@usableFromInline
 package struct BodyID: Hashable, Sendable, BitwiseCopyable {
-    package let rawValue: UInt32
-    package static var none: BodyID { BodyID(rawValue: .max) }
+    @usableFromInline package let rawValue: UInt32
+    @inlinable package static var none: BodyID { BodyID(rawValue: .max) }
 
-    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    // As for `PushType`.
+    @inlinable
+    package static func == (left: BodyID, right: BodyID) -> Bool {
+        left.rawValue == right.rawValue
+    }
 }
 
 /// Orders payloads of one key, of which the latest is the news: by when their events were read,
