@@ -110,9 +110,7 @@ extension PushPipeline {
         let request = request(event, of: list, position: position, now: now)
         let hash = list.hash
         if request.payloadType != nil {
-            recentPayloads.append(
-                request, kinds: event.kinds, hash: hash, now: now.monotonic,
-                bodies: &pushes.bodies)
+            rememberPayload(request, kinds: event.kinds, hash: hash, now: now)
         } else {
             recentSubjects.changed(hash: hash, now: now.monotonic)
         }
@@ -129,6 +127,14 @@ extension PushPipeline {
             giveBack()
         }
         return count > 0
+    }
+
+    @inline(never)
+    private mutating func rememberPayload(
+        _ request: FanOutRequest, kinds: [String], hash: UInt64, now: Now
+    ) {
+        recentPayloads.append(
+            request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &pushes.bodies)
     }
 
     private mutating func fanOutAtOnce(
@@ -208,13 +214,13 @@ extension PushPipeline {
         let token = TokenID(rawValue: push.token)
         if let slot = existingPush(for: token, key: push.coalescingKey) {
             counters.pushesCoalesced += 1
-            give(claims) { pushes, hold in _ = pushes.join(slot, push, hold: hold) }
+            claim(claims, for: slot, push, isNew: false)
             return true
         }
         guard (push.past == nil ? freeEventSlots : pushes.freeSlots) > 0 else { return false }
         counters.pushesQueued += 1
         let slot = pushes.queue(push, now: now.monotonic)
-        give(claims) { pushes, hold in pushes.claim(hold, for: slot) }
+        claim(claims, for: slot, push, isNew: true)
         remember(slot, for: token, key: push.coalescingKey)
         return true
     }
@@ -245,19 +251,29 @@ extension PushPipeline {
         return type == .background ? min(priority, 5) : priority
     }
 
-    /// Gives a push its claims, each by `body`.
-    private mutating func give(_ claims: Claims, _ body: (inout PushTable, Hold) -> Void) {
+    /// - Parameter isNew: the push was made of this very request, and has nothing to merge.
+    private mutating func claim(
+        _ claims: Claims, for slot: UInt32, _ push: PushRequest, isNew: Bool
+    ) {
         switch claims {
         case .event(let hold):
             ledger.retain(hold)
-            body(&pushes, hold)
+            if isNew {
+                pushes.claim(hold, for: slot)
+            } else {
+                _ = pushes.join(slot, push, hold: hold)
+            }
         case .walk(let walk):
             fanOuts.forEachHold(of: walk) { hold in
                 ledger.retain(hold)
-                body(&pushes, hold)
+                if isNew {
+                    pushes.claim(hold, for: slot)
+                } else {
+                    _ = pushes.join(slot, push, hold: hold)
+                }
             }
         case .held(let holds):
-            for hold in holds { body(&pushes, hold) }
+            for hold in holds { _ = pushes.join(slot, push, hold: hold) }
         }
         if !pushes.released.isEmpty { giveBack() }
     }
@@ -285,27 +301,36 @@ extension PushPipeline {
     // MARK: Which push a token has
 
     func existingPush(for token: TokenID, key: UInt64) -> UInt32? {
-        if key == 0 {
-            let cell = audience.pending(token)
-            return cell == 0 ? nil : cell - 1
-        }
-        return payloadPushes[token]?.first { pushes.coalescingKey(of: $0) == key }
+        if key != 0 { return existingPayloadPush(for: token, key: key) }
+        let cell = audience.pending(token)
+        return cell == 0 ? nil : cell - 1
     }
 
     private mutating func remember(_ slot: UInt32, for token: TokenID, key: UInt64) {
-        if key == 0 {
-            audience.setPending(token, slot + 1)
-        } else {
-            payloadPushes[token, default: []].append(slot)
-        }
+        if key != 0 { return rememberPayloadPush(slot, for: token) }
+        audience.setPending(token, slot + 1)
     }
 
     /// The push in this slot has ended; its token has none of that key any more.
     mutating func forget(_ slot: UInt32, of token: TokenID, key: UInt64) {
-        if key == 0 {
-            audience.setPending(token, 0)
-            return
-        }
+        if key != 0 { return forgetPayloadPush(slot, of: token) }
+        audience.setPending(token, 0)
+    }
+
+    // Apart, since what a dictionary needs of the stack would be made ready for each push.
+
+    @inline(never)
+    private func existingPayloadPush(for token: TokenID, key: UInt64) -> UInt32? {
+        payloadPushes[token]?.first { pushes.coalescingKey(of: $0) == key }
+    }
+
+    @inline(never)
+    private mutating func rememberPayloadPush(_ slot: UInt32, for token: TokenID) {
+        payloadPushes[token, default: []].append(slot)
+    }
+
+    @inline(never)
+    private mutating func forgetPayloadPush(_ slot: UInt32, of token: TokenID) {
         payloadPushes[token]?.removeAll { $0 == slot }
         if payloadPushes[token]?.isEmpty == true { payloadPushes[token] = nil }
     }
@@ -317,6 +342,7 @@ extension PushPipeline {
         names.isEmpty ? [] : names.map { audience.kind(named: $0)?.rawValue ?? .max }
     }
 
+    @inline(never)
     private mutating func keep(
         _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest, now: Now
     ) {

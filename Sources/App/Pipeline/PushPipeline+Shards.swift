@@ -68,6 +68,7 @@ extension PushPipeline {
 
     /// A push of a shard speaks of the whole event: its `apns-id` and collapse ID are the same whoever
     /// reads the shard, and however often.
+    @inline(never)
     mutating func setSource(_ shard: EventShard, of request: inout FanOutRequest, now: Now) {
         if let topic = originTopics.number(of: shard.topic) {
             request.origin = RecordPosition(
