@@ -37,6 +37,10 @@ package struct HoldPool: ~Copyable {
             set.first = hold
             return nil
         }
+        return insertFurther(hold, into: &set)
+    }
+
+    private mutating func insertFurther(_ hold: Hold, into set: inout HoldSet) -> Hold? {
         if set.first.track == hold.track { return Self.keepOlder(hold, in: &set.first) }
         var row = set.more
         while row != Self.none {
@@ -60,13 +64,17 @@ package struct HoldPool: ~Copyable {
     package mutating func drain(_ set: inout HoldSet, _ body: (Hold) -> Void) {
         guard !set.isEmpty else { return }
         body(set.first)
-        var row = set.more
+        if set.more != Self.none { drainChain(from: set.more, body) }
+        set = HoldSet()
+    }
+
+    private mutating func drainChain(from first: UInt32, _ body: (Hold) -> Void) {
+        var row = first
         while row != Self.none {
             body(links[Int(row)].hold)
             free.append(row)
             row = links[Int(row)].next
         }
-        set = HoldSet()
     }
 
     package func forEach(in set: HoldSet, _ body: (Hold) -> Void) {
