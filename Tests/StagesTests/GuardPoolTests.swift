@@ -77,10 +77,11 @@ internal import Testing
         #expect(!isIll)
     }
 
-    @Test func `forgets what is older than the last fifty`() {
+    @Test(arguments: [50, 51, 99, 130])
+    func `forgets what is older than the last fifty`(healthy: Int) {
         var health = PoolHealth()
         for _ in 0..<24 { _ = health.received(.fault) }
-        for _ in 0..<50 { _ = health.received(.healthy) }
+        for _ in 0..<healthy { _ = health.received(.healthy) }
         var faults = 0
         while !health.received(.fault), faults < 100 { faults += 1 }
         #expect(faults == 24)

@@ -115,6 +115,16 @@ internal import Testing
         #expect(value.low == low, "0x\(String(value.low, radix: 16))")
     }
 
+    @Test func `the values of every length are pinned`() {
+        var all = StableHash()
+        for length in 0...40 {
+            var hash = StableHash()
+            (0..<length).map { UInt8($0 * 5 + 1) }.withUnsafeBytes { hash.combine($0) }
+            all.combine(hash.finish().low)
+        }
+        #expect(all.finish().low == 0x6DD2_2FBF_1CD2_85A1)
+    }
+
     @Test func `nearby inputs have different values`() {
         var seen: Set<StableHash.Value> = []
         var inputs = 0

@@ -72,7 +72,7 @@ package struct Audience: ~Copyable, Sendable {
         subjects.find(app, bytes, .subject, hash: hash)
     }
 
-    /// Of a subject, or of a kind's name as the name of a list: the two differ, though the bytes may
+    /// Of a subject, or of a kind's name as the name of a list: the two differ where the bytes do
     /// not. Secret, since it is seeded; the same for the life of the process.
     package func hash(
         _ app: AppID, _ bytes: UnsafeRawBufferPointer, isKindWide: Bool

@@ -109,8 +109,8 @@ package struct PushContent: BitwiseCopyable {
 /// - `resting`: waits for its time. Can transition to: `queued`, ended.
 ///
 /// A push is *dirty* when it cannot answer for an event that has come: the event was read after the
-/// hand-over, or must wait longer than the push does. Then the table has trailing content for it, which
-/// is sent in the same slot when the push has ended.
+/// hand-over, or must wait longer than the push does. Then the table has trailing content for it,
+/// which is sent in the same slot when the push has ended.
 @usableFromInline
 package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
