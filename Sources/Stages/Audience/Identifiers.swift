@@ -6,6 +6,7 @@
 @usableFromInline
 package struct TokenID: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package let rawValue: UInt32
+    // Inlined, as clocks, identifiers and the slab are alike: 700 of 6,733 instructions a push.
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 

@@ -56,6 +56,7 @@ package struct PushSlab: @unchecked Sendable {
         reasons = .allocate(capacity: slots * Self.reasonBytes)
     }
 
+    // Inlined, as clocks, identifiers and the slab are alike: 700 of 6,733 instructions a push.
     @inlinable
     package func push(_ slot: PushSlot) -> UnsafeMutablePointer<WirePush> {
         pushes + Int(slot)

@@ -53,10 +53,12 @@ package struct PushTable: ~Copyable {
     /// Where the watch over long holds goes on.
     private var watchPosition = 0
 
-    // Read in place by the pipeline, where every push passes.
+    // Inlined into the pipeline, which reads a push in place: where every push passes, copying it was
+    // most of the 466 instructions of 2,899 that this and joining nothing to a new push have saved.
     @inlinable package subscript(slot: UInt32) -> WaitingPush {
         _read { yield pushes[Int(slot)] }
     }
+
     /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
     package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)] }
 
@@ -154,8 +156,7 @@ package struct PushTable: ~Copyable {
     private mutating func trail(_ row: Int, _ request: PushRequest, hold: Hold?) -> Joined {
         if pushes[row].isDirty {
             Self.merge(request, into: &trailing[row], &bodies)
-            trailing[row].notBefore = max(
-                trailing[row].notBefore, request.notBefore)
+            trailing[row].notBefore = max(trailing[row].notBefore, request.notBefore)
         } else {
             pushes[row].isDirty = true
             trailing[row] = PushContent(request)
