@@ -68,6 +68,7 @@ internal import Testing
                     push.pointee.collapseID = UnsafePointer(collapse)
                     push.pointee.collapseIDBytes = 5
                 }
+                if number == 2 { push.pointee.apnsID = .none }
             }
             #expect(bench.collect(1).first?.status == 200)
         }
@@ -76,6 +77,7 @@ internal import Testing
         #expect(requests.map { $0["apns-expiration"] } == [nil, "1763712000", "1763712000"])
         // Nothing of a request is left in the handle for the next one.
         #expect(requests.map { $0["apns-collapse-id"] } == [nil, "score", nil])
+        #expect(requests.map { $0["apns-id"] != nil } == [true, true, false])
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -40,9 +40,6 @@ struct CurlRequest: ~Copyable {
         easy.headers.append("authorization", providerToken.bearer)
         append("apns-push-type", pushTypes[Int(push.pointee.type.rawValue)], to: &easy)
         append("apns-topic", topics[Int(push.pointee.lane.rawValue)], to: &easy)
-        push.pointee.apnsID.write(to: apnsID)
-        easy.headers.append(
-            "apns-id", UnsafeBufferPointer(start: apnsID, count: APNSID.textBytes))
         appendOptional(push, to: &easy)
         easy.prepare(
             tag: slot, target: target(slab.token(slot)), body: push.pointee.body,
@@ -50,6 +47,11 @@ struct CurlRequest: ~Copyable {
     }
 
     private func appendOptional(_ push: UnsafePointer<WirePush>, to easy: inout EasyHandle) {
+        if push.pointee.apnsID != .none {
+            push.pointee.apnsID.write(to: apnsID)
+            easy.headers.append(
+                "apns-id", UnsafeBufferPointer(start: apnsID, count: APNSID.textBytes))
+        }
         let priority = Int(push.pointee.priority)
         if priority != 0 {
             precondition(priority <= 10, "no apns-priority \(priority)")

@@ -116,10 +116,6 @@ struct RequestHeaders: ~Copyable {
         appendAuthorization(authorization, constants)
         encoder.append(constants.pushType(push.pointee.type), of: constants.text)
         encoder.append(constants.topic(push.pointee.lane), of: constants.text)
-        push.pointee.apnsID.write(to: scratch)
-        encoder.append(
-            unique: UnsafeBufferPointer(start: scratch, count: APNSID.textBytes),
-            named: constants.apnsID, of: constants.text)
         appendOptional(push, constants)
         return encoder.bytes
     }
@@ -146,6 +142,12 @@ struct RequestHeaders: ~Copyable {
     private mutating func appendOptional(
         _ push: UnsafePointer<WirePush>, _ constants: borrowing RequestConstants
     ) {
+        if push.pointee.apnsID != .none {
+            push.pointee.apnsID.write(to: scratch)
+            encoder.append(
+                unique: UnsafeBufferPointer(start: scratch, count: APNSID.textBytes),
+                named: constants.apnsID, of: constants.text)
+        }
         if push.pointee.priority != 0 {
             encoder.append(constants.priority(push.pointee.priority), of: constants.text)
         }

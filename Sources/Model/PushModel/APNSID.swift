@@ -13,6 +13,9 @@ package struct APNSID: Hashable, Sendable, BitwiseCopyable {
         self.low = low
     }
 
+    /// None is sent, and APNs makes one up: for benchmarks, since no push of a worker goes without.
+    package static let none = APNSID(high: 0, low: 0)
+
     /// Any 128 bits, with version 8 and the RFC 9562 variant written over six of them.
     package init(hash: StableHash.Value) {
         high = hash.high & ~0xF000 | 0x8000

@@ -15,7 +15,7 @@ package struct WirePush: BitwiseCopyable {
     package var collapseIDBytes: UInt8 = 0
     /// The value of `apns-expiration` in Unix seconds; negative leaves the header out.
     package var expiration: Int64 = -1
-    package var apnsID = APNSID(high: 0, low: 0)
+    package var apnsID = APNSID.none
     /// A push that is not on the wire by then is not sent any more.
     package var expiresAt = MonotonicTime.distantFuture
     package var bodyBytes: UInt32 = 0
