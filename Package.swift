@@ -165,6 +165,29 @@ let fuzzing: Target = {
         exclude: ["Suite", "Corpus"], swiftSettings: .house)
 }()
 
+// MARK: Benchmarks: a program of their own, built where one is asked for (benchmarks/rig.py
+// sets the variable), so that nobody else fetches what only they need.
+
+let isBenchmarking = Context.environment["LAMPLIGHTER_BENCH"] != nil
+
+let benchmarks: [Target] = [
+    .executableTarget(
+        name: "lamplighter-bench",
+        dependencies: [
+            "PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "Pipeline",
+            "KafkaLog", "APNSDelivery", "Rdkafka", "OpenSSL", "LinuxIO",
+            .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            .product(name: "Histogram", package: "hdrhistogram-swift"),
+            .product(name: "Logging", package: "swift-log"),
+        ],
+        path: "benchmarks/lamplighter-bench",
+        swiftSettings: .house)
+]
+
+let benchmarkPackages: [Package.Dependency] = [
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", exact: "0.2.0")
+]
+
 let package = Package(
     name: "lamplighter",
     products: [
@@ -177,9 +200,9 @@ let package = Package(
         .package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
-    ],
+    ] + (isBenchmarking ? benchmarkPackages : []),
     targets: cLibraries + bindings + model + stages + drivers + simulators + app + tests
-        + [fuzzing],
+        + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import LinuxIO
+import OpenSSL
+
+/// The parts of the benchmarks that need the product's own types. Each subcommand does one thing and
+/// prints one JSON object; the scripts beside it start servers, alternate with the yardstick and
+/// write the results.
+@main
+struct Bench: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "lamplighter-bench",
+        abstract: "Measures Lamplighter's parts; see benchmarks/README.md.",
+        subcommands: [
+            PipelineCommand.self, DispatchCommand.self, IndexCommand.self, LatencyCommand.self,
+            RegisterCommand.self, EmitCommand.self, ProviderTokenCommand.self,
+        ])
+
+    static func main() {
+        // A peer that closes its socket must be an error of that write, not the end of the process.
+        BrokenPipe.ignoreSignal()
+        // Delivery threads may be in the middle of something when the main one returns.
+        OpenSSLLibrary.keepUntilExit()
+        main(nil)
+    }
+}
+
+/// What a subcommand has found out, for the script that started it.
+enum Report {
+    static func print(_ figures: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys]
+        Swift.print(String(decoding: try encoder.encode(figures), as: UTF8.self))
+    }
+}
+
+/// Why a figure would mean nothing.
+struct BenchError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import Intake
+import PushModel
+
+/// Registers a town's tokens.
+struct RegisterCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "register",
+        abstract: "Writes a registration for each token, and sees that Kafka has kept them all.")
+
+    @Option(help: "host:port, several joined by commas.")
+    var bootstrap: String
+
+    @Option(help: "The Kafka topic of the registrations.")
+    var topic = "lamplighter.registrations"
+
+    @Option(help: "Tokens, one registration each.")
+    var tokens: Int
+
+    func run() throws {
+        // Tokens are random and written in hexadecimal: zstd halves that, lz4 does not.
+        var feed = try KafkaFeed(
+            bootstrap: bootstrap, topic: topic,
+            properties: [
+                "compression.codec": "zstd", "linger.ms": "50", "batch.size": "1000000",
+            ])
+        for number in 0..<tokens {
+            let registration = Town.registration(number)
+            try feed.write(
+                key: RegistrationEncoder.key(registration),
+                value: RegistrationEncoder.value(registration))
+        }
+        try feed.flush()
+        guard try feed.dropped() == 0 else {
+            throw BenchError("Kafka has dropped registrations: it needs more partitions")
+        }
+        try Report.print(["registrations": feed.acknowledged])
+    }
+}
+
+/// Emits events as fast as the worker takes them, and waits for the last stored offset.
+struct EmitCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "emit",
+        abstract: "Writes events, no more than a window ahead of the group's committed offsets.")
+
+    @Option(help: "host:port, several joined by commas.")
+    var bootstrap: String
+
+    @Option(help: "The Kafka topic of the events.")
+    var topic = "lamplighter.events"
+
+    @Option(help: "The worker's consumer group.")
+    var group = "lamplighter"
+
+    @Option(help: "Tokens that are registered.")
+    var tokens: Int
+
+    @Option(help: "Tokens that show the subject of an event: 1, 10 or 1000.")
+    var fanOut = 1
+
+    @Option(help: "Events.")
+    var events: Int
+
+    @Option(help: "How many events of this fan-out went before: the subjects go on from there.")
+    var after = 0
+
+    @Flag(help: "JSON events of about 120 bytes instead of a key alone.")
+    var json = false
+
+    @Option(help: "Events between the last one written and the last one committed, at most.")
+    var window = 500_000
+
+    private static let silenceMax = Duration.seconds(120)
+    /// Between two looks at the committed offsets; few enough to cost the broker nothing.
+    private static let chunk = 20_000
+
+    func run() throws {
+        var feed = try KafkaFeed(
+            bootstrap: bootstrap, topic: topic, group: group,
+            properties: ["compression.codec": "lz4", "linger.ms": "20"])
+        let order = Town.shuffled(Town(tokens: tokens).subjects(fanOut: fanOut))
+        let before = try feed.written()
+        let start = ContinuousClock.now
+        for number in 0..<events {
+            if number % Self.chunk == 0 {
+                try wait(&feed, for: before + number - window)
+            }
+            let position = Int(order[(after + number) % order.count])
+            let subject = Town.subject(position, fanOut: fanOut)
+            try feed.write(
+                key: Array(subject.utf8), value: json ? value(subject, number) : nil)
+        }
+        try feed.flush()
+        try wait(&feed, for: before + events)
+        try Report.print(Figures(events: events, seconds: (.now - start) / .seconds(1)))
+    }
+
+    private struct Figures: Encodable {
+        var events: Int
+        var seconds: Double
+    }
+
+    private func wait(_ feed: inout KafkaFeed, for committed: Int) throws {
+        let deadline = ContinuousClock.now + Self.silenceMax
+        while try feed.committed() < committed {
+            if ContinuousClock.now > deadline {
+                throw BenchError("the group has committed nothing new for \(Self.silenceMax)")
+            }
+            try feed.serveReports()
+            usleep(50_000)
+        }
+    }
+
+    /// `{"v":1,"id":…,"subject":…,"time":…,"app":…}`.
+    private func value(_ subject: String, _ number: Int) -> [UInt8] {
+        var event = EventDraft()
+        event.id = String(UInt64(number) | 1 << 63, radix: 16)
+        event.subject = subject
+        event.time = Now.current.wall
+        event.app = Town.app
+        return EventEncoder.value(event)
+    }
+}

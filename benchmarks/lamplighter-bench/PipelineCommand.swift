@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Delivery
+import Intake
+import Pipeline
+import PushModel
+
+/// Intake, index, planning and ledger: everything of a push but its input and output.
+struct PipelineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pipeline",
+        abstract: "Runs the pipeline without I/O: key-only events in, accepted outcomes back.")
+
+    @Option(help: "Tokens in the index.")
+    var tokens = 20_000
+
+    @Option(help: "Tokens that show the subject of an event.")
+    var fanOut = 1
+
+    @Option(help: "How often each token is pushed to.")
+    var rounds = 50
+
+    func run() throws {
+        var bench = try PipelineBench(tokens: tokens, fanOut: fanOut)
+        let before = ProcessUsage.cpuMicroseconds
+        for _ in 0..<rounds { bench.round() }
+        let cpu = ProcessUsage.cpuMicroseconds - before
+        guard bench.pushes == rounds * tokens else {
+            throw BenchError("\(bench.pushes) pushes instead of \(rounds * tokens)")
+        }
+        try Report.print(Figures(pushes: bench.pushes, cpuMicroseconds: cpu))
+    }
+
+    private struct Figures: Encodable {
+        var pushes: Int
+        var cpuMicroseconds: Int
+    }
+}
+
+/// The pipeline, its clock, and an APNs that accepts at once.
+struct PipelineBench: ~Copyable {
+    private(set) var pushes = 0
+    private var pipeline: PushPipeline
+    private var track: TrackID
+    private var now = Now(
+        monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
+    private var offset: Int64 = 0
+    private let subjects: [[UInt8]]
+    private var batch = [PushSlot](repeating: 0, count: 1024)
+
+    /// As many as a worker's turn hands to the pipeline at most, divided by eight: small enough for
+    /// the slots at fan-out 10.
+    private static let eventsPerTurn = 64
+    private static let fanOutStepsPerTurn = 2048
+
+    init(tokens: Int, fanOut: Int) throws {
+        var settings = PipelineSettings()
+        settings.eventTopics = ["events"]
+        settings.seed = 7
+        pipeline = try PushPipeline(
+            routing: Town.routing(), bindings: [.standard], settings: settings,
+            slab: PushSlab(slots: settings.slots))
+        track = pipeline.assigned(topic: 0, partition: 0, startOffset: 0)
+        subjects = (0..<Town(tokens: tokens).subjects(fanOut: fanOut)).map {
+            Array(Town.subject($0, fanOut: fanOut).utf8)
+        }
+        for number in 0..<tokens { register(Town.registration(number, fanOuts: [fanOut])) }
+    }
+
+    private mutating func register(_ registration: RegistrationDraft) {
+        RegistrationEncoder.key(registration).withUnsafeBytes { key in
+            RegistrationEncoder.value(registration).withUnsafeBytes { value in
+                _ = pipeline.registrationRecord(
+                    key: key, value: value, timestamp: now.wall, now: now)
+            }
+        }
+    }
+
+    /// One event for each subject; returns when every push of theirs has ended.
+    mutating func round() {
+        for position in subjects.indices {
+            read(position)
+            if offset % Int64(Self.eventsPerTurn) == 0 { finishTurn() }
+        }
+        finishTurn()
+        now.monotonic = now.monotonic + .milliseconds(10)
+        now.wall = now.wall + .milliseconds(10)
+    }
+
+    private mutating func read(_ position: Int) {
+        subjects[position].withUnsafeBytes { key in
+            pipeline.eventRecord(
+                EventRecord(binding: 0, key: key, value: nil, timestamp: now.wall),
+                track: track, offset: offset, now: now
+            ) { _ in nil }
+        }
+        offset += 1
+    }
+
+    private mutating func finishTurn() {
+        pipeline.advance(now: now)
+        _ = pipeline.advanceFanOuts(steps: Self.fanOutStepsPerTurn, now: now)
+        while true {
+            let count = batch.withUnsafeMutableBufferPointer {
+                pipeline.takeReady(PoolID(rawValue: 0), into: $0, now: now)
+            }
+            if count == 0 { break }
+            for slot in batch[..<count] {
+                pipeline.outcome(
+                    PushOutcome(slot: slot, kind: .answered, status: 200), now: now)
+            }
+            pushes += count
+        }
+        _ = pipeline.frontier(track, now: now)
+    }
+}

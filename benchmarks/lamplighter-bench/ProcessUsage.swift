@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import LinuxIO
+import PushModel
+
+/// What this process has cost so far.
+enum ProcessUsage {
+    /// User and system time of all threads, in microseconds.
+    static var cpuMicroseconds: Int {
+        var usage = rusage()
+        precondition(getrusage(RUSAGE_SELF.rawValue, &usage) == 0, "getrusage: errno \(errno)")
+        return microseconds(usage.ru_utime) + microseconds(usage.ru_stime)
+    }
+
+    private static func microseconds(_ time: timeval) -> Int {
+        time.tv_sec * 1_000_000 + Int(time.tv_usec)
+    }
+
+    /// A line of `/proc/self/status` such as `VmRSS` or `VmHWM`, in bytes.
+    static func statusBytes(_ name: String) throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
+        guard let kibibytes = line?.split(whereSeparator: \.isWhitespace).dropFirst().first,
+            let count = Int(kibibytes)
+        else { throw BenchError("/proc/self/status has no \(name)") }
+        return count * 1024
+    }
+}
+
+extension Now {
+    static var current: Now {
+        Now(
+            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
+            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
+    }
+}
