@@ -23,10 +23,11 @@ SEEDS ?= 10000
 # How long fuzz runs, all its targets together.
 SECONDS ?= 300
 
-FORMATTED := Package.swift Sources Tests
+FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	doc-config chaos mutate conformance fuzz sanitize clean
+	doc-config chaos mutate conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
+	check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -79,6 +80,21 @@ sanitize: deps ## Run the suite under the address and the thread sanitizer
 
 fuzz: deps ## Feed hostile input to everything that reads some (SECONDS=300, ONLY=target)
 	SECONDS_TOTAL=$(SECONDS) ONLY='$(ONLY)' scripts/fuzz.sh
+
+bench: deps ## Measure the whole worker beside h2load, benchmarks/RESULTS.md (ROUNDS=5)
+	benchmarks/worker.py
+
+bench-dispatch: deps ## Measure both transports beside h2load (ROUNDS=5, PUSHES=1000000)
+	benchmarks/dispatch.py
+
+bench-latency: deps ## Measure event to acceptance at fixed rates (ROUNDS=5, SECONDS=10)
+	benchmarks/latency.py
+
+bench-index: deps ## Measure the index and its replay (ROUNDS=5, SUBSCRIPTIONS=10000000)
+	benchmarks/index.py
+
+check-performance: deps ## Hold instructions per push against the record (WRITE=1 REASON='…')
+	benchmarks/instructions.py
 
 check-format: ## Complain about formatting
 	swift format lint --strict --parallel --recursive --configuration .swift-format $(FORMATTED)

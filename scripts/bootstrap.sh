@@ -23,7 +23,7 @@ tools=(git g++ make pkg-config)
 toolchain=(libncurses6 libsqlite3-0 libxml2)
 test_programs=(
     curl openssl kcat nghttp2-client nghttp2-server nginx tinyproxy-bin
-    python3 python3-h2 python3-httpx
+    python3 python3-h2 python3-httpx valgrind
 )
 # Those among them that come as a service of the system.
 services=(nginx)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""A worker with everything around it: Kafka, its topics and registrations, and a simulator."""
+
+import os
+import time
+
+import rig as rigs
+
+BROKER = os.environ.get("LAMPLIGHTER_TEST_BOOTSTRAP")
+
+
+class Fleet:
+    """One worker that has replayed `tokens` registrations, on Kafka topics of its own.
+
+    The embedded Kafka is used unless LAMPLIGHTER_TEST_BOOTSTRAP names a real one. It drops what is
+    beyond 5 MiB of a partition, so there are partitions enough for the registrations (70 bytes each
+    as zstd leaves them, half of the room kept free), and events wait for the worker.
+    """
+
+    EVENT_PARTITIONS = 32
+    REGISTRATION_BYTES = 80
+
+    def __init__(self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None):
+        self.rig, self.simulator, self.tokens = rig, simulator, tokens
+        self.transport = transport
+        self.sent = {}
+        self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
+        self.properties = {"fetch.wait.max.ms": 10, **(properties or {})}
+        self.apns = apns or {}
+        self.processes = []
+        partitions = {
+            "events": self.EVENT_PARTITIONS, "verdicts": 4, "deferred": 4, "dead-letters": 1,
+            "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
+        self._start_kafka(partitions)
+        self._configure()
+        if BROKER:
+            self._create_topics()
+        rig.bench(
+            "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
+            "--tokens", tokens)
+        self._start_worker()
+
+    def topic(self, name):
+        return f"{self.prefix}.{name}"
+
+    def _start_kafka(self, partitions):
+        self.bootstrap = BROKER
+        if BROKER:
+            return
+        # Its groups wait for members as long as a session lasts.
+        self.properties.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
+        topics = ",".join(f"{self.topic(name)}:{count}" for name, count in partitions.items())
+        file = self.rig.folder / f"{self.prefix}.bootstrap"
+        self.processes.append(
+            self.rig.start(
+                f"{self.prefix}-kafka", "simulate", "kafka", "--topics", topics,
+                "--bootstrap-file", file))
+        self.rig.wait_for("Kafka", 30, lambda: file.exists() and file.read_text().strip())
+        self.bootstrap = file.read_text().strip()
+
+    def _configure(self):
+        properties = "".join(f"    {name}: {value}\n" for name, value in self.properties.items())
+        apns = "".join(f"  {name}: {value}\n" for name, value in self.apns.items())
+        self.configuration = self.rig.folder / f"{self.prefix}.yaml"
+        self.configuration.write_text(f"""\
+kafka:
+  bootstrap: {self.bootstrap}
+  group: {self.prefix}
+  startFrom: earliest
+  topics:
+    registrations: {self.topic("registrations")}
+    verdicts: {self.topic("verdicts")}
+    deferred: {self.topic("deferred")}
+    deadLetters: {self.topic("dead-letters")}
+  events:
+    {self.topic("events")}: {{decode: json}}
+  properties:
+{properties}apns:
+  transport: {self.transport}
+  caFile: {self.simulator.ca}
+{apns}  credentials:
+    home:
+      team: ABCDE12345
+      keyID: FGHIJ67890
+      keyFile: {self.simulator.key}
+      apps: [{rigs.APP}]
+      environments: [production]
+  endpoints:
+    production: {{host: 127.0.0.1, port: {self.simulator.port}, serverName: localhost}}
+log:
+  format: text
+""")
+
+    def _create_topics(self):
+        creation = self.rig.start(
+            f"{self.prefix}-topics", "topics", "create", "--config", self.configuration,
+            "--partitions", self.EVENT_PARTITIONS)
+        if creation.wait(60) != 0:
+            rigs.fail(f"topics: {self.rig.said(creation.name)}")
+        self.rig.processes.remove(creation)
+
+    def _start_worker(self):
+        begun = time.monotonic()
+        self.worker = self.rig.start(
+            f"{self.prefix}-worker", "run", "--config", self.configuration)
+        self.processes.append(self.worker)
+        self.rig.wait_for("the index", 600, lambda: "the index is complete" in self._said())
+        # From the start of the process; to the nearest hundredth of a second.
+        self.ready_seconds = time.monotonic() - begun
+        self.rig.wait_for("its partitions", 90, lambda: " assigned" in self._said())
+
+    def restart(self):
+        """Ends the worker in order and starts another, which replays everything again."""
+        self.rig.end([self.worker])
+        self.processes.remove(self.worker)
+        self._start_worker()
+
+    def _said(self):
+        return self.rig.said(self.worker.name)
+
+    def run(self, fan_out, pushes, json=False):
+        """CPU of the worker in µs per push, from the events' records to their stored offsets."""
+        events = max(1, pushes // fan_out)
+        after = self.sent.get(fan_out, 0)
+        self.sent[fan_out] = after + events
+        accepted, cpu = self.simulator.accepted(), rigs.cpu_seconds(self.worker)
+        self.rig.bench(
+            "emit", "--bootstrap", self.bootstrap, "--topic", self.topic("events"), "--group",
+            self.prefix, "--tokens", self.tokens, "--fan-out", fan_out, "--events", events,
+            "--after", after, *(["--json"] if json else []))
+        cpu = rigs.cpu_seconds(self.worker) - cpu
+        accepted = self.simulator.accepted() - accepted
+        if accepted < 0.99 * events * fan_out:
+            # Fewer would be events that the embedded Kafka has dropped, or coalesced pushes.
+            rigs.fail(f"{accepted} pushes for {events} events of {fan_out} tokens")
+        return cpu * 1e6 / accepted
+
+    def idle_share(self, seconds=10):
+        """The share of a core that the worker takes with nothing to do."""
+        cpu, begun = rigs.cpu_seconds(self.worker), time.monotonic()
+        time.sleep(seconds)
+        return (rigs.cpu_seconds(self.worker) - cpu) / (time.monotonic() - begun)
+
+    def memory(self, line="VmRSS"):
+        return rigs.memory_bytes(self.worker, line)
+
+    def stop(self):
+        self.rig.end(self.processes)

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Instructions and allocations per push, by callgrind, held against instructions.json.
+
+The machine's noise does not touch them, so a few per cent more are a change of the code. Each case
+runs twice, with few pushes and with many, and the difference counts: starting costs nothing.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import rig as rigs
+
+RECORD = pathlib.Path(__file__).with_name("instructions.json")
+TOLERANCE = 0.03
+# A turn that comes on top moves the second digit, an allocation in each push the one before it.
+ALLOCATIONS_SLACK = 0.1
+# Not ours, and other instructions on another processor.
+FOREIGN = ("libcrypto", "libssl")
+# Not ours either, but how much of it runs is; counted by itself, since it is more than all the rest.
+NGHTTP2 = "libnghttp2"
+# The same versions of memcpy and its kin on every processor.
+TUNABLES = ("glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,"
+            "-Fast_Unaligned_Copy,-SSSE3,-SSE4_1,-MOVBE")
+FAN_OUTS = [1, 10]
+TOKENS = 5000
+ROUNDS = (2, 8)
+# One full hand-over at a time, whose answers come together, so that a turn has as much to do
+# each time.
+BATCH = 1000
+ANSWER_DELAY = "150ms"
+PUSHES = (BATCH, 9 * BATCH)
+
+
+class Profile:
+    """What callgrind has counted in one run."""
+
+    def __init__(self, path):
+        self.counts = {"instructions": 0, "nghttp2": 0, "allocations": 0}
+        names, library, called, is_call = {}, "", "", False
+        for line in path.read_text().splitlines():
+            reference = re.match(r"(c?)(ob|fn)=\((\d+)\)(?: (.*))?", line)
+            if reference:
+                callee, kind, number, name = reference.groups()
+                if name is not None:
+                    names[kind, number] = name
+                name = names[kind, number]
+                if kind == "ob" and not callee:
+                    library = name
+                elif kind == "fn" and callee:
+                    called = name
+            elif line.startswith("calls="):
+                is_call = True
+                if called in ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"):
+                    self.counts["allocations"] += int(line[6:].split()[0])
+            elif re.match(r"[0-9+*-]", line):
+                # The line after calls= is the callee's, which has lines of its own.
+                if not is_call and not any(name in library for name in FOREIGN):
+                    part = "nghttp2" if NGHTTP2 in library else "instructions"
+                    self.counts[part] += int(line.split()[1])
+                is_call = False
+
+
+def profile(rig, name, arguments):
+    out = rigs.ROOT / ".build" / "performance" / f"{re.sub('[ ,]+', '-', name)}.out"
+    out.parent.mkdir(exist_ok=True)
+    log = out.with_suffix(".log")
+    environment = dict(os.environ, GLIBC_TUNABLES=TUNABLES)
+    run = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--log-file={log}",
+         rig.folder / "lamplighter-bench", *map(str, arguments)],
+        env=environment, capture_output=True, text=True)
+    if run.returncode != 0:
+        rigs.fail(f"{name} has failed under valgrind: {run.stderr[-500:]}{log.read_text()[-500:]}")
+    return Profile(out)
+
+
+def per_push(rig, name, arguments, option, few, many, pushes):
+    """Instructions, those of nghttp2, and allocations."""
+    first = profile(rig, f"{name} few", [*arguments, option, few])
+    second = profile(rig, f"{name} many", [*arguments, option, many])
+    return {part: round((second.counts[part] - first.counts[part]) / pushes, 2)
+            for part in first.counts}
+
+
+def measure():
+    with rigs.Rig() as rig:
+        # Debug information of a kind that valgrind cannot read; the functions' names stay.
+        subprocess.run(
+            ["strip", "-g", "-o", rig.folder / "lamplighter-bench",
+             rig.programs / "lamplighter-bench"], check=True)
+        figures = {}
+        for fan_out in FAN_OUTS:
+            name = f"pipeline, fan-out {fan_out}"
+            figures[name] = per_push(
+                rig, name, ["pipeline", "--tokens", TOKENS, "--fan-out", fan_out], "--rounds",
+                *ROUNDS, TOKENS * (ROUNDS[1] - ROUNDS[0]))
+        simulator = rig.simulator(delay=ANSWER_DELAY)
+        figures["dispatch"] = per_push(
+            rig, "dispatch",
+            ["dispatch", *simulator.dispatch_arguments(), "--batch", BATCH, "--warm-up", BATCH],
+            "--pushes", *PUSHES, PUSHES[1] - PUSHES[0])
+        return figures
+
+
+def complaints(figures, recorded):
+    for name, figure in figures.items():
+        for part, count in figure.items():
+            known = recorded.get(name, {}).get(part)
+            if known is None:
+                yield f"{name} has no record of its {part}"
+                continue
+            print(f"{name}: {count:,g} {part} a push, recorded {known:,g}")
+            slack = ALLOCATIONS_SLACK if part == "allocations" else TOLERANCE * known
+            if count > known + slack:
+                yield f"{name} takes {count - known:,.1f} more {part} a push than {known:,g}"
+            elif count < known - slack:
+                print(f"{name} takes fewer {part} than before: record it, so that it stays so")
+
+
+def toolchain():
+    """What else decides the figures."""
+    def said(*command):
+        return subprocess.run(command, capture_output=True, text=True).stdout
+
+    swift = re.search(r"Swift version (\S+)", said("swift", "--version"))
+    return {"swift": swift[1] if swift else "", "libc": os.confstr("CS_GNU_LIBC_VERSION"),
+            "nghttp2": said("pkg-config", "--modversion", "libnghttp2").strip()}
+
+
+def main():
+    figures = measure()
+    if os.environ.get("WRITE"):
+        reason = os.environ.get("REASON") or rigs.fail("say why in REASON='…'")
+        record = {"reason": reason, "toolchain": toolchain(), "perPush": figures}
+        RECORD.write_text(json.dumps(record, indent=2) + "\n")
+        print(RECORD.read_text())
+        return
+    record = json.loads(RECORD.read_text())
+    if record["toolchain"] != toolchain():
+        print(f"recorded with {record['toolchain']}, measured with {toolchain()}")
+    found = list(complaints(figures, record["perPush"]))
+    if found:
+        rigs.fail(
+            "; ".join(found) + ". See what was added: callgrind_annotate .build/performance/*.out. "
+            "If it is worth that, record it: WRITE=1 REASON='why' make check-performance")
+    print("no push has become more expensive")
+
+
+main()

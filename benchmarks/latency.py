@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Event to acceptance at fixed rates, open loop; see README.md."""
+
+import pathlib
+import statistics
+
+import plot
+from fleet import BROKER, Fleet
+from results import Section, Target, spread, table
+from rig import Rig, Yardstick, number
+
+ROUNDS = number("ROUNDS", 5)
+SECONDS = number("SECONDS", 10)
+RATES = [10_000, 50_000, 100_000]
+WARM_UP = 2
+YARDSTICK_PUSHES = 300_000
+# The rate that is promised something: percentile, must and goal.
+JUDGED = 50_000
+TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
+# Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
+SIMULATORS = [("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
+HEAD = ["events/s", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms", "verdict"]
+
+
+def measure(rig, h2load, yardstick, delay, apns):
+    """The runs of each rate, in turn."""
+    simulator = rig.simulator(f"apns-{delay or 'at-once'}", delay, keeps_log=True)
+    tokens = max(RATES) * (SECONDS + WARM_UP)
+    fleet = Fleet(rig, simulator, tokens, properties={"fetch.wait.max.ms": 1}, apns=apns)
+    fleet.run(10, 50_000)
+    runs = {rate: [] for rate in RATES}
+    for _ in range(ROUNDS):
+        yardstick.append(h2load.run())
+        for rate in RATES:
+            runs[rate].append(rig.bench(
+                "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
+                "--group", fleet.prefix, "--tokens", tokens, "--rate", rate, "--seconds", SECONDS,
+                "--warm-up", WARM_UP, "--answers", simulator.log))
+            print(delay, rate, runs[rate][-1]["milliseconds"], flush=True)
+            # The next run reads from the log's end.
+            simulator.log.open("w").close()
+    fleet.stop()
+    rig.end([simulator.process])
+    return runs
+
+
+def verdict(rate, runs):
+    if rate != JUDGED:
+        return ""
+    medians = {name: statistics.median(run["milliseconds"][name] for run in runs)
+               for name in TARGETS}
+    return "; ".join(
+        f"{name} ({target.must}/{target.goal}): {target.verdict(medians[name])}"
+        for name, target in TARGETS.items())
+
+
+def rows(runs):
+    for rate, figures in runs.items():
+        columns = [[run["milliseconds"][name] for run in figures]
+                   for name in ("p50", "p99", "p99.9", "max")]
+        columns.append([run["scheduleLagMilliseconds"] for run in figures])
+        yield [f"{rate:,}", *map(spread, columns), verdict(rate, figures)]
+
+
+def main():
+    with Rig() as rig:
+        section = Section(
+            "latency", "Latency: event to acceptance",
+            f"make bench-latency ROUNDS={ROUNDS} SECONDS={SECONDS}")
+        h2load, yardstick = Yardstick(rig, rig.simulator(), YARDSTICK_PUSHES), []
+        kafka = "a real broker" if BROKER else "the embedded Kafka"
+        results = [(name, measure(rig, h2load, yardstick, delay, apns))
+                   for name, delay, apns in SIMULATORS]
+        section.add(
+            f"Open loop, {SECONDS} s a run, {ROUNDS} rounds, median (least–most), {kafka} with "
+            "`fetch.wait.max.ms=1`, fan-out 1. From the time on the event's schedule to the moment "
+            "at which the simulator takes the request; its delay comes after that, and is not in "
+            f"the figures. h2load takes {spread(yardstick, 'µs')} of CPU a request here.")
+        for name, runs in results:
+            file = f"latency-{name.replace(' ', '')}.svg"
+            plot.write(
+                pathlib.Path(__file__).with_name(file), f"Simulator's delay {name}",
+                [(f"{rate:,}/s", typical(figures)) for rate, figures in runs.items()])
+            section.add(f"**Simulator's delay {name}** ([distribution]({file}))")
+            section.add(table(HEAD, rows(runs)))
+        section.write()
+
+
+def typical(runs):
+    """The distribution of the run in the middle, by its p99."""
+    ordered = sorted(runs, key=lambda run: run["milliseconds"]["p99"])
+    return ordered[len(ordered) // 2]["distribution"]
+
+
+main()

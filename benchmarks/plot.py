@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Latency by percentile as SVG: both axes logarithmic, the tail drawn as large as the middle."""
+
+import math
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 360, 60, 110, 40, 40
+COLOURS = ["#2a6f97", "#e09f3e", "#9e2a2b"]
+TICKS = [0, 50, 90, 99, 99.9, 99.99]
+
+
+def nines(percentile):
+    """0 at the least, 1 at 90 %, 2 at 99 %."""
+    return -math.log10(max(1 - percentile / 100, 1e-5))
+
+
+def write(path, title, curves):
+    """`curves`: (name, [(percentile, milliseconds)])."""
+    values = [value for _, points in curves for _, value in points if value > 0]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    high = max(high, low + 1)
+    right = max(nines(tick) for tick in TICKS)
+
+    def x(percentile):
+        return LEFT + min(nines(percentile), right) / right * (WIDTH - LEFT - RIGHT)
+
+    def y(value):
+        share = (math.log10(max(value, 10.0 ** low)) - low) / (high - low)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+
+    parts = [f'<text x="{LEFT}" y="22" font-size="15">{title}: milliseconds by percentile</text>']
+    for tick in TICKS:
+        parts.append(line(x(tick), TOP, x(tick), HEIGHT - BOTTOM, "#ddd"))
+        parts.append(label(x(tick), HEIGHT - BOTTOM + 18, f"{tick:g}", "middle"))
+    for power in range(low, high + 1):
+        parts.append(line(LEFT, y(10.0 ** power), WIDTH - RIGHT, y(10.0 ** power), "#ddd"))
+        parts.append(label(LEFT - 8, y(10.0 ** power) + 4, f"{10.0 ** power:g}", "end"))
+    for (name, points), colour in zip(curves, COLOURS):
+        shown = [(x(percentile), y(value)) for percentile, value in points
+                 if nines(percentile) <= right]
+        path_text = " ".join(f"{across:.1f},{down:.1f}" for across, down in shown)
+        parts.append(
+            f'<polyline points="{path_text}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(
+            f'<text x="{shown[-1][0] + 6:.1f}" y="{shown[-1][1] + 4:.1f}" fill="{colour}">'
+            f"{name}</text>")
+    body = "\n".join(parts)
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'font-family="sans-serif" font-size="12">\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n')
+
+
+def line(x1, y1, x2, y2, colour):
+    return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{colour}"/>')
+
+
+def label(x, y, text, anchor):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
