@@ -15,7 +15,7 @@ class Fleet:
 
     The embedded Kafka is used unless LAMPLIGHTER_TEST_BOOTSTRAP names a real one. It drops what is
     beyond 5 MiB of a partition, so there are partitions enough for the registrations (70 bytes each
-    as zstd leaves them, half of the room kept free), and events wait for the worker.
+    as zstd leaves them, half of the room kept free), and events come in laps.
     """
 
     EVENT_PARTITIONS = 32
@@ -26,7 +26,8 @@ class Fleet:
         self.transport = transport
         self.sent = {}
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
-        self.properties = {"fetch.wait.max.ms": 10, **(properties or {})}
+        # The embedded Kafka holds an empty fetch for all of this time.
+        self.properties = {"fetch.wait.max.ms": 100, **(properties or {})}
         self.apns = apns or {}
         self.processes = []
         partitions = {

@@ -10,7 +10,7 @@ from results import RATIO_HEAD, Section, Target, plain, ratio_rows, spread, tabl
 from rig import Rig, Yardstick, number
 
 ROUNDS = number("ROUNDS", 5)
-PUSHES = number("PUSHES", 500_000)
+PUSHES = number("PUSHES", 300_000)
 SMALL = number("TOKENS", 100_000)
 LARGE = number("TOKENS_LARGE", 5_000_000)
 MIDDLE = number("TOKENS_MEMORY", 1_000_000)
@@ -28,9 +28,11 @@ def words(case):
     return f"fan-out {fan_out:,}, {'JSON' if json else 'key-only'}"
 
 
-def measure(rig, simulator, h2load, section, tokens, cases, transport="nghttp2", after=None):
+def measure(
+        rig, simulator, h2load, section, tokens, cases, transport="nghttp2", properties=None,
+        after=None):
     """The cases in turn, each round after the yardstick; adds their table, returns the ratios."""
-    fleet = Fleet(rig, simulator, tokens, transport)
+    fleet = Fleet(rig, simulator, tokens, transport, properties)
     fleet.run(10, min(PUSHES, 50_000))
     yardstick, figures = [], {case: [] for case in cases}
     for _ in range(ROUNDS):
@@ -88,9 +90,10 @@ def main():
         h2load = Yardstick(rig, simulator, PUSHES)
         small = measure(rig, simulator, h2load, section, SMALL, CASES)
         measure(rig, simulator, h2load, section, SMALL, [(10, False)], "curl")
+        # Idle as it is by default; a short fetch.wait.max.ms asks an embedded Kafka all the time.
         measure(
             rig, simulator, h2load, section, MIDDLE, [(10, False)],
-            after=add_footprint(section))
+            properties={"fetch.wait.max.ms": 500}, after=add_footprint(section))
         large = measure(rig, simulator, h2load, section, LARGE, CASES)
         add_growth(section, small, large)
         section.write()
