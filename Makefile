@@ -87,7 +87,7 @@ bench: deps ## Measure the whole worker beside h2load, benchmarks/RESULTS.md (RO
 bench-dispatch: deps ## Measure both transports beside h2load (ROUNDS=5, PUSHES=1000000)
 	benchmarks/dispatch.py
 
-bench-latency: deps ## Measure event to acceptance at fixed rates (ROUNDS=5, SECONDS=10)
+bench-latency: deps ## Measure event to acceptance at fixed rates (ROUNDS=5, SECONDS=5)
 	benchmarks/latency.py
 
 bench-index: deps ## Measure the index and its replay (ROUNDS=5, SUBSCRIPTIONS=10000000)

@@ -18,10 +18,11 @@ class Fleet:
     as zstd leaves them, half of the room kept free), and events come in laps.
     """
 
-    EVENT_PARTITIONS = 32
     REGISTRATION_BYTES = 80
 
-    def __init__(self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None):
+    def __init__(
+            self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
+            partitions=32):
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
         self.transport = transport
         self.sent = {}
@@ -30,8 +31,9 @@ class Fleet:
         self.properties = {"fetch.wait.max.ms": 100, **(properties or {})}
         self.apns = apns or {}
         self.processes = []
+        self.partitions = partitions
         partitions = {
-            "events": self.EVENT_PARTITIONS, "verdicts": 4, "deferred": 4, "dead-letters": 1,
+            "events": partitions, "verdicts": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
         self._start_kafka(partitions)
         self._configure()
@@ -96,7 +98,7 @@ log:
     def _create_topics(self):
         creation = self.rig.start(
             f"{self.prefix}-topics", "topics", "create", "--config", self.configuration,
-            "--partitions", self.EVENT_PARTITIONS)
+            "--partitions", self.partitions)
         if creation.wait(60) != 0:
             rigs.fail(f"topics: {self.rig.said(creation.name)}")
         self.rig.processes.remove(creation)

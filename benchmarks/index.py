@@ -36,7 +36,8 @@ def judged(target, values):
 def main():
     with Rig() as rig:
         section = Section(
-            "index", "The index", f"make bench-index ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS}")
+            "index", "The index",
+            f"make bench-index ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS}")
         simulator = rig.simulator()
         h2load = Yardstick(rig, simulator, YARDSTICK_PUSHES)
         yardstick = []

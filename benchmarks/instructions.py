@@ -21,7 +21,7 @@ TOLERANCE = 0.03
 ALLOCATIONS_SLACK = 0.1
 # Not ours, and other instructions on another processor.
 FOREIGN = ("libcrypto", "libssl")
-# Not ours either, but how much of it runs is; counted by itself, since it is more than all the rest.
+# Not ours either, but how much of it runs is; by itself, since it is more than all the rest.
 NGHTTP2 = "libnghttp2"
 # The same versions of memcpy and its kin on every processor.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,"

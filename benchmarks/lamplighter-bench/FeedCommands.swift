@@ -79,8 +79,6 @@ struct EmitCommand: ParsableCommand {
     @Option(help: "Events of a lap, at most.")
     var lap = 500_000
 
-    private static let silenceMax = Duration.seconds(120)
-
     func run() throws {
         var feed = try KafkaFeed(
             bootstrap: bootstrap, topic: topic, group: group,
@@ -92,7 +90,7 @@ struct EmitCommand: ParsableCommand {
         for number in 0..<events {
             if number > 0, number % lap == 0 {
                 try feed.flush()
-                try wait(&feed, for: before + number)
+                try feed.wait(forCommitted: before + number)
             }
             let position = Int(order[(after + number) % order.count])
             let subject = Town.subject(position, fanOut: fanOut)
@@ -100,24 +98,13 @@ struct EmitCommand: ParsableCommand {
                 key: Array(subject.utf8), value: json ? value(subject, number) : nil)
         }
         try feed.flush()
-        try wait(&feed, for: before + events)
+        try feed.wait(forCommitted: before + events)
         try Report.print(Figures(events: events, seconds: (.now - start) / .seconds(1)))
     }
 
     private struct Figures: Encodable {
         var events: Int
         var seconds: Double
-    }
-
-    private func wait(_ feed: inout KafkaFeed, for committed: Int) throws {
-        let deadline = ContinuousClock.now + Self.silenceMax
-        while try feed.committed() < committed {
-            if ContinuousClock.now > deadline {
-                throw BenchError("the group has committed nothing new for \(Self.silenceMax)")
-            }
-            try feed.serveReports()
-            usleep(20_000)
-        }
     }
 
     /// `{"v":1,"id":…,"subject":…,"time":…,"app":…}`.

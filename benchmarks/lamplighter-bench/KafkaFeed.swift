@@ -39,14 +39,17 @@ struct KafkaFeed {
     }
 
     /// Waits for room where there is none.
-    mutating func write(key: [UInt8], value: [UInt8]?) throws {
+    /// - Parameter partition: nil lets the key choose.
+    mutating func write(key: [UInt8], value: [UInt8]?, partition: Int32? = nil) throws {
         while true {
             let acceptance = key.withUnsafeBytes { key in
                 guard let value else {
-                    return producer.produce(topic: 0, key: key, value: nil, ticket: 1)
+                    return producer.produce(
+                        topic: 0, partition: partition, key: key, value: nil, ticket: 1)
                 }
                 return value.withUnsafeBytes { value in
-                    producer.produce(topic: 0, key: key, value: value, ticket: 1)
+                    producer.produce(
+                        topic: 0, partition: partition, key: key, value: value, ticket: 1)
                 }
             }
             switch acceptance {
@@ -78,7 +81,43 @@ struct KafkaFeed {
         }
     }
 
+    /// Fills every partition with large records of events that nobody shows, and waits until the
+    /// group has passed them. The embedded Kafka finds a record by walking over all batches that it
+    /// keeps of a partition, from the oldest: these few take the place of many small ones.
+    mutating func displaceSmallBatches() throws {
+        let subject = "nobody"
+        let padding = String(repeating: "x", count: Self.fillerBytes)
+        let filler = Array(#"{"v":1,"subject":"\#(subject)","padding":"\#(padding)"}"#.utf8)
+        let partitions = try offsets.metadata(of: topic, timeout: Self.answerMax).partitionCount
+        for _ in 0...Self.keptBytes / Self.fillerBytes {
+            for partition in 0..<partitions {
+                try write(key: Array(subject.utf8), value: filler, partition: partition)
+            }
+            // Batches of their own.
+            try flush()
+        }
+        try wait(forCommitted: try written())
+    }
+
+    /// What the embedded Kafka keeps of a partition.
+    private static let keptBytes = 5 << 20
+    private static let fillerBytes = 256 << 10
+
     // MARK: The topic's offsets
+
+    private static let silenceMax = Duration.seconds(120)
+
+    /// Returns when the group has committed so many records of the topic.
+    mutating func wait(forCommitted count: Int) throws {
+        let deadline = ContinuousClock.now + Self.silenceMax
+        while try committed() < count {
+            if ContinuousClock.now > deadline {
+                throw BenchError("the group has not come as far within \(Self.silenceMax)")
+            }
+            try serveReports()
+            usleep(20_000)
+        }
+    }
 
     /// How many records were ever written to the topic.
     func written() throws -> Int {
