@@ -22,7 +22,7 @@ class Fleet:
 
     def __init__(
             self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
-            partitions=32):
+            partitions=32, fan_outs=(1, 10, 1000)):
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
         self.transport = transport
         self.sent = {}
@@ -41,7 +41,7 @@ class Fleet:
             self._create_topics()
         rig.bench(
             "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
-            "--tokens", tokens)
+            "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)))
         self._start_worker()
 
     def topic(self, name):

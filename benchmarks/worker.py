@@ -29,10 +29,9 @@ def words(case):
 
 
 def measure(
-        rig, simulator, h2load, section, tokens, cases, transport="nghttp2", properties=None,
-        after=None):
+        rig, simulator, h2load, section, tokens, cases, transport="nghttp2", after=None, **options):
     """The cases in turn, each round after the yardstick; adds their table, returns the ratios."""
-    fleet = Fleet(rig, simulator, tokens, transport, properties)
+    fleet = Fleet(rig, simulator, tokens, transport, **options)
     fleet.run(10, min(PUSHES, 50_000))
     yardstick, figures = [], {case: [] for case in cases}
     for _ in range(ROUNDS):
@@ -85,15 +84,16 @@ def main():
         section.add(
             f"From Kafka record to stored offset, {kafka}, {PUSHES:,} pushes a run, {ROUNDS} "
             "rounds, median (least–most). CPU of the whole process, librdkafka's threads "
-            "included. Each token has three subscriptions.")
+            f"included. Each token has three subscriptions, of {MIDDLE:,} tokens two.")
         simulator = rig.simulator()
         h2load = Yardstick(rig, simulator, PUSHES)
         small = measure(rig, simulator, h2load, section, SMALL, CASES)
         measure(rig, simulator, h2load, section, SMALL, [(10, False)], "curl")
-        # Idle as it is by default; a short fetch.wait.max.ms asks an embedded Kafka all the time.
+        # In the index's shape, two subscriptions for each token, and idle as it is by default: a
+        # short fetch.wait.max.ms asks all the time.
         measure(
-            rig, simulator, h2load, section, MIDDLE, [(10, False)],
-            properties={"fetch.wait.max.ms": 500}, after=add_footprint(section))
+            rig, simulator, h2load, section, MIDDLE, [(10, False)], after=add_footprint(section),
+            fan_outs=(1, 10), properties={"fetch.wait.max.ms": 500})
         large = measure(rig, simulator, h2load, section, LARGE, CASES)
         add_growth(section, small, large)
         section.write()

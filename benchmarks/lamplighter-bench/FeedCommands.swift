@@ -21,6 +21,11 @@ struct RegisterCommand: ParsableCommand {
     @Option(help: "Tokens, one registration each.")
     var tokens: Int
 
+    @Option(
+        name: .customLong("fan-out"),
+        help: "Tokens that show a subject: 1, 10 or 1000; may be repeated.")
+    var fanOuts = Town.fanOuts
+
     func run() throws {
         // Tokens are random and written in hexadecimal: zstd halves that, lz4 does not.
         var feed = try KafkaFeed(
@@ -29,7 +34,7 @@ struct RegisterCommand: ParsableCommand {
                 "compression.codec": "zstd", "linger.ms": "50", "batch.size": "1000000",
             ])
         for number in 0..<tokens {
-            let registration = Town.registration(number)
+            let registration = Town.registration(number, fanOuts: fanOuts)
             try feed.write(
                 key: RegistrationEncoder.key(registration),
                 value: RegistrationEncoder.value(registration))

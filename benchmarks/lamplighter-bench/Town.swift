@@ -32,7 +32,7 @@ struct Town {
         }
     }
 
-    static func registration(_ number: Int, fanOuts: [Int] = fanOuts) -> RegistrationDraft {
+    static func registration(_ number: Int, fanOuts: [Int]) -> RegistrationDraft {
         var draft = RegistrationDraft(
             environment: .production, app: app, installation: "\(number)", handler: "h")
         let subjects = fanOuts.map { subject(number / $0, fanOut: $0) }
