@@ -24,7 +24,7 @@ TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
 # Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
 SIMULATORS = [
     ("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
-# The embedded Kafka finds a record by walking over a partition's batches, for each partition of each
+# The embedded Kafka finds a record by walking over a partition's batches, for each partition of a
 # fetch: few partitions, and where there are many events, fuller batches.
 PARTITIONS = 4
 LINGER_MILLISECONDS = {10: 0.2, 1: 1}
