@@ -37,7 +37,8 @@ def main():
     with Rig() as rig:
         section = Section(
             "index", "The index",
-            f"make bench-index ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS}")
+            f"make bench-index ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS} "
+            f"TOKENS={READY_TOKENS}")
         simulator = rig.simulator()
         h2load = Yardstick(rig, simulator, YARDSTICK_PUSHES)
         yardstick = []

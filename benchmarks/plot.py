@@ -16,13 +16,15 @@ def nines(percentile):
 
 def write(path, title, curves):
     """`curves`: (name, [(percentile, milliseconds)])."""
+    right = max(nines(tick) for tick in TICKS)
+    curves = [(name, [point for point in points if nines(point[0]) <= right])
+              for name, points in curves]
     values = [value for _, points in curves for _, value in points if value > 0]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     high = max(high, low + 1)
-    right = max(nines(tick) for tick in TICKS)
 
     def x(percentile):
-        return LEFT + min(nines(percentile), right) / right * (WIDTH - LEFT - RIGHT)
+        return LEFT + nines(percentile) / right * (WIDTH - LEFT - RIGHT)
 
     def y(value):
         share = (math.log10(max(value, 10.0 ** low)) - low) / (high - low)
@@ -36,8 +38,7 @@ def write(path, title, curves):
         parts.append(line(LEFT, y(10.0 ** power), WIDTH - RIGHT, y(10.0 ** power), "#ddd"))
         parts.append(label(LEFT - 8, y(10.0 ** power) + 4, f"{10.0 ** power:g}", "end"))
     for (name, points), colour in zip(curves, COLOURS):
-        shown = [(x(percentile), y(value)) for percentile, value in points
-                 if nines(percentile) <= right]
+        shown = [(x(percentile), y(value)) for percentile, value in points]
         path_text = " ".join(f"{across:.1f},{down:.1f}" for across, down in shown)
         parts.append(
             f'<polyline points="{path_text}" fill="none" stroke="{colour}" stroke-width="2"/>')
