@@ -40,25 +40,14 @@ extension PushPipeline {
         return true
     }
 
-    /// An event of ours that says all that the whole event said, but for the subject: that is the
-    /// record's key, since it need not be text.
+    /// The value of an event of ours; its key is the subject.
     private func shard(
         _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
         now: Now
     ) -> [UInt8] {
-        var draft = EventDraft()
-        draft.time = event.time
-        draft.app = routing.name(of: event.app)
-        draft.environment = event.environment
+        var draft = EventDraft(event, app: routing.name(of: event.app))
         // The lists of a kind-wide event are split one by one.
-        draft.kinds = list.kind.map { [$0] } ?? event.kinds
-        draft.classes =
-            event.classes == .all ? [] : TokenClass.allCases.filter(event.classes.contains)
-        draft.expiresAt = event.expiresAt
-        draft.priority = event.priority
-        draft.collapseID = event.collapseID
-        draft.expiration = event.expiration
-        draft.payload = event.payload?.body
+        if let kind = list.kind { draft.kinds = [kind] }
         let source = source(position)
         draft.shard = EventShard(
             tokens: tokens, topic: source.topic, partition: source.partition,

@@ -37,6 +37,22 @@ package struct EventDraft: Sendable {
     package var shard: EventShard?
 
     package init() {}
+
+    /// All that an event says but for its subject and delay: the one need not be text, the other is
+    /// its binding's.
+    package init(_ event: Event, app: String) {
+        time = event.time
+        self.app = app
+        environment = event.environment
+        kinds = event.kinds
+        classes = event.classes == .all ? [] : TokenClass.allCases.filter(event.classes.contains)
+        expiresAt = event.expiresAt
+        priority = event.priority
+        collapseID = event.collapseID
+        expiration = event.expiration
+        payload = event.payload?.body
+        shard = event.shard
+    }
 }
 
 /// Values of events topics.

@@ -92,18 +92,7 @@ enum EventsTarget {
     private static func promiseReturn(
         of event: Event, _ routing: RoutingTable, _ settings: EventSettings
     ) throws {
-        var draft = EventDraft()
-        draft.time = event.time
-        draft.app = routing.name(of: event.app)
-        draft.environment = event.environment
-        draft.kinds = event.kinds
-        draft.classes =
-            event.classes == .all ? [] : TokenClass.allCases.filter(event.classes.contains)
-        draft.expiresAt = event.expiresAt
-        draft.priority = event.priority
-        draft.collapseID = event.collapseID
-        draft.expiration = event.expiration
-        draft.payload = event.payload?.body
+        var draft = EventDraft(event, app: routing.name(of: event.app))
         draft.shard =
             event.shard
             ?? EventShard(
