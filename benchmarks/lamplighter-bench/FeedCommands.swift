@@ -47,6 +47,18 @@ struct RegisterCommand: ParsableCommand {
     }
 }
 
+/// Where events go, and who reads them there.
+struct EventDestination: ParsableArguments {
+    @Option(help: "host:port, several joined by commas.")
+    var bootstrap: String
+
+    @Option(help: "The Kafka topic of the events.")
+    var topic = "lamplighter.events"
+
+    @Option(help: "The worker's consumer group.")
+    var group = "lamplighter"
+}
+
 /// Emits events as fast as the worker takes them, and waits for the last stored offset.
 struct EmitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -57,14 +69,7 @@ struct EmitCommand: ParsableCommand {
             which drops what is beyond 5 MiB of a partition.
             """)
 
-    @Option(help: "host:port, several joined by commas.")
-    var bootstrap: String
-
-    @Option(help: "The Kafka topic of the events.")
-    var topic = "lamplighter.events"
-
-    @Option(help: "The worker's consumer group.")
-    var group = "lamplighter"
+    @OptionGroup var destination: EventDestination
 
     @Option(help: "Tokens that are registered.")
     var tokens: Int
@@ -86,7 +91,7 @@ struct EmitCommand: ParsableCommand {
 
     func run() throws {
         var feed = try KafkaFeed(
-            bootstrap: bootstrap, topic: topic, group: group,
+            bootstrap: destination.bootstrap, topic: destination.topic, group: destination.group,
             properties: ["compression.codec": "lz4", "linger.ms": "20"])
         let order = Town.shuffled(Town(tokens: tokens).subjects(fanOut: fanOut))
         let before = try feed.written()

@@ -19,14 +19,7 @@ struct LatencyCommand: ParsableCommand {
         commandName: "latency",
         abstract: "Writes events on a schedule and reads the simulator's log for their ends.")
 
-    @Option(help: "host:port, several joined by commas.")
-    var bootstrap: String
-
-    @Option(help: "The Kafka topic of the events.")
-    var topic = "lamplighter.events"
-
-    @Option(help: "The worker's consumer group.")
-    var group = "lamplighter"
+    @OptionGroup var destination: EventDestination
 
     @Option(help: "Tokens that are registered; at least as many as pushes.")
     var tokens: Int
@@ -55,7 +48,7 @@ struct LatencyCommand: ParsableCommand {
             throw ValidationError("\(events * fanOut) pushes need as many tokens")
         }
         var feed = try KafkaFeed(
-            bootstrap: bootstrap, topic: topic, group: group,
+            bootstrap: destination.bootstrap, topic: destination.topic, group: destination.group,
             properties: ["linger.ms": linger])
         try feed.displaceSmallBatches()
         var log = try AnswerFollower(path: answers)
