@@ -29,6 +29,17 @@ internal import Testing
         #expect(table.row(hash: .max) { $0 == 100 } == 100)
     }
 
+    @Test func `guesses a row by half of its hash, without looking at it`() {
+        var table = IndexTable(reservedSlots: 1 << 12)
+        #expect(table.likelyRow(hash: 7 << 32) == nil)
+        for row in 1...100 as ClosedRange<UInt32> {
+            table.insert(hash: UInt64(row) << 32, row: row)
+        }
+        table.prefetch(hash: 7 << 32)
+        #expect(table.likelyRow(hash: 7 << 32 | 1) == 7)
+        #expect(table.likelyRow(hash: 101 << 32) == nil)
+    }
+
     @Test func `never looks at a row of another hash`() {
         var table = IndexTable(reservedSlots: 1 << 12)
         for row in 1...100 as ClosedRange<UInt32> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import CLinux
 internal import Glibc
 
 /// Blocks of any length at fixed addresses, named by 32-bit references.
@@ -76,6 +77,12 @@ package struct ByteArena: ~Copyable, Sendable {
     @inlinable
     package func bytes(_ reference: Reference, offset: Int, count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: address(reference, offset), count: count)
+    }
+
+    /// Has the processor fetch the first and the last cache line of these bytes.
+    package func prefetch(_ reference: Reference, count: Int) {
+        CLinux_prefetch(address(reference, 0))
+        CLinux_prefetch(address(reference, count - 1))
     }
 
     package mutating func write(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import CLinux
+
 /// A growable array at a fixed address: growing never copies and never holds two copies.
 ///
 /// Going past `capacity` traps, with its name in the message: a capacity is address space, chosen
@@ -36,6 +38,14 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
         _modify {
             precondition(UInt(bitPattern: index) < UInt(bitPattern: size), "row out of range")
             yield &elements[index]
+        }
+    }
+
+    /// Has the processor fetch an element, of any size.
+    package func prefetch(_ index: Int) {
+        let start = UnsafeRawPointer(elements + index)
+        for offset in stride(from: 0, to: MemoryLayout<Element>.stride, by: 64) {
+            CLinux_prefetch(start + offset)
         }
     }
 

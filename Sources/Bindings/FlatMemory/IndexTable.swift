@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import CLinux
+
 /// Finds rows by the hash of their key: an open-addressing table that holds no keys.
 ///
 /// A slot is 8 bytes, the upper half of the caller's 64-bit hash and the row (never 0). The home
@@ -52,6 +54,17 @@ package struct IndexTable: ~Copyable, Sendable {
         }
         return rowBeyondFirst(hash: hash, where: matches)
     }
+
+    /// Has the processor fetch what a search for this hash begins with: one cache line or two.
+    package func prefetch(hash: UInt64) {
+        let window = slots.elements + home(hash >> 32)
+        CLinux_prefetch(window)
+        CLinux_prefetch(window + Self.window - 1)
+    }
+
+    /// The first row whose hash may be this one. Almost always the one searched for, if there is
+    /// one: enough for a prefetch, not for an answer.
+    package func likelyRow(hash: UInt64) -> UInt32? { row(hash: hash) { _ in true } }
 
     /// The whole search, for the few whose first equal hash is not it.
     @inlinable

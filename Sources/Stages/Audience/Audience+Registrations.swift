@@ -39,6 +39,7 @@ extension Audience {
         incoming.removeAll(keepingCapacity: true)
         lifted.removeAll(keepingCapacity: true)
         registration.bytes.withUnsafeBytes { bytes in
+            prefetch(registration, bytes)
             // Rows of one target follow each other, so the target is looked up once.
             var target: Target?
             for row in registration.rows {
@@ -240,7 +241,7 @@ extension Audience {
 
 extension UnsafeRawBufferPointer {
     /// Traps when the slice is not within these bytes.
-    fileprivate subscript(_ slice: Registration.Slice) -> UnsafeRawBufferPointer {
+    subscript(_ slice: Registration.Slice) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(
             rebasing: self[Int(slice.offset)..<Int(slice.offset) + Int(slice.count)])
     }

@@ -100,6 +100,9 @@ struct RegistrationTable: ~Copyable, Sendable {
         _modify { yield &blocks[row, as: Subscription.self] }
     }
 
+    /// Has the processor fetch a row.
+    func prefetch(row: UInt32) { blocks.prefetch(row, count: Self.rowBytes) }
+
     /// A block whose rows are yet to be written.
     mutating func allocate(_ identity: Identity, count: Int) -> UInt32 {
         let block = blocks.allocate(bytes: Self.headerBytes + count * Self.rowBytes)

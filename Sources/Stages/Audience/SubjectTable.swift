@@ -48,6 +48,7 @@ struct SubjectTable: ~Copyable, Sendable {
     private(set) var subjects = 0
 
     private static let headerBytes = MemoryLayout<Header>.size
+    private static let usualSubjectBytes = 20
 
     init(seed: UInt64) {
         records = ByteArena()
@@ -130,6 +131,28 @@ struct SubjectTable: ~Copyable, Sendable {
             row: subject.rawValue)
         if header.scope == .subject { subjects -= 1 }
         records.free(subject.rawValue, bytes: Self.headerBytes + header.length)
+    }
+
+    // MARK: Prefetching
+
+    /// Has the processor fetch where the search for this hash begins.
+    func prefetchSlot(hash: UInt64) { index.prefetch(hash: hash) }
+
+    /// Has the processor fetch the record of a subject of usual length, and names it. Only a hint:
+    /// another subject may have the same half of the hash.
+    func prefetchRecord(hash: UInt64) -> UInt32? {
+        guard let row = index.likelyRow(hash: hash) else { return nil }
+        records.prefetch(row, count: Self.headerBytes + Self.usualSubjectBytes)
+        return row
+    }
+
+    /// The one subscription of a subject; of a list, nil, once the processor fetches its begin.
+    func soleSubscription(prefetchingListOf row: UInt32) -> UInt32? {
+        let header = records[row, as: Header.self]
+        guard header.count > 0 else { return nil }
+        if header.sizeClass.isInline { return header.list }
+        lists.prefetch(header.list, count: 4)
+        return nil
     }
 
     // MARK: Lists

@@ -39,6 +39,7 @@ struct TokenTable: ~Copyable, Sendable {
     private(set) var count = 0
 
     private static let headerBytes = MemoryLayout<Header>.size
+    private static let usualTokenBytes = 32
     /// Ever known at once; with their tokens' rows they would fill 64 GiB.
     private static let verdictsMax = 1 << 30
 
@@ -121,6 +122,19 @@ struct TokenTable: ~Copyable, Sendable {
         let token = TokenID(rawValue: row)
         index.remove(hash: hash(lane: lane(of: token), bytes: bytes(of: token)), row: row)
         records.free(row, bytes: Self.headerBytes + header.length)
+    }
+
+    /// Has the processor fetch where the search for this hash begins.
+    func prefetchSlot(hash: UInt64) { index.prefetch(hash: hash) }
+
+    /// Has the processor fetch the row that the search for this hash probably ends with.
+    func prefetchRecord(hash: UInt64) {
+        if let row = index.likelyRow(hash: hash) { prefetch(TokenID(rawValue: row)) }
+    }
+
+    /// Has the processor fetch the row of a token of usual length.
+    func prefetch(_ token: TokenID) {
+        records.prefetch(token.rawValue, count: Self.headerBytes + Self.usualTokenBytes)
     }
 
     // MARK: What a row says
@@ -225,7 +239,7 @@ struct TokenTable: ~Copyable, Sendable {
         precondition(judged == verdictRows.count, "a verdict is lost")
     }
 
-    private func hash(lane: LaneID, bytes: UnsafeRawBufferPointer) -> UInt64 {
+    func hash(lane: LaneID, bytes: UnsafeRawBufferPointer) -> UInt64 {
         StableHash.hash64(bytes, seed: seed &+ UInt64(lane.rawValue) &* 0x9E37_79B9_7F4A_7C15)
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linux calls that Swift's Glibc module does not show, and typed one-liners for variadic ones.
+// Linux calls that Swift's Glibc module does not show, typed one-liners for variadic ones, and what
+// Swift has no word for.
 #pragma once
 #include <fcntl.h>
 #include <malloc.h>
@@ -25,6 +26,9 @@ static inline void *CLinux_reserve(size_t bytes) {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return address == MAP_FAILED ? 0 : address;
 }
+
+/// Has the processor fetch the cache line of this address, which may be any; waits for nothing.
+static inline void CLinux_prefetch(const void *address) { __builtin_prefetch(address, 0, 3); }
 
 /// Declared by the system's header only under _GNU_SOURCE, which a module cannot ask for.
 extern int accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// An event's way through the index is a chain of cache misses, each of which says where the next
+/// one is. Of one event nothing can be done about it; of many, every step is taken for all of them
+/// before the next, so that their misses are waited for together. Hints only: nothing is changed,
+/// and no answer depends on them.
+extension Audience {
+    /// Of so many subjects the lines stay in the first-level cache until they are read.
+    package static let prefetchMax = 32
+
+    /// Has the processor fetch what looking these subjects up and, where one token shows it, pushing
+    /// to that token is going to read.
+    ///
+    /// - Parameter hashes: by `hash`, at most `prefetchMax`.
+    package func prefetch(subjects hashes: [UInt64]) {
+        precondition(hashes.count <= Self.prefetchMax, "more than the cache keeps")
+        for hash in hashes { subjects.prefetchSlot(hash: hash) }
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.prefetchMax) { rows in
+            for position in hashes.indices {
+                rows[position] = subjects.prefetchRecord(hash: hashes[position]) ?? 0
+            }
+            for position in hashes.indices where rows[position] != 0 {
+                let sole = subjects.soleSubscription(prefetchingListOf: rows[position])
+                rows[position] = sole ?? 0
+                if let sole { registrations.prefetch(row: sole) }
+            }
+            for position in hashes.indices where rows[position] != 0 {
+                tokens.prefetch(registrations[rows[position]].token)
+            }
+        }
+    }
+
+    /// Has the processor fetch what the tokens and subjects of a registration's first rows are found by.
+    func prefetch(_ registration: borrowing Registration, _ bytes: UnsafeRawBufferPointer) {
+        let count = min(registration.rows.count, Self.prefetchMax)
+        typealias Hashes = (token: UInt64, subject: UInt64)
+        withUnsafeTemporaryAllocation(of: Hashes.self, capacity: Self.prefetchMax) { hashes in
+            for position in 0..<count {
+                let row = registration.rows[position]
+                let lane =
+                    lanes[registration.environment, registration.app, row.tokenClass]
+                    ?? LaneID(rawValue: 0)
+                hashes[position] = (
+                    tokens.hash(lane: lane, bytes: bytes[row.token]),
+                    hash(registration.app, bytes[row.subject], isKindWide: false)
+                )
+                tokens.prefetchSlot(hash: hashes[position].token)
+                subjects.prefetchSlot(hash: hashes[position].subject)
+            }
+            for position in 0..<count {
+                tokens.prefetchRecord(hash: hashes[position].token)
+                _ = subjects.prefetchRecord(hash: hashes[position].subject)
+            }
+        }
+    }
+
+    /// Has the processor fetch a token's row.
+    package func prefetch(_ token: TokenID) { tokens.prefetch(token) }
+
+    /// Has the processor fetch what pushing to these entries of a subject is going to read.
+    ///
+    /// - Parameter positions: below `count(subject)`.
+    package func prefetch(_ subject: SubjectID, entries positions: Range<Int>) {
+        for position in positions {
+            registrations.prefetch(row: subjects.subscription(subject, at: position))
+        }
+        for position in positions { tokens.prefetch(entry(subject, at: position).token) }
+    }
+}
