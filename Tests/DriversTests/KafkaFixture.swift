@@ -46,7 +46,7 @@ struct KafkaFixture {
             topics: topics, logger: logger)
     }
 
-    /// Writes `count` records with the numbers from `first` on as values; waits for their reports.
+    /// Writes `count` records with the numbers from `first` on as keys and values; waits for their reports.
     func write(
         _ count: Int, from first: Int = 0, to topic: String, partition: Int32 = 0
     ) throws {
@@ -54,7 +54,7 @@ struct KafkaFixture {
         for number in first..<first + count {
             let accepted = Bytes("\(number)").lend { value in
                 producer.produce(
-                    topic: 0, partition: partition, key: nil, value: value,
+                    topic: 0, partition: partition, key: value, value: value,
                     ticket: UInt64(number))
             }
             try #require(accepted == .accepted)

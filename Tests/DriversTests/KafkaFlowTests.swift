@@ -35,6 +35,28 @@ import Testing
         reading.close()
     }
 
+    @Test func `keys are foreseen a few records ahead, in the order of the records`() async throws {
+        let fixture = try KafkaFixture(["events": 1])
+        try fixture.write(1000, to: "events")
+        let reading = Reading(try fixture.consumer(["events"]))
+        try await reading.waitForAssignment()
+        var read: [String] = reading.records.compactMap(\.value)
+        var foreseen = read
+        var furthest = 0
+        try await eventually("every record") {
+            _ = reading.consumer.poll(now: .current, limit: 300) { _, key in
+                foreseen.append(String(decoding: key, as: UTF8.self))
+            } _: { record in
+                furthest = max(furthest, foreseen.count - read.count)
+                read.append(record.key.map { String(decoding: $0, as: UTF8.self) } ?? "")
+            }
+            return read.count >= 1000
+        }
+        #expect(read.count == 1000 && foreseen == read)
+        #expect((2...32).contains(furthest))
+        reading.close()
+    }
+
     @Test func `a partition that is not paused is never resumed`() async throws {
         let fixture = try KafkaFixture(["events": 2])
         try fixture.write(2000, to: "events", partition: 0)

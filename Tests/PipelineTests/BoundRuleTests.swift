@@ -39,7 +39,10 @@ internal import Testing
     }
 
     @Test func `events and registrations wait while as many records wait for Kafka as may`() {
-        let fixture = fixture { $0.unacknowledgedMax = 2 }
+        let fixture = fixture {
+            $0.unacknowledgedMax = 2
+            $0.immediateFanOutMax = 1
+        }
         #expect(fixture.roomForEvents == 2)
         fixture.event("door", "{")
         #expect(hasRoom(fixture) == [true, true] && fixture.roomForEvents == 1)

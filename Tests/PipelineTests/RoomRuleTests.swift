@@ -13,7 +13,48 @@ internal import Testing
         }
         fixture.event("door")
         fixture.pass(.zero)
-        #expect(fixture.load.queued == 64 - 64 / 8)
+        // And a sixteenth for events of few tokens.
+        #expect(fixture.load.queued == 64 - 64 / 8 - 64 / 16)
+    }
+
+    @Test func `an event of few tokens goes at once beside one that fills all it may`() {
+        let fixture = PipelineFixture {
+            $0.slots = 64
+            $0.immediateFanOutMax = 2
+        }
+        for number in 0..<100 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["city"])
+        }
+        fixture.registerControl("D", [200], shows: ["door"])
+        fixture.event("city")
+        fixture.pass(.zero)
+        let filled = fixture.load.queued
+        #expect(fixture.roomForEvents > 0)
+        fixture.event("door")
+        #expect(fixture.load.queued == filled + 1 && fixture.load.fanOuts == 1)
+    }
+
+    @Test func `events of few tokens take half of what is free, and leave a walk the rest`() {
+        let fixture = PipelineFixture {
+            $0.slots = 64
+            $0.immediateFanOutMax = 3
+        }
+        for number in 0..<100 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["city"])
+        }
+        // 56 slots are not the deferred share's.
+        #expect(fixture.roomForEvents == 56 / 2 / 3)
+        fixture.event("city")
+        fixture.pass(.zero)
+        #expect(fixture.roomForEvents == 1)
+        // These take 3 of the 4 slots that the walk has left; of the last one it leaves half, none.
+        for number in 0..<3 as Range<UInt8> {
+            fixture.registerControl("D\(number)", [200 + number], shows: ["door"])
+        }
+        fixture.event("door")
+        let filled = fixture.load.queued
+        fixture.pass(.zero)
+        #expect(fixture.load.queued == filled + 1)
     }
 
     @Test func `no registration is read while one's push has found no slot`() {
@@ -45,4 +86,5 @@ internal import Testing
 
 extension PipelineFixture {
     fileprivate var roomForRegistrations: Int { pipeline.roomForRegistrations }
+    fileprivate var roomForEvents: Int { pipeline.roomForEvents }
 }

@@ -149,14 +149,15 @@ struct FanOutRun: ~Copyable {
 
     private mutating func advance() {
         let lists = self.lists
-        let step = bench.fanOuts.step { lists[Int($0)].count }
-        if case .visit(let position, let walk) = step {
+        let most = 1 + Int(dice.next(below: 3))
+        let step = bench.fanOuts.step(most: most) { lists[Int($0)].count }
+        if case .visit(let positions, let walk) = step {
             let list = lists[Int(bench.fanOuts.request(of: walk).subject)]
-            guard list.indices.contains(position) else {
-                fault = "visits \(position) of \(list.count)"
+            guard list.indices.contains(positions), (1...most).contains(positions.count) else {
+                fault = "visits \(positions) of \(list.count)"
                 return
             }
-            meet(list[position], walk: walk)
+            for position in positions { meet(list[position], walk: walk) }
         }
         bench.giveBack()
     }

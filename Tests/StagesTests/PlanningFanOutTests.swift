@@ -11,12 +11,12 @@ internal import Testing
     @Test func `that ask the same share one walk, and the later is held until its own lap ends`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 3)
-        _ = bench.fanOuts.step { _ in 3 }
+        _ = bench.fanOuts.step(most: 1) { _ in 3 }
         bench.start(subject: 1, partition: 1, count: 3)
         #expect(bench.fanOuts.count == 1)
         var held: [[Int64]] = []
         for _ in 0..<5 {
-            _ = bench.fanOuts.step { _ in 3 }
+            _ = bench.fanOuts.step(most: 1) { _ in 3 }
             bench.giveBack()
             held.append([bench.frontier(0), bench.frontier(1)])
         }
@@ -28,7 +28,7 @@ internal import Testing
     @Test func `leave the claims of both laps to the pushes they make, older first`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 3)
-        let first = bench.fanOuts.step { _ in 3 }
+        let first = bench.fanOuts.step(most: 1) { _ in 3 }
         bench.start(subject: 1, partition: 0, count: 3)
         guard case .visit(_, let walk) = first else {
             Issue.record("nothing was visited")
@@ -43,10 +43,10 @@ internal import Testing
     @Test func `name in the second lap the event that asked for it, not the one answered before`() {
         var bench = FanOutBench()
         bench.start(subject: 1, partition: 0, count: 4)
-        _ = bench.fanOuts.step { _ in 4 }
+        _ = bench.fanOuts.step(most: 1) { _ in 4 }
         bench.start(subject: 1, partition: 0, count: 4)
         var origins: [Int64] = []
-        while case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 4 }) {
+        while case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 4 }) {
             origins.append(bench.fanOuts.request(of: walk).origin.offset)
         }
         // Else the second push to a token would carry the `apns-id` of the first.
@@ -61,7 +61,7 @@ internal import Testing
         }
         // No priority means that of the push type, which may be 10.
         var hasDefault = false
-        while case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 5 }) {
+        while case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 5 }) {
             hasDefault = hasDefault || bench.fanOuts.request(of: walk).priority == nil
         }
         #expect(hasDefault)
@@ -83,17 +83,18 @@ internal import Testing
         #expect(bench.fanOuts.count == 2)
     }
 
-    @Test func `take turns token by token`() {
+    @Test func `take turns, of as many tokens as they may`() {
         var bench = FanOutBench()
         for subject in 1...3 as ClosedRange<UInt32> {
             bench.start(subject: subject, partition: 0, count: 100)
         }
         var turns: [UInt32: Int] = [:]
         for _ in 0..<30 {
-            guard case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 100 }) else { break }
-            turns[bench.fanOuts.request(of: walk).subject, default: 0] += 1
+            let step = bench.fanOuts.step(most: 3) { _ in 100 }
+            guard case .visit(let positions, let walk) = step else { break }
+            turns[bench.fanOuts.request(of: walk).subject, default: 0] += positions.count
         }
-        #expect(turns == [1: 10, 2: 10, 3: 10])
+        #expect(turns == [1: 30, 2: 30, 3: 30])
     }
 
     @Test func `are full at their bound and free again at the end`() {
@@ -102,7 +103,7 @@ internal import Testing
         #expect(bench.fanOuts.isFull == false)
         bench.start(subject: 2, partition: 0, count: 1)
         #expect(bench.fanOuts.isFull == true)
-        while case .visit = bench.fanOuts.step(count: { _ in 1 }) {}
+        while case .visit = bench.fanOuts.step(most: 1, count: { _ in 1 }) {}
         #expect(bench.fanOuts.isFull == false)
         #expect(bench.fanOuts.leftSubjects.sorted() == [1, 2])
         let isWalked = bench.fanOuts.isWalked(1)

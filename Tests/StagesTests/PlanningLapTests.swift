@@ -8,46 +8,61 @@ internal import Testing
 @Suite struct `A lap through a changing list` {
     @Test func `meets each entry once, downwards`() {
         var cursor = LapCursor(count: 4)
-        let steps = (0..<5).map { _ in cursor.step(count: 4) }
-        #expect(steps == [.visit(3), .visit(2), .visit(1), .visit(0), .finished])
+        let steps = (0..<5).map { _ in cursor.step(count: 4, most: 1) }
+        #expect(steps == [.visit(3..<4), .visit(2..<3), .visit(1..<2), .visit(0..<1), .finished])
+    }
+
+    @Test func `goes as far as it may in one step, and no further than its own end`() {
+        var cursor = LapCursor(count: 5)
+        var steps = [cursor.step(count: 5, most: 3)]
+        cursor.extend()
+        for _ in 0..<5 { steps.append(cursor.step(count: 5, most: 3)) }
+        #expect(
+            steps == [
+                .visit(2..<5), .visit(0..<2), .lapEnded, .visit(2..<5), .finished, .finished,
+            ])
     }
 
     @Test func `through an empty list ends at once`() {
         var cursor = LapCursor(count: 0)
         cursor.extend()
-        let steps = (0..<2).map { _ in cursor.step(count: 0) }
+        let steps = (0..<2).map { _ in cursor.step(count: 0, most: 1) }
         #expect(steps == [.lapEnded, .finished])
     }
 
     @Test func `of a later event begins where the cursor stands and ends there again`() {
         var cursor = LapCursor(count: 4)
-        var steps = [cursor.step(count: 4), cursor.step(count: 4)]
+        var steps = [cursor.step(count: 4, most: 1), cursor.step(count: 4, most: 1)]
         cursor.extend()
         #expect(cursor.isExtended)
-        for _ in 0..<6 { steps.append(cursor.step(count: 4)) }
+        for _ in 0..<6 { steps.append(cursor.step(count: 4, most: 1)) }
         #expect(
             steps == [
-                .visit(3), .visit(2), .visit(1), .visit(0), .lapEnded, .visit(3), .visit(2),
+                .visit(3..<4), .visit(2..<3), .visit(1..<2), .visit(0..<1), .lapEnded,
+                .visit(3..<4), .visit(2..<3),
                 .finished,
             ])
     }
 
     @Test func `of a third event shares the way of the second`() {
         var cursor = LapCursor(count: 4)
-        var steps = [cursor.step(count: 4), cursor.step(count: 4)]
+        var steps = [cursor.step(count: 4, most: 1), cursor.step(count: 4, most: 1)]
         cursor.extend()
-        for _ in 0..<3 { steps.append(cursor.step(count: 4)) }
-        #expect(steps == [.visit(3), .visit(2), .visit(1), .visit(0), .lapEnded])
+        for _ in 0..<3 { steps.append(cursor.step(count: 4, most: 1)) }
+        #expect(steps == [.visit(3..<4), .visit(2..<3), .visit(1..<2), .visit(0..<1), .lapEnded])
         cursor.extend()
-        let rest = (0..<6).map { _ in cursor.step(count: 4) }
-        #expect(rest == [.visit(3), .visit(2), .lapEnded, .visit(1), .visit(0), .finished])
+        let rest = (0..<6).map { _ in cursor.step(count: 4, most: 1) }
+        #expect(
+            rest == [
+                .visit(3..<4), .visit(2..<3), .lapEnded, .visit(1..<2), .visit(0..<1), .finished,
+            ])
     }
 
     @Test func `ends when the list shrinks to nothing underneath`() {
         var cursor = LapCursor(count: 9)
-        _ = cursor.step(count: 9)
+        _ = cursor.step(count: 9, most: 1)
         cursor.extend()
-        let steps = (0..<2).map { _ in cursor.step(count: 0) }
+        let steps = (0..<2).map { _ in cursor.step(count: 0, most: 1) }
         #expect(steps == [.lapEnded, .finished])
     }
 
@@ -55,7 +70,7 @@ internal import Testing
         var cursor = LapCursor(count: 10)
         var sinceLap = 0
         for _ in 0..<1_000 {
-            switch cursor.step(count: 10) {
+            switch cursor.step(count: 10, most: 1) {
             case .visit: sinceLap += 1
             case .lapEnded: sinceLap = 0
             case .finished: Issue.record("finished while extended")
@@ -100,11 +115,14 @@ private struct LapRun {
             if step < 300, dice.next(below: 12) == 0 { extend() }
             // Nothing comes any more: it must end.
             let isFading = step >= 300
-            switch cursor.step(count: list.count) {
-            case .visit(let position):
-                guard list.indices.contains(position) else { return "visits \(position)" }
-                meet(list[position])
-                sinceLap = isFading ? sinceLap + 1 : 0
+            let most = 1 + Int(dice.next(below: 4))
+            switch cursor.step(count: list.count, most: most) {
+            case .visit(let positions):
+                guard list.indices.contains(positions), (1...most).contains(positions.count) else {
+                    return "visits \(positions)"
+                }
+                for position in positions { meet(list[position]) }
+                sinceLap = isFading ? sinceLap + positions.count : 0
                 if sinceLap > 2 * nextEntry { return "the lap does not end" }
             case .lapEnded:
                 guard current.isEmpty else { return "step \(step): skipped \(current)" }

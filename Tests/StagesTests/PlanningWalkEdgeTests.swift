@@ -28,7 +28,7 @@ internal import Testing
                 $0.expiresAt = .after(.seconds(life))
             }
         }
-        guard case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 3 }) else {
+        guard case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 3 }) else {
             Issue.record("nothing was visited")
             return
         }
@@ -39,10 +39,10 @@ internal import Testing
         var bench = FanOutBench()
         for _ in 0..<3 {
             bench.start(subject: 1, partition: 0, count: 4)
-            _ = bench.fanOuts.step { _ in 4 }
+            _ = bench.fanOuts.step(most: 1) { _ in 4 }
         }
         var origins: [Int64] = []
-        while case .visit(_, let walk) = bench.fanOuts.step(count: { _ in 4 }) {
+        while case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 4 }) {
             let origin = bench.fanOuts.request(of: walk).origin.offset
             if origins.last == origin { continue }
             origins.append(origin)
@@ -59,9 +59,9 @@ internal import Testing
             $0.payloadType = .alert
             $0.body = body
         }
-        _ = bench.fanOuts.step { _ in 1 }
+        _ = bench.fanOuts.step(most: 1) { _ in 1 }
         #expect(bench.fanOuts.bodiesToRelease.isEmpty)
-        _ = bench.fanOuts.step { _ in 1 }
+        _ = bench.fanOuts.step(most: 1) { _ in 1 }
         #expect(bench.fanOuts.bodiesToRelease == [body])
         bench.giveBack()
     }

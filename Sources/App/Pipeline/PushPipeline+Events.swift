@@ -19,6 +19,7 @@ extension PushPipeline {
         header: EventRecord.HeaderLookup,
         headers: () -> [(name: String, value: [UInt8])] = { [] }
     ) {
+        if !foreseen.isEmpty { fetchForeseen() }
         counters.events += 1
         sequence += 1
         ledger.received(track, offset: offset, now: now.monotonic)
@@ -33,6 +34,21 @@ extension PushPipeline {
             writeUnreadable(
                 record, headers(), error, hold: ledger.hold(track), at: position, now: now)
         }
+    }
+
+    /// A record with this key is about to be read: the processor may fetch what it will look up. Only
+    /// a hint, which costs a hash and spares the misses of the index one after the other; what is
+    /// foreseen is fetched when the first of them is read, so say it of several.
+    package mutating func foresee(key: UnsafeRawBufferPointer, binding: Int) {
+        guard foreseen.count < Audience.prefetchMax, let app = intake.appOfKeys(binding) else {
+            return
+        }
+        foreseen.append(audience.hash(app, key, isKindWide: false))
+    }
+
+    private mutating func fetchForeseen() {
+        audience.prefetch(subjects: foreseen)
+        foreseen.removeAll(keepingCapacity: true)
     }
 
     /// The operator asked for this record not to be read (`kafka.skip`).
@@ -140,8 +156,13 @@ extension PushPipeline {
     private mutating func fanOutAtOnce(
         _ request: FanOutRequest, count: Int, hold: Hold, now: Now
     ) {
+        let subject = SubjectID(rawValue: request.subject)
         for index in 0..<count {
-            let entry = audience.entry(SubjectID(rawValue: request.subject), at: index)
+            if count > 1, index % Self.prefetchedEntries == 0 {
+                audience.prefetch(
+                    subject, entries: index..<min(index + Self.prefetchedEntries, count))
+            }
+            let entry = audience.entry(subject, at: index)
             let visited = visit(entry, request, claims: .event(hold), now: now)
             precondition(visited, "there was a free slot for each")
         }
@@ -149,18 +170,28 @@ extension PushPipeline {
         pushes.bodies.release(request.body)
     }
 
+    /// So many tokens are visited together: enough for their cache misses to overlap, few enough for
+    /// none of them to be evicted meanwhile, and for walks to take turns.
+    private static let prefetchedEntries = 16
+
     /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
         var made = 0
-        while made < steps, freeEventSlots > 0 {
-            let step = fanOuts.step { audience.count(SubjectID(rawValue: $0)) }
-            guard case .visit(let index, let walk) = step else { break }
-            made += 1
+        let left = slotsWalksLeave
+        while made < steps, freeEventSlots > left {
+            let most = min(Self.prefetchedEntries, steps - made, freeEventSlots - left)
+            let step = fanOuts.step(most: most) { audience.count(SubjectID(rawValue: $0)) }
+            guard case .visit(let positions, let walk) = step else { break }
+            made += positions.count
             let request = fanOuts.request(of: walk)
-            let entry = audience.entry(SubjectID(rawValue: request.subject), at: index)
-            let visited = visit(entry, request, claims: .walk(walk), now: now)
-            precondition(visited, "there was a free slot")
+            let subject = SubjectID(rawValue: request.subject)
+            audience.prefetch(subject, entries: positions)
+            for index in positions.reversed() {
+                let entry = audience.entry(subject, at: index)
+                let visited = visit(entry, request, claims: .walk(walk), now: now)
+                precondition(visited, "there was a free slot for each")
+            }
         }
         giveBack()
         return made

@@ -20,10 +20,12 @@ extension PushPipeline {
         let recordRoom = settings.unacknowledgedMax - unacknowledged - pushes.inFlightCount
         let most = min(batch.count, max(0, min(allowance, recordRoom)))
         var taken = 0
-        while taken < most, let slot = takeOne(from: pool, now: now) {
+        // One ahead: what its token's row says comes from memory while the one before is filled in.
+        var next = most > 0 ? takeOne(from: pool, now: now) : nil
+        while let slot = next {
+            next = taken + 1 < most ? takeOne(from: pool, now: now) : nil
             guard mayBeSent(slot, now: now) else { continue }
             fill(slot, now: now)
-            lanes[Int(pushes.lane(of: slot).rawValue)].inFlight += 1
             batch[taken] = slot
             taken += 1
         }
@@ -34,25 +36,28 @@ extension PushPipeline {
     }
 
     private mutating func takeOne(from pool: PoolID, now: Now) -> UInt32? {
-        pushes.take(from: pool, sequence: sequence, now: now.monotonic) { lane in
+        let taken = pushes.take(from: pool, sequence: sequence, now: now.monotonic) { lane in
             let row = Int(lane.rawValue)
             return lanes[row].gate.allowance(now: now.monotonic) <= lanes[row].inFlight
         }
+        guard let slot = taken else { return nil }
+        lanes[Int(pushes.lane(of: slot).rawValue)].inFlight += 1
+        audience.prefetch(TokenID(rawValue: pushes.token(of: slot)))
+        return slot
     }
 
     /// A push that has expired or whose token is known dead by now ends here, unsent.
     private mutating func mayBeSent(_ slot: UInt32, now: Now) -> Bool {
         if pushes.expiresAt(of: slot) <= now.monotonic {
             counters.expired += 1
-            end(slot, now: now)
-            return false
-        }
-        if audience.isSuppressed(TokenID(rawValue: pushes.token(of: slot))) {
+        } else if audience.isSuppressed(TokenID(rawValue: pushes.token(of: slot))) {
             counters.suppressed += 1
-            end(slot, now: now)
-            return false
+        } else {
+            return true
         }
-        return true
+        lanes[Int(pushes.lane(of: slot).rawValue)].inFlight -= 1
+        end(slot, now: now)
+        return false
     }
 
     private mutating func fill(_ slot: UInt32, now: Now) {

@@ -35,6 +35,8 @@ package struct PushPipeline: ~Copyable {
     var pushes: PushTable
     var fanOuts: FanOuts
     var recentSubjects: RecentSubjects
+    /// Hashes of subjects that records about to be read will ask for.
+    var foreseen: [UInt64] = []
     var recentPayloads = RecentPayloads()
     /// When the last event with a payload was read.
     var payloadsReadAt = WallTime(milliseconds: 0)
@@ -231,11 +233,20 @@ package struct PushPipeline: ~Copyable {
         lateRequests.isEmpty && unacknowledged < settings.unacknowledgedMax
     }
 
-    /// So many events may be read in one go.
+    /// So many events may be read in one go: few enough to be fanned out at once if each has as many
+    /// tokens as that allows, since a walk costs more; and with half of the free slots, which leaves
+    /// walks a share however many such events come.
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
+            max(1, freeEventSlots / (2 * settings.immediateFanOutMax)),
             settings.fanOutsMax - fanOuts.count, settings.unacknowledgedMax - unacknowledged)
+    }
+
+    /// Slots that walks leave to events that are fanned out at once: room for 32 of them, or half of
+    /// what is free.
+    var slotsWalksLeave: Int {
+        min(32 * settings.immediateFanOutMax, settings.slots / 16, freeEventSlots / 2)
     }
 
     /// So many registrations may be read in one go: one when slots are scarce, since each may ask for

@@ -73,7 +73,9 @@ extension PlannerLoop {
         throttleDeferred(consumer, now: now)
         // While the partitions are paused the poll brings no records, and must go on all the same.
         let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
-        let read = consumer.poll(now: now, limit: limit) { record in
+        let read = consumer.poll(now: now, limit: limit) { topic, key in
+            if topic != plan.deferredConsumed { pipeline.foresee(key: key, binding: topic) }
+        } _: { record in
             // A record may follow the fact of its partition's assignment within one batch.
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }
             readEvent(record, now: now)

@@ -10,6 +10,13 @@ package struct Message: ~Copyable {
 
     deinit { rd_kafka_message_destroy(pointer) }
 
+    /// Whoever gets the pointer owes the library its end.
+    consuming func release() -> UnsafeMutablePointer<rd_kafka_message_t> {
+        let pointer = pointer
+        discard self
+        return pointer
+    }
+
     package var error: ErrorCode { ErrorCode(pointer.pointee.err) }
 
     /// The library's words for `error`.

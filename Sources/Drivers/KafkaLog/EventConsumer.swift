@@ -33,6 +33,8 @@ package final class EventConsumer {
     private var hasAskedForRestart = false
     private var hasReportedFatal = false
     private var polling = PollingHistory()
+    /// Messages whose keys `foresee` was told; none between two calls of `poll`.
+    private var ahead = MessageQueue(capacity: 32)
 
     enum PendingRebalance {
         case assigning(StartResolver)
@@ -86,8 +88,13 @@ package final class EventConsumer {
     /// Lends up to `limit` records to `body`, each for the length of its call, and returns how many
     /// messages were looked at: less than `limit` means that none is left. Never waits for records;
     /// while new partitions are being started it may wait for a broker for some seconds.
+    ///
+    /// - Parameter foresee: is told the keys of the next few records before `body` gets the first
+    ///   of them. Some may not come: those of a partition that is not ours any more.
     package func poll(
-        now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
+        now: Now, limit: Int,
+        foresee: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void = { _, _ in },
+        _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
         guard let session else { return 0 }
         polling.polled(at: now.monotonic)
@@ -95,16 +102,31 @@ package final class EventConsumer {
         var looked = 0
         while looked < limit {
             let next = session.client.pollMessage()
-            // A rebalance that was announced on the way comes before the message.
-            if session.client.hasNews { take(session.client.takeNews(), now: now) }
+            // A rebalance that was announced on the way comes before the message, and after those
+            // that were polled before it.
+            if session.client.hasNews {
+                deliverAhead(of: session, now: now, body)
+                take(session.client.takeNews(), now: now)
+            }
             guard let message = next else {
                 polling.drained(at: now.monotonic)
                 break
             }
             looked += 1
-            deliver(message, of: session, now: now, body)
+            if let key = message.key, let topic = session.index(of: message) {
+                foresee(topic, key)
+            }
+            ahead.append(message)
+            if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
+        deliverAhead(of: session, now: now, body)
         return looked
+    }
+
+    private func deliverAhead(
+        of session: ConsumerSession, now: Now, _ body: (borrowing KafkaRecord) -> Void
+    ) {
+        while let message = ahead.popFirst() { deliver(message, of: session, now: now, body) }
     }
 
     private func deliver(

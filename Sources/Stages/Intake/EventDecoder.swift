@@ -56,6 +56,15 @@ package struct EventDecoder: ~Copyable {
         parser = JSONParser(bytesMax: settings.recordBytesMax)
     }
 
+    /// The app of the binding's records whose key is their subject, as far as the binding knows;
+    /// nil where the subject is elsewhere.
+    package func appOfKeys(_ binding: Int) -> AppID? {
+        switch bindings[binding].reading {
+        case .key, .event: bindings[binding].app
+        case .template, .cloudEvent: nil
+        }
+    }
+
     private static func reading(of binding: TopicBinding) -> Binding.Reading {
         switch binding.decode {
         case .cloudevents: .cloudEvent

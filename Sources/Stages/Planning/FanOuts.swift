@@ -128,22 +128,24 @@ package struct FanOuts: ~Copyable {
     }
 
     package enum Step {
-        /// The entry at this index of the subject's list is next, in the walk of this number.
-        case visit(Int, walk: Int)
+        /// These entries of the subject's list are next, the last first, in the walk of this number.
+        case visit(Range<Int>, walk: Int)
         /// No walk has anything left to do.
         case idle
     }
 
-    /// One step of the walk whose turn it is. Turns last `steps` at most, so the owner calls this in
-    /// a bounded loop.
-    package mutating func step(count: (UInt32) -> Int) -> Step {
+    /// A turn of the walk whose turn it is.
+    ///
+    /// - Parameter most: entries to visit, at least 1.
+    package mutating func step(most: Int, count: (UInt32) -> Int) -> Step {
         while !order.isEmpty {
             if turn >= order.count { turn = 0 }
             let index = order[turn]
-            switch walks[index]!.cursor.step(count: count(walks[index]!.request.subject)) {
-            case .visit(let position):
+            let count = count(walks[index]!.request.subject)
+            switch walks[index]!.cursor.step(count: count, most: most) {
+            case .visit(let positions):
                 turn += 1
-                return .visit(position, walk: index)
+                return .visit(positions, walk: index)
             case .lapEnded:
                 release(walks[index]!.current)
                 walks[index]!.current = walks[index]!.next

@@ -23,7 +23,8 @@ package struct LapCursor: Equatable, Sendable {
     }
 
     package enum Step: Equatable, Sendable {
-        case visit(Int)
+        /// The next ones, the last of them first.
+        case visit(Range<Int>)
         /// The first lap is done; the one asked for later goes on.
         case lapEnded
         case finished
@@ -39,8 +40,10 @@ package struct LapCursor: Equatable, Sendable {
     /// A later event wants a whole lap from here.
     package mutating func extend() { next = Goal(index: position, wraps: 1) }
 
-    /// - Parameter count: the list's present length.
-    package mutating func step(count: Int) -> Step {
+    /// - Parameters:
+    ///   - count: the list's present length.
+    ///   - most: entries that may be visited, at least 1.
+    package mutating func step(count: Int, most: Int) -> Step {
         position = min(position, count)
         while true {
             if current.wraps == 0, position <= current.index { return endLap() }
@@ -48,8 +51,9 @@ package struct LapCursor: Equatable, Sendable {
             if count == 0 { return endLap() }
             wrap(to: count)
         }
-        position -= 1
-        return .visit(position)
+        let end = position
+        position = max(end - most, current.wraps == 0 ? current.index : 0)
+        return .visit(position..<end)
     }
 
     private mutating func endLap() -> Step {

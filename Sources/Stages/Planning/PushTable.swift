@@ -198,6 +198,7 @@ package struct PushTable: ~Copyable {
     ) -> UInt32? {
         guard let lane = queues.nextLane(of: pool, isShut: isShut) else { return nil }
         let slot = queues.popFirst(of: lane, in: &pushes)
+        if let next = queues.first(of: lane) { pushes.prefetch(Int(next)) }
         let row = Int(slot)
         pushes[row].state = .inFlight
         pushes[row].handedSequence = sequence
