@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""A worker with everything around it: Kafka, its topics and registrations, and a simulator."""
+"""Workers with everything around them: Kafka, its topics and registrations, and a simulator."""
 
 import os
+import re
 import time
 
 import rig as rigs
@@ -11,7 +12,7 @@ BROKER = os.environ.get("LAMPLIGHTER_TEST_BOOTSTRAP")
 
 
 class Fleet:
-    """One worker that has replayed `tokens` registrations, on Kafka topics of its own.
+    """Workers of one group that have replayed `tokens` registrations, on Kafka topics of their own.
 
     The embedded Kafka is used unless LAMPLIGHTER_TEST_BOOTSTRAP names a real one. It drops what is
     beyond 5 MiB of a partition, so there are partitions enough for the registrations (70 bytes each
@@ -29,12 +30,14 @@ class Fleet:
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
         # The embedded Kafka holds an empty fetch for all of this time.
         self.properties = {"fetch.wait.max.ms": 100, **(properties or {})}
-        self.apns = apns or {}
-        self.processes = []
+        self.apns, self.threads = apns or {}, 1
+        self.processes, self.workers = [], []
         self.partitions = partitions
         partitions = {
             "events": partitions, "verdicts": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
+        # Those that the group shares out. `topics create` knows one number for all topics.
+        self.shared = self.partitions + (self.partitions if BROKER else partitions["deferred"])
         self._start_kafka(partitions)
         self._configure()
         if BROKER:
@@ -42,7 +45,7 @@ class Fleet:
         rig.bench(
             "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
             "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)))
-        self._start_worker()
+        self._start_workers(1)
 
     def topic(self, name):
         return f"{self.prefix}.{name}"
@@ -63,8 +66,9 @@ class Fleet:
         self.bootstrap = file.read_text().strip()
 
     def _configure(self):
-        properties = "".join(f"    {name}: {value}\n" for name, value in self.properties.items())
-        apns = "".join(f"  {name}: {value}\n" for name, value in self.apns.items())
+        def lines(values, indent):
+            return "".join(f"{indent}{name}: {value}\n" for name, value in values.items())
+
         self.configuration = self.rig.folder / f"{self.prefix}.yaml"
         self.configuration.write_text(f"""\
 kafka:
@@ -79,10 +83,10 @@ kafka:
   events:
     {self.topic("events")}: {{decode: json}}
   properties:
-{properties}apns:
+{lines(self.properties, "    ")}apns:
   transport: {self.transport}
   caFile: {self.simulator.ca}
-{apns}  credentials:
+{lines(self.apns, "  ")}  credentials:
     home:
       team: ABCDE12345
       keyID: FGHIJ67890
@@ -91,6 +95,8 @@ kafka:
       environments: [production]
   endpoints:
     production: {{host: 127.0.0.1, port: {self.simulator.port}, serverName: localhost}}
+delivery:
+  threads: {self.threads}
 log:
   format: text
 """)
@@ -103,36 +109,48 @@ log:
             rigs.fail(f"topics: {self.rig.said(creation.name)}")
         self.rig.processes.remove(creation)
 
-    def _start_worker(self):
+    def _start_workers(self, count):
         begun = time.monotonic()
-        self.worker = self.rig.start(
-            f"{self.prefix}-worker", "run", "--config", self.configuration)
-        self.processes.append(self.worker)
-        self.rig.wait_for("the index", 600, lambda: "the index is complete" in self._said())
-        # From the start of the process; to the nearest hundredth of a second.
+        self.workers = [
+            self.rig.start(f"{self.prefix}-worker-{number}", "run", "--config", self.configuration)
+            for number in range(count)]
+        self.processes += self.workers
+        self.rig.wait_for("the index", 600, lambda: all(
+            "the index is complete" in said for said in self._said()))
+        # From the start of the processes; to the nearest hundredth of a second.
         self.ready_seconds = time.monotonic() - begun
-        self.rig.wait_for("its partitions", 90, lambda: " assigned" in self._said())
+        self.rig.wait_for("its partitions", 90, self._has_settled)
 
-    def restart(self):
-        """Ends the worker in order and starts another, which replays everything again."""
-        self.rig.end([self.worker])
-        self.processes.remove(self.worker)
-        self._start_worker()
+    def restart(self, workers=1, threads=1, apns=None, properties=None):
+        """Ends the workers in order and starts others, which replay everything again."""
+        self.rig.end(self.workers)
+        self.processes = [other for other in self.processes if other not in self.workers]
+        self.threads, self.apns = threads, apns or self.apns
+        self.properties.update(properties or {})
+        self._configure()
+        self._start_workers(workers)
 
     def _said(self):
-        return self.rig.said(self.worker.name)
+        return [self.rig.said(worker.name) for worker in self.workers]
+
+    def _has_settled(self):
+        """Whether every worker has a part of the partitions, and together they have all."""
+        shares = [re.findall(r"partitions=(\d+) .* (assigned|given up)$", said, re.M)[-1:]
+                  for said in self._said()]
+        held = [int(count) for share in shares for count, word in share if word == "assigned"]
+        return len(held) == len(self.workers) and sum(held) == self.shared
 
     def run(self, fan_out, pushes, json=False):
-        """CPU of the worker in µs per push, from the events' records to their stored offsets."""
+        """CPU of the workers in µs per push, from the events' records to their stored offsets."""
         events = max(1, pushes // fan_out)
         after = self.sent.get(fan_out, 0)
         self.sent[fan_out] = after + events
-        accepted, cpu = self.simulator.accepted(), rigs.cpu_seconds(self.worker)
+        accepted, cpu = self.simulator.accepted(), self._cpu_seconds()
         self.rig.bench(
             "emit", "--bootstrap", self.bootstrap, "--topic", self.topic("events"), "--group",
             self.prefix, "--tokens", self.tokens, "--fan-out", fan_out, "--events", events,
             "--after", after, *(["--json"] if json else []))
-        cpu = rigs.cpu_seconds(self.worker) - cpu
+        cpu = self._cpu_seconds() - cpu
         accepted = self.simulator.accepted() - accepted
         if accepted < 0.99 * events * fan_out:
             # Fewer would be events that the embedded Kafka has dropped, or coalesced pushes.
@@ -140,13 +158,17 @@ log:
         return cpu * 1e6 / accepted
 
     def idle_share(self, seconds=10):
-        """The share of a core that the worker takes with nothing to do."""
-        cpu, begun = rigs.cpu_seconds(self.worker), time.monotonic()
+        """The share of a core that the workers take with nothing to do."""
+        cpu, begun = self._cpu_seconds(), time.monotonic()
         time.sleep(seconds)
-        return (rigs.cpu_seconds(self.worker) - cpu) / (time.monotonic() - begun)
+        return (self._cpu_seconds() - cpu) / (time.monotonic() - begun)
+
+    def _cpu_seconds(self):
+        return sum(map(rigs.cpu_seconds, self.workers))
 
     def memory(self, line="VmRSS"):
-        return rigs.memory_bytes(self.worker, line)
+        """Of the worker that takes most."""
+        return max(rigs.memory_bytes(worker, line) for worker in self.workers)
 
     def stop(self):
         self.rig.end(self.processes)

@@ -65,14 +65,18 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def ratios(figures, yardstick):
+    """Each round against its own yardstick: what slows the machine slows both."""
+    return [figure / base for figure, base in zip(figures, yardstick)]
+
+
 def ratio_rows(cases, yardstick):
     """One row a case: (name, µs per push of each round, target or None)."""
     rows = [["h2load", spread(yardstick), "1", "", "", ""]]
     for name, figures, target in cases:
-        # Each round against its own yardstick: what slows the machine slows both.
-        ratios = [figure / base for figure, base in zip(figures, yardstick)]
-        judged = target.cells(statistics.median(ratios)) if target else ["", "", ""]
-        rows.append([name, spread(figures), spread(ratios), *judged])
+        shares = ratios(figures, yardstick)
+        judged = target.cells(statistics.median(shares)) if target else ["", "", ""]
+        rows.append([name, spread(figures), spread(shares), *judged])
     return rows
 
 

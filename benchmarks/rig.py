@@ -108,20 +108,21 @@ class Rig:
             fail(f"lamplighter-bench {arguments[0]} has failed")
         return json.loads(run.stdout)
 
-    def simulator(self, name="apns", delay=None, keeps_log=False):
-        return Simulator(self, name, delay, keeps_log)
+    def simulator(self, name="apns", delay=None, keeps_log=False, threads=1):
+        return Simulator(self, name, delay, keeps_log, threads)
 
 
 class Simulator:
     """An APNs simulator in a process of its own."""
 
-    def __init__(self, rig, name, delay, keeps_log):
+    def __init__(self, rig, name, delay, keeps_log, threads):
         self.rig = rig
         folder = rig.folder
         self.ca, self.key = folder / f"{name}-ca.pem", folder / f"{name}.p8"
         self.log, self.control = folder / f"{name}.ndjson", folder / f"{name}.control"
         address = folder / f"{name}.address"
-        options = ["--delay", delay] if delay else []
+        options = ["--threads", threads]
+        options += ["--delay", delay] if delay else []
         options += ["--log", self.log] if keeps_log else []
         self.process = rig.start(
             name, "simulate", "apns", "--address-file", address, "--ca-file", self.ca,
@@ -131,11 +132,19 @@ class Simulator:
         rig.wait_for("its control socket", 30, self.control.exists)
 
     def accepted(self):
+        return json.loads(self._answer("status"))["accepted"]
+
+    def command(self, text):
+        """A command of `lamplighter simulate apns --help`, such as `delay 50ms`."""
+        answer = self._answer(text).strip()
+        if answer != "ok":
+            fail(f"the simulator does not {text}: {answer}")
+
+    def _answer(self, line):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.control))
-            client.sendall(b"status\n")
-            answer = client.makefile().readline()
-        return json.loads(answer)["accepted"]
+            client.sendall(f"{line}\n".encode())
+            return client.makefile().readline()
 
     def dispatch_arguments(self):
         return ["--port", self.port, "--ca-file", self.ca, "--key-file", self.key]
@@ -190,8 +199,32 @@ class Yardstick:
 
 def cpu_seconds(process):
     """User and system time of all threads of a process, in steps of 10 ms."""
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return _stat(f"/proc/{process.pid}/stat")[1]
+
+
+def thread_seconds(process):
+    """(name, seconds) of each thread of a process, by its number."""
+    threads = {}
+    for thread in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        try:
+            threads[int(thread.name)] = _stat(thread / "stat")
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # It has ended meanwhile.
+    return threads
+
+
+def _stat(path):
+    """The name in parentheses, and user and system time."""
+    name, _, rest = pathlib.Path(path).read_text().partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return name, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle_seconds():
+    """Time that the machine's cores had nothing to do, all added up."""
+    fields = pathlib.Path("/proc/stat").read_text().split()
+    # After `cpu`: user, nice, system, idle, waiting for disks.
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_bytes(process, line):

@@ -6,7 +6,7 @@
 import statistics
 
 from fleet import BROKER, Fleet
-from results import RATIO_HEAD, Section, Target, plain, ratio_rows, spread, table
+from results import RATIO_HEAD, Section, Target, plain, ratio_rows, ratios, spread, table
 from rig import Rig, Yardstick, number
 
 ROUNDS = number("ROUNDS", 5)
@@ -49,8 +49,7 @@ def measure(
     if after:
         after(fleet)
     fleet.stop()
-    return {case: [figure / base for figure, base in zip(figures[case], yardstick)]
-            for case in cases}
+    return {case: ratios(figures[case], yardstick) for case in cases}
 
 
 def add_growth(section, small, large):
