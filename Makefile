@@ -27,7 +27,7 @@ FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
 	doc-config chaos mutate conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
-	check-performance clean
+	bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -92,6 +92,9 @@ bench-latency: deps ## Measure event to acceptance at fixed rates (ROUNDS=5, SEC
 
 bench-index: deps ## Measure the index and its replay (ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
+
+bench-scaling: deps ## Measure threads, workers and connections, what limits each (ROUNDS=5, PUSHES=500000)
+	benchmarks/scaling.py
 
 check-performance: deps ## Hold instructions per push against the record (WRITE=1 REASON='…')
 	benchmarks/instructions.py
