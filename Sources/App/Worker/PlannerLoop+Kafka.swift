@@ -29,7 +29,11 @@ extension PlannerLoop {
                     logger: logger)
             }
         }
-        if consumer == nil, stop == nil, tables.isCaughtUp { startConsuming(now: now) }
+        if consumer == nil, stop == nil, tables.isCaughtUp {
+            // What was fetched ahead of the index is free now, and is not needed again.
+            Allocator.trim()
+            startConsuming(now: now)
+        }
         return read == limit
     }
 
