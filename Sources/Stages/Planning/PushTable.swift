@@ -15,7 +15,8 @@ package struct PushTable: ~Copyable {
     package static var none: UInt32 { .max }
 
     @usableFromInline var pushes: Column<WaitingPush>
-    /// What trails behind the push of the same row. Meaningful only while that is dirty.
+    /// What trails behind the push of the same row. Meaningful only while that is dirty, and there
+    /// only up to the highest row that ever was.
     private var trailing: Column<PushContent>
     private var rows: FreeList
     private var queues: LaneQueues
@@ -87,7 +88,6 @@ package struct PushTable: ~Copyable {
             pushes[Int(slot)] = push
         } else {
             pushes.append(push)
-            trailing.append(push.content)
         }
         bodies.retain(request.body)
         restOrEnqueue(slot, until: request.notBefore, now: now)
@@ -159,7 +159,9 @@ package struct PushTable: ~Copyable {
             trailing[row].notBefore = max(trailing[row].notBefore, request.notBefore)
         } else {
             pushes[row].isDirty = true
-            trailing[row] = PushContent(request)
+            let content = PushContent(request)
+            if row >= trailing.count { trailing.resize(to: row + 1, filling: content) }
+            trailing[row] = content
             bodies.retain(request.body)
         }
         if let hold, let surplus = holds.insert(hold, into: &trailing[row].holds) {
