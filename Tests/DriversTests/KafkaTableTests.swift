@@ -68,6 +68,33 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
+    @Test func `a queue that is full does not stop the fetches for a second`() async throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let batches = 20
+        for batch in 0..<batches {
+            try fixture.write(100, from: 100 * batch, to: "registrations")
+        }
+        // One batch fills it.
+        let reader = try fixture.reader(
+            ["registrations"], properties: ["queued.min.messages": "100"])
+        let start = ContinuousClock.now
+        try await eventually("the end") {
+            _ = reader.poll(now: .current, limit: 10) { _ in }
+            return reader.isCaughtUp
+        }
+        #expect(reader.recordsRead == 2000)
+        // A tenth of that is usual.
+        #expect(ContinuousClock.now - start < .seconds(batches / 2))
+        reader.close(timeout: .seconds(5))
+    }
+
+    @Test func `messages may be larger than a fetch is`() throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let reader = try fixture.reader(
+            ["registrations"], properties: ["message.max.bytes": "20000000"])
+        reader.close(timeout: .seconds(5))
+    }
+
     @Test func `a log that has lost what was to be read next is a failure`() async throws {
         let fixture = try KafkaFixture(["registrations": 1])
         let reader = try fixture.reader(["registrations"])
@@ -132,8 +159,11 @@ import Testing
 }
 
 extension KafkaFixture {
-    func reader(_ topics: [String], timeout: Duration = .seconds(15)) throws -> TableReader {
+    func reader(
+        _ topics: [String], timeout: Duration = .seconds(15), properties: [String: String] = [:]
+    ) throws -> TableReader {
         try TableReader(
-            settings: settings(), topics: topics, timeout: timeout, now: .current, logger: logger)
+            settings: settings(properties), topics: topics, timeout: timeout, now: .current,
+            logger: logger)
     }
 }

@@ -49,6 +49,10 @@ package struct KafkaClientSettings: Sendable {
         var merged = role.defaults
         merged.merge(OIDCSettings.without(properties)) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
+        // Ours would be refused if it were less; left to the library it is as large.
+        if properties["message.max.bytes"] != nil {
+            merged["fetch.max.bytes"] = properties["fetch.max.bytes"]
+        }
         merged["bootstrap.servers"] = bootstrap
         if role == .events || role == .table { merged["group.id"] = group }
         try set(merged, in: configuration)
@@ -90,6 +94,12 @@ package struct KafkaClientSettings: Sendable {
             .invalidProperty(property, message: secrets.redact(message))
         }
     }
+
+    /// How long a full queue keeps from fetching, where the library lets us say: the queue's 100,000
+    /// records last longer.
+    static let queueBackoff = Duration.milliseconds(50)
+    /// Before 2.2 it is a second.
+    static let knowsQueueBackoff = RdkafkaVersion.number >= 0x0202_0000
 
     var secrets: SecretFilter { SecretFilter(properties: properties) }
 
@@ -152,9 +162,12 @@ extension KafkaClientSettings.Role {
         case .table:
             // The end of a partition is noticed within one empty fetch.
             values["fetch.wait.max.ms"] = "50"
-            // A full queue stops fetching for a second; replay must not meet that.
-            values["queued.min.messages"] = "1000000"
-            values["queued.max.messages.kbytes"] = "262144"
+            // Every record in the queue takes 0.4 KiB more, and all of it is needed at once with
+            // the index: with 256 MiB a replay of a million registrations took 400 MiB more, and
+            // not less time.
+            values["queued.max.messages.kbytes"] = "32768"
+            // One answer is decompressed as a whole, however full the queue is; 50 MB become 200.
+            values["fetch.max.bytes"] = "4194304"
         case .producer:
             values["compression.type"] = "lz4"
             values["linger.ms"] = "5"
@@ -165,6 +178,10 @@ extension KafkaClientSettings.Role {
             values["queue.buffering.max.kbytes"] = "65536"
         case .admin:
             break
+        }
+        if self == .events || self == .table, KafkaClientSettings.knowsQueueBackoff {
+            let milliseconds = Int(KafkaClientSettings.queueBackoff / .milliseconds(1))
+            values["fetch.queue.backoff.ms"] = "\(milliseconds)"
         }
         return values
     }
