@@ -33,6 +33,7 @@ package final class EventConsumer {
     private var hasAskedForRestart = false
     private var hasReportedFatal = false
     private var polling = PollingHistory()
+    private var prompter = FetchPrompter()
     /// Messages whose keys `foresee` was told; none between two calls of `poll`.
     private var ahead = MessageQueue(capacity: 32)
 
@@ -120,7 +121,18 @@ package final class EventConsumer {
             if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
         deliverAhead(of: session, now: now, body)
+        if looked == limit {
+            prompter.prompt(session.client, now: now.monotonic) { partitionsBeingRead() }
+        }
         return looked
+    }
+
+    private func partitionsBeingRead() -> TopicPartitionList {
+        let list = TopicPartitionList()
+        for id in partitions.assigned(where: { !$0.isPaused }) {
+            list.append(topic: topics[id.topic], partition: id.partition, offset: Offset.end)
+        }
+        return list
     }
 
     private func deliverAhead(

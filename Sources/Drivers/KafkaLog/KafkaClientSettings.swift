@@ -95,12 +95,6 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
-    /// How long a full queue keeps from fetching, where the library lets us say: the queue's 100,000
-    /// records last longer.
-    static let queueBackoff = Duration.milliseconds(50)
-    /// Before 2.2 it is a second.
-    static let knowsQueueBackoff = RdkafkaVersion.number >= 0x0202_0000
-
     var secrets: SecretFilter { SecretFilter(properties: properties) }
 
     /// The properties whose other values would lose records, or make two parts of the
@@ -179,8 +173,8 @@ extension KafkaClientSettings.Role {
         case .admin:
             break
         }
-        if self == .events || self == .table, KafkaClientSettings.knowsQueueBackoff {
-            let milliseconds = Int(KafkaClientSettings.queueBackoff / .milliseconds(1))
+        if self == .events || self == .table, FetchPrompter.isInLibrary {
+            let milliseconds = Int(FetchPrompter.backoff / .milliseconds(1))
             values["fetch.queue.backoff.ms"] = "\(milliseconds)"
         }
         return values

@@ -22,7 +22,7 @@ package final class TableReader {
     private var discoverAt: MonotonicTime
     /// Every partition that is read, to ask its end for.
     private let everyPartition = TopicPartitionList()
-    private var hastenAt: MonotonicTime
+    private var prompter = FetchPrompter()
     /// Partitions that have not reached their end yet.
     private var behind = 0
 
@@ -55,7 +55,6 @@ package final class TableReader {
         self.topics = topics
         partitions = Array(repeating: [], count: topics.count)
         discoverAt = now.monotonic + Self.discoveryInterval
-        hastenAt = now.monotonic
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
             waker: waker)
@@ -95,18 +94,10 @@ package final class TableReader {
             }
             body(KafkaRecord(message, topic: topic))
         }
-        if looked == limit { hastenFetching(now) }
+        if looked == limit {
+            prompter.prompt(session.client, now: now.monotonic) { everyPartition }
+        }
         return looked
-    }
-
-    /// While records come faster than they are taken. A librdkafka that does not know
-    /// `fetch.queue.backoff.ms` leaves a broker alone for a second once its queue was full, unless
-    /// there is something else to do for that broker; being asked for an end is. So the queue may be
-    /// small, and is never empty for long. The answer is of no interest and not waited for.
-    private func hastenFetching(_ now: Now) {
-        guard !KafkaClientSettings.knowsQueueBackoff, now.monotonic >= hastenAt else { return }
-        hastenAt = now.monotonic + KafkaClientSettings.queueBackoff
-        _ = try? session.client.offsetsForTimes(everyPartition, timeout: .zero)
     }
 
     private func receive(topic: Int, partition: Int32, offset: Int64) -> Bool {
