@@ -121,12 +121,11 @@ log:
         self.ready_seconds = time.monotonic() - begun
         self.rig.wait_for("its partitions", 90, self._has_settled)
 
-    def restart(self, workers=1, threads=1, apns=None, properties=None):
+    def restart(self, workers=1, threads=1, apns=None):
         """Ends the workers in order and starts others, which replay everything again."""
         self.rig.end(self.workers)
         self.processes = [other for other in self.processes if other not in self.workers]
         self.threads, self.apns = threads, apns or self.apns
-        self.properties.update(properties or {})
         self._configure()
         self._start_workers(workers)
 

@@ -29,9 +29,6 @@ class Setup:
     threads: int = 1
     # Of each thread, which adds none.
     connections: int = 4
-    # Records that librdkafka fetches ahead, `queued.min.messages`: when more are waiting it looks
-    # again only after up to a second, in which a worker has used up its own value, 100,000.
-    ahead: int = 250_000
     # Milliseconds.
     delay: int = 0
 
@@ -39,8 +36,7 @@ class Setup:
         fleet.simulator.command(f"delay {self.delay}ms")
         fleet.restart(
             self.workers, self.threads,
-            {"connections": self.connections, "connectionsMax": self.connections},
-            {"queued.min.messages": self.ahead})
+            {"connections": self.connections, "connectionsMax": self.connections})
 
     def rate_max(self):
         """Streams ÷ round trip, where there is a distance."""
@@ -54,11 +50,10 @@ BASE = Setup()
 # Four connections each, however many threads.
 SHAPES = [BASE, Setup(threads=2, connections=2), Setup(threads=4, connections=1),
           Setup(workers=2), Setup(workers=3)]
-AHEAD = [Setup(ahead=100_000), BASE, Setup(ahead=500_000)]
 FAR = [Setup(connections=connections, delay=50) for connections in (1, 2, 4)]
 UNIT_CASES = [ONE, ONE_JSON, TEN, THOUSAND]
-PLAN = {**{setup: [TEN, ONE] for setup in SHAPES}, **{setup: [ONE] for setup in AHEAD},
-        **{setup: [TEN] for setup in FAR}, BASE: UNIT_CASES}
+PLAN = {**{setup: [TEN, ONE] for setup in SHAPES}, **{setup: [TEN] for setup in FAR},
+        BASE: UNIT_CASES}
 
 
 class Run:
@@ -67,7 +62,6 @@ class Run:
         with Watch(fleet, pushes) as watch:
             self.microseconds = fleet.run(fan_out, pushes, json)
         self.whole, self.middle = watch.whole(), watch.middle()
-        self.resident = fleet.memory()
 
 
 def measure(fleet, h2load):
@@ -132,17 +126,6 @@ def add_shapes(section, runs, yardstick):
                 *load_cells(setup, runs[setup, case])])
         section.add(f"**Threads and workers, {words(case)}**, four connections a worker")
         section.add(table(["", "pushes/s", "µs of CPU per push", "× h2load", *LOAD_HEAD], rows))
-
-
-def add_ahead(section, runs):
-    rows = []
-    for setup in AHEAD:
-        own = runs[setup, ONE]
-        resident = [run.resident / 1e6 for run in own]
-        rows.append([
-            f"{setup.ahead:,}", rates(own), spread(resident, "MB"), *load_cells(setup, own)])
-    section.add(f"**Records fetched ahead** (`queued.min.messages`), one worker, {words(ONE)}")
-    section.add(table(["", "pushes/s", "resident", *LOAD_HEAD], rows))
 
 
 def add_far(section, runs):
@@ -218,14 +201,12 @@ def main():
         fleet.stop()
         section.add(
             f"Workers of one group, {kafka}, {PUSHES:,} tokens, each pushed to once a run, "
-            f"{ROUNDS} rounds, median (least–most). {STREAMS:,} streams a connection; records "
-            f"fetched ahead: {BASE.ahead:,}, where nothing else is said. h2load takes "
+            f"{ROUNDS} rounds, median (least–most). {STREAMS:,} streams a connection. h2load takes "
             f"{spread(yardstick, 'µs')} of CPU a request here. A thread's column is what the "
             "busiest of its kind takes of a core while the middle 80 % of the pushes are sent; all "
             "cores are shared with simulator, Kafka and producer. Used up is what has less than "
             f"{1 - FULL:.0%} to spare.")
         add_shapes(section, runs, yardstick)
-        add_ahead(section, runs)
         add_far(section, runs)
         add_units(section, runs)
         add_starts(rig, simulator, section)

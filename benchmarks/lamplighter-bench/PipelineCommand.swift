@@ -55,6 +55,8 @@ struct PipelineBench: ~Copyable {
     /// the slots at fan-out 10.
     private static let eventsPerTurn = 64
     private static let fanOutStepsPerTurn = 2048
+    /// As the consumer of events does.
+    private static let keysForeseen = 32
 
     init(tokens: Int, fanOut: Int) throws {
         var settings = PipelineSettings()
@@ -82,12 +84,19 @@ struct PipelineBench: ~Copyable {
     /// One event for each subject; returns when every push of theirs has ended.
     mutating func round() {
         for position in subjects.indices {
+            if position % Self.keysForeseen == 0 { foresee(from: position) }
             read(position)
             if offset % Int64(Self.eventsPerTurn) == 0 { finishTurn() }
         }
         finishTurn()
         now.monotonic = now.monotonic + .milliseconds(10)
         now.wall = now.wall + .milliseconds(10)
+    }
+
+    private mutating func foresee(from first: Int) {
+        for position in first..<min(first + Self.keysForeseen, subjects.count) {
+            subjects[position].withUnsafeBytes { pipeline.foresee(key: $0, binding: 0) }
+        }
     }
 
     private mutating func read(_ position: Int) {
