@@ -142,7 +142,8 @@ def main():
         return
     record = json.loads(RECORD.read_text())
     if record["toolchain"] != toolchain():
-        print(f"recorded with {record['toolchain']}, measured with {toolchain()}")
+        print(f"not comparable: recorded with {record['toolchain']}, measured with {toolchain()}")
+        return
     found = list(complaints(figures, record["perPush"]))
     if found:
         rigs.fail(

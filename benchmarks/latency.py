@@ -24,8 +24,8 @@ TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
 # Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
 SIMULATORS = [
     ("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
-# The embedded Kafka answers a fetch with one batch a partition, and finds it by walking over the
-# partition's batches: few partitions, and where there are many events, one, and fuller batches.
+# By fan-out. The embedded Kafka answers a fetch with one batch a partition, and finds it by walking
+# over the partition's batches: few partitions, and where there are many events, fuller batches.
 PARTITIONS = {10: 4, 1: 1}
 MANY_EVENTS = 5000
 
@@ -97,7 +97,9 @@ def main():
         section.add(
             f"Open loop, {SECONDS} s a run, {ROUNDS} rounds, median (least–most), {kafka} with "
             f"`fetch.wait.max.ms=1`, the producer's `linger.ms` {linger_milliseconds(0)}, above "
-            f"{MANY_EVENTS:,} events a second {linger_milliseconds(max(RATES))}. From the time on "
+            f"{MANY_EVENTS:,} events a second {linger_milliseconds(max(RATES))}; partitions: "
+            + ", ".join(f"{count} at fan-out {each}" for each, count in PARTITIONS.items())
+            + ". From the time on "
             "the event's schedule to the moment at which the simulator takes the request; its "
             "delay comes after that, and is not in the figures. "
             f"h2load takes {spread(yardstick, 'µs')} of CPU a request here.")

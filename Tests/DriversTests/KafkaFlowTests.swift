@@ -57,6 +57,21 @@ import Testing
         reading.close()
     }
 
+    @Test func `a full queue does not stop the fetches of events for a second`() async throws {
+        let fixture = try KafkaFixture(["events": 1])
+        let batches = 20
+        for batch in 0..<batches { try fixture.write(100, from: 100 * batch, to: "events") }
+        // One batch fills it.
+        let reading = Reading(
+            try fixture.consumer(["events"], properties: ["queued.min.messages": "100"]))
+        try await reading.waitForAssignment()
+        let start = ContinuousClock.now
+        try await reading.waitForRecords(100 * batches)
+        // A tenth of that is usual.
+        #expect(ContinuousClock.now - start < .seconds(batches / 2))
+        reading.close()
+    }
+
     @Test func `a partition that is not paused is never resumed`() async throws {
         let fixture = try KafkaFixture(["events": 2])
         try fixture.write(2000, to: "events", partition: 0)

@@ -20,6 +20,35 @@ internal import Testing
         return fixture
     }
 
+    @Test func `a probe goes although what stood before it has expired`() {
+        let fixture = PipelineFixture()
+        for (number, subject) in ["lamp", "door", "gate"].enumerated() {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: [subject])
+        }
+        fixture.event("lamp")
+        fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
+        fixture.event("door", #"{"ttlSeconds":1}"#)
+        fixture.event("gate")
+        for _ in 0..<20 where fixture.counters.expired == 0 {
+            fixture.pass(.seconds(1))
+            let probe = fixture.take()
+            if probe.isEmpty { #expect(fixture.counters.expired == 0, "only shut gates wait") }
+            for push in probe { fixture.answer(push, 403, .invalidProviderToken) }
+        }
+        #expect(fixture.counters.expired == 1)
+    }
+
+    @Test func `a batch of one is filled although the first has expired`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("I", [1], shows: ["door"])
+        fixture.registerControl("J", [2], shows: ["gate"])
+        fixture.event("door", #"{"ttlSeconds":1}"#)
+        fixture.event("gate")
+        fixture.pass(.seconds(2))
+        #expect(fixture.take(1).map(\.token) == [[2]])
+        #expect(fixture.counters.expired == 1)
+    }
+
     @Test func `the first InvalidProviderToken stops the pool, then one probe goes at a time`() {
         let fixture = tenQueued()
         fixture.answer(fixture.take(1)[0], 403, .invalidProviderToken)

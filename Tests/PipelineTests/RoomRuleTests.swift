@@ -13,8 +13,8 @@ internal import Testing
         }
         fixture.event("door")
         fixture.pass(.zero)
-        // And a sixteenth for events of few tokens.
-        #expect(fixture.load.queued == 64 - 64 / 8 - 64 / 16)
+        // And a quarter for events of few tokens: with so few slots a sixteenth is none of them.
+        #expect(fixture.load.queued == 64 - 64 / 8 - 64 / 4)
     }
 
     @Test func `an event of few tokens goes at once beside one that fills all it may`() {
@@ -32,6 +32,34 @@ internal import Testing
         #expect(fixture.roomForEvents > 0)
         fixture.event("door")
         #expect(fixture.load.queued == filled + 1 && fixture.load.fanOuts == 1)
+    }
+
+    @Test func `a walk that goes on and on never fills what it leaves`() {
+        let fixture = PipelineFixture {
+            $0.slots = 64
+            $0.immediateFanOutMax = 2
+        }
+        for number in 0..<200 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["city"])
+        }
+        fixture.event("city")
+        for _ in 0..<20 {
+            fixture.pass(.zero)
+            #expect(fixture.roomForEvents > 0 && fixture.load.fanOuts == 1)
+            for push in fixture.take(1) { fixture.answer(push, 200) }
+        }
+    }
+
+    @Test func `the fewest slots that can be configured leave room for an event at once`() {
+        let fixture = PipelineFixture { $0.slots = 1000 }
+        fixture.checksEachCall = false
+        for number in 0..<1000 as Range<UInt16> {
+            let token = [UInt8(number >> 8), UInt8(number & 255)]
+            fixture.registerControl("I\(number)", token, shows: ["city"])
+        }
+        fixture.event("city")
+        for _ in 0..<3 { fixture.pass(.zero) }
+        #expect(fixture.load.fanOuts == 1 && fixture.roomForEvents > 0)
     }
 
     @Test func `events of few tokens take half of what is free, and leave a walk the rest`() {
@@ -58,12 +86,20 @@ internal import Testing
     }
 
     @Test func `no registration is read while one's push has found no slot`() {
-        let fixture = PipelineFixture { $0.slots = 8 }
+        let fixture = PipelineFixture {
+            $0.slots = 8
+            $0.immediateFanOutMax = 1
+        }
         for number in 0..<20 as Range<UInt8> {
             fixture.registerControl("I\(number)", [number], shows: ["door"])
         }
         fixture.event("door")
         fixture.pass(.zero)
+        // The two slots that the walk leaves.
+        for (number, subject) in ["gate", "bell"].enumerated() {
+            fixture.registerControl(subject, [100 + UInt8(number)], shows: [subject])
+            fixture.event(subject)
+        }
         fixture.event("lamp")
         #expect(fixture.roomForRegistrations > 0)
         fixture.registerControl("L", [200], shows: ["lamp"])

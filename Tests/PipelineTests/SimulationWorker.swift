@@ -123,13 +123,14 @@ final class SimulationWorker {
         let written = pipeline.records.count
         withBytes(record.key.map { Array($0.utf8) }) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in
-                // Says nothing that the event could not do without: a wrong key is as good.
-                if let key, !key.isEmpty { pipeline.foresee(key: key, binding: Int(topic)) }
                 let event = EventRecord(
                     binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
                 pipeline.eventRecord(
                     event, track: tracks[partition]!, offset: record.offset, now: now
                 ) { _ in nil }
+                // For the next one, with whatever the index learns until then: a key that does not
+                // come, or has gone from the index, is to change nothing.
+                if let key, !key.isEmpty { pipeline.foresee(key: key, binding: Int(topic)) }
             }
         }
         positions[partition] = record.offset + 1

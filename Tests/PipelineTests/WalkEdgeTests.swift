@@ -48,7 +48,7 @@ internal import Testing
         fixture.event("hot")
         #expect(fixture.load.fanOuts == 1)
         fixture.pass(.milliseconds(1))
-        #expect(fixture.load.queued == 16 - 16 / 8 - 16 / 16)
+        #expect(fixture.load.queued == 16 - 16 / 8 - 16 / 4)
     }
 
     @Test func `a subject that is walked no more is forgotten with its last token`() {

@@ -157,6 +157,8 @@ extension PushPipeline {
         _ request: FanOutRequest, count: Int, hold: Hold, now: Now
     ) {
         let subject = SubjectID(rawValue: request.subject)
+        let free = freeEventSlots
+        defer { slotsTakenAtOnce += free - freeEventSlots }
         for index in 0..<count {
             if count > 1, index % Self.prefetchedEntries == 0 {
                 audience.prefetch(
@@ -178,7 +180,8 @@ extension PushPipeline {
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
         var made = 0
-        let left = slotsWalksLeave
+        let left = freeEventSlots - slotsForWalks
+        slotsTakenAtOnce = 0
         while made < steps, freeEventSlots > left {
             let most = min(Self.prefetchedEntries, steps - made, freeEventSlots - left)
             let step = fanOuts.step(most: most) { audience.count(SubjectID(rawValue: $0)) }

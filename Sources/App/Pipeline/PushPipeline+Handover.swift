@@ -24,7 +24,11 @@ extension PushPipeline {
         var next = most > 0 ? takeOne(from: pool, now: now) : nil
         while let slot = next {
             next = taken + 1 < most ? takeOne(from: pool, now: now) : nil
-            guard mayBeSent(slot, now: now) else { continue }
+            guard mayBeSent(slot, now: now) else {
+                // What it was counted for is free again, and the next one's.
+                next = next ?? takeOne(from: pool, now: now)
+                continue
+            }
             fill(slot, now: now)
             batch[taken] = slot
             taken += 1

@@ -35,6 +35,8 @@ package struct PushPipeline: ~Copyable {
     var pushes: PushTable
     var fanOuts: FanOuts
     var recentSubjects: RecentSubjects
+    /// Slots that events have taken since walks last went on.
+    var slotsTakenAtOnce = 0
     /// Hashes of subjects that records about to be read will ask for.
     var foreseen: [UInt64] = []
     var recentPayloads = RecentPayloads()
@@ -119,6 +121,7 @@ package struct PushPipeline: ~Copyable {
         routing: RoutingTable, bindings: [TopicBinding], settings: PipelineSettings, slab: PushSlab
     ) throws(TopicBindingError) {
         precondition(slab.slots >= settings.slots, "the slab has a place for every push")
+        precondition(settings.immediateFanOutMax > 0, "an event has at least one token")
         self.routing = routing
         self.settings = settings
         self.slab = slab
@@ -234,8 +237,8 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// So many events may be read in one go: few enough to be fanned out at once if each has as many
-    /// tokens as that allows, since a walk costs more; and with half of the free slots, which leaves
-    /// walks a share however many such events come.
+    /// tokens as that allows, since a walk costs more; and with half of the free slots, so that walks
+    /// can have as many as those events took.
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
@@ -243,10 +246,18 @@ package struct PushPipeline: ~Copyable {
             settings.fanOutsMax - fanOuts.count, settings.unacknowledgedMax - unacknowledged)
     }
 
-    /// Slots that walks leave to events that are fanned out at once: room for 32 of them, or half of
-    /// what is free.
-    var slotsWalksLeave: Int {
-        min(32 * settings.immediateFanOutMax, settings.slots / 16, freeEventSlots / 2)
+    /// Slots that walks leave, so that events of few tokens go at once beside the largest audience:
+    /// room for 32 of those events, or a sixteenth of all; for one at least.
+    private var slotsKeptForEvents: Int {
+        let most = settings.immediateFanOutMax
+        return min(32 * most, max(most + 1, settings.slots / 16), settings.slots / 4)
+    }
+
+    /// Slots that walks may take now. Where events take what is kept for them walks take as many:
+    /// neither waits for the other to end.
+    var slotsForWalks: Int {
+        let free = freeEventSlots
+        return min(free, max(free - slotsKeptForEvents, slotsTakenAtOnce))
     }
 
     /// So many registrations may be read in one go: one when slots are scarce, since each may ask for

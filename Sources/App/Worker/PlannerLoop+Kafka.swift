@@ -50,7 +50,8 @@ extension PlannerLoop {
         do {
             let consumer = try EventConsumer(
                 settings: plan.kafka, topics: plan.eventTopics + [plan.deferredTopic],
-                replayed: [plan.deferredConsumed], startFrom: plan.startFrom, logger: logger)
+                replayed: [plan.deferredConsumed], startFrom: plan.startFrom,
+                foreseenMax: Audience.prefetchMax, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
             self.consumer = consumer
             control.enter(.running)

@@ -47,6 +47,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
         for offset in stride(from: 0, to: MemoryLayout<Element>.stride, by: 64) {
             CLinux_prefetch(start + offset)
         }
+        CLinux_prefetch(start + MemoryLayout<Element>.stride - 1)
     }
 
     @inlinable
@@ -55,6 +56,14 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
         elements[size] = element
         size &+= 1
         if size > peak { peak = size }
+    }
+
+    /// Makes it at least so long without touching memory: elements that were never written are not to
+    /// be read.
+    package mutating func extend(to count: Int) {
+        precondition(count <= capacity, "a column is full: reserve more rows")
+        size = max(size, count)
+        peak = max(peak, count)
     }
 
     /// Drops elements from the end, or adds copies of `element`.

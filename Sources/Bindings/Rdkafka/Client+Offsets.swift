@@ -29,6 +29,14 @@ extension Client {
         return answer
     }
 
+    /// Asks the question of `offsetsForTimes` for the sake of asking, and waits for nothing. The
+    /// answer's queue is gone when it comes, so the library ends it with `__DESTROY` and touches
+    /// nothing of ours.
+    package func askOffsets(_ list: TopicPartitionList) {
+        let question = list.copy()
+        _ = rd_kafka_offsets_for_times(pointer, question.pointer, 0)
+    }
+
     /// Hands offsets to the automatic commit. Each element's error says whether it was taken;
     /// partitions that are not assigned are refused.
     package func store(_ list: TopicPartitionList) {

@@ -35,16 +35,17 @@ package final class EventConsumer {
     private var polling = PollingHistory()
     private var prompter = FetchPrompter()
     /// Messages whose keys `foresee` was told; none between two calls of `poll`.
-    private var ahead = MessageQueue(capacity: 32)
+    private var ahead: MessageQueue
 
     enum PendingRebalance {
         case assigning(StartResolver)
         case revoking(TopicPartitionList, [PartitionEpoch])
     }
 
+    /// - Parameter foreseenMax: records whose keys are told before the first of them is.
     package init(
         settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
-        startFrom: StartFrom = .standard, logger: Logger
+        startFrom: StartFrom = .standard, foreseenMax: Int = 32, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
         // The library would take it for a pattern, and deliver topics that have no position here.
@@ -55,6 +56,7 @@ package final class EventConsumer {
         self.startFrom = startFrom
         self.logger = logger
         partitions = PartitionTable(topics: topics.count)
+        ahead = MessageQueue(capacity: foreseenMax)
         try open()
     }
 
@@ -121,7 +123,7 @@ package final class EventConsumer {
             if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
         deliverAhead(of: session, now: now, body)
-        if looked == limit {
+        if looked == limit, looked > 0 {
             prompter.prompt(session.client, now: now.monotonic) { partitionsBeingRead() }
         }
         return looked
@@ -129,7 +131,7 @@ package final class EventConsumer {
 
     private func partitionsBeingRead() -> TopicPartitionList {
         let list = TopicPartitionList()
-        for id in partitions.assigned(where: { !$0.isPaused }) {
+        for id in partitions.assigned(where: { !$0.isPaused && !$0.isMuted }) {
             list.append(topic: topics[id.topic], partition: id.partition, offset: Offset.end)
         }
         return list

@@ -13,7 +13,8 @@ internal import Rdkafka
 struct FetchPrompter {
     private var nextAt = MonotonicTime(nanoseconds: .min)
 
-    /// How long a full queue keeps from fetching: the queue's 100,000 records last longer.
+    /// How long a full queue keeps from fetching: 100,000 events, or 32 MiB of registrations, last
+    /// longer or about as long.
     static let backoff = Duration.milliseconds(50)
     /// Before 2.2 it is a second.
     static let isInLibrary = RdkafkaVersion.number >= 0x0202_0000
@@ -24,6 +25,6 @@ struct FetchPrompter {
     ) {
         guard !Self.isInLibrary, now >= nextAt else { return }
         nextAt = now + Self.backoff
-        _ = try? client.offsetsForTimes(partitions(), timeout: .zero)
+        client.askOffsets(partitions())
     }
 }

@@ -49,9 +49,12 @@ package struct KafkaClientSettings: Sendable {
         var merged = role.defaults
         merged.merge(OIDCSettings.without(properties)) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
-        // Ours would be refused if it were less; left to the library it is as large.
-        if properties["message.max.bytes"] != nil {
-            merged["fetch.max.bytes"] = properties["fetch.max.bytes"]
+        // The library refuses a fetch that is smaller than a message may be.
+        if properties["fetch.max.bytes"] == nil,
+            let fetch = merged["fetch.max.bytes"].flatMap({ Int($0) }),
+            let message = properties["message.max.bytes"].flatMap({ Int($0) })
+        {
+            merged["fetch.max.bytes"] = "\(max(fetch, message))"
         }
         merged["bootstrap.servers"] = bootstrap
         if role == .events || role == .table { merged["group.id"] = group }

@@ -159,9 +159,8 @@ package struct PushTable: ~Copyable {
             trailing[row].notBefore = max(trailing[row].notBefore, request.notBefore)
         } else {
             pushes[row].isDirty = true
-            let content = PushContent(request)
-            if row >= trailing.count { trailing.resize(to: row + 1, filling: content) }
-            trailing[row] = content
+            trailing.extend(to: row + 1)
+            trailing[row] = PushContent(request)
             bodies.retain(request.body)
         }
         if let hold, let surplus = holds.insert(hold, into: &trailing[row].holds) {
