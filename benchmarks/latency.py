@@ -24,42 +24,35 @@ TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
 # Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
 SIMULATORS = [
     ("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
-# By fan-out. The embedded Kafka answers a fetch with one batch a partition, and finds it by walking
-# over the partition's batches: few partitions, and where there are many events, fuller batches.
-PARTITIONS = {10: 4, 1: 1}
-MANY_EVENTS = 5000
-
-
-def linger_milliseconds(events):
-    return 1 if events > MANY_EVENTS else 0.2
-
-
+# The embedded Kafka answers a fetch with one batch a partition, and finds it by walking over the
+# partition's batches: one partition, and batches full enough for few of them to be there.
+PARTITIONS = 1
+LINGER_MILLISECONDS = 1
 HEAD = ["pushes/s", "fan-out", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms",
         "verdict"]
 
 
 def measure(rig, h2load, yardstick, delay, apns):
-    """The runs by fan-out and rate, the rates in turn."""
+    """The runs by fan-out and rate, in turn."""
     simulator = rig.simulator(f"apns-{delay or 'at-once'}", delay, keeps_log=True)
     tokens = max(RATES) * (SECONDS + WARM_UP)
+    fleet = Fleet(
+        rig, simulator, tokens, properties={"fetch.wait.max.ms": 1}, apns=apns,
+        partitions=PARTITIONS)
+    fleet.run(10, 50_000)
     runs = {(fan_out, rate): [] for fan_out in FAN_OUTS for rate in RATES}
-    for fan_out in FAN_OUTS:
-        fleet = Fleet(
-            rig, simulator, tokens, properties={"fetch.wait.max.ms": 1}, apns=apns,
-            partitions=PARTITIONS[fan_out])
-        fleet.run(10, 50_000)
-        for _ in range(ROUNDS):
-            yardstick.append(h2load.run())
-            for rate in RATES:
-                runs[fan_out, rate].append(rig.bench(
-                    "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
-                    "--group", fleet.prefix, "--tokens", tokens, "--rate", rate, "--fan-out",
-                    fan_out, "--seconds", SECONDS, "--warm-up", WARM_UP, "--answers",
-                    simulator.log, "--linger", linger_milliseconds(rate / fan_out)))
-                print(delay, fan_out, rate, runs[fan_out, rate][-1]["milliseconds"], flush=True)
-                # The next run reads from the log's end.
-                simulator.log.open("w").close()
-        fleet.stop()
+    for _ in range(ROUNDS):
+        yardstick.append(h2load.run())
+        for (fan_out, rate), figures in runs.items():
+            figures.append(rig.bench(
+                "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
+                "--group", fleet.prefix, "--tokens", tokens, "--rate", rate, "--fan-out", fan_out,
+                "--seconds", SECONDS, "--warm-up", WARM_UP, "--answers", simulator.log,
+                "--linger", LINGER_MILLISECONDS))
+            print(delay, fan_out, rate, figures[-1]["milliseconds"], flush=True)
+            # The next run reads from the log's end.
+            simulator.log.open("w").close()
+    fleet.stop()
     rig.end([simulator.process])
     return runs
 
@@ -96,13 +89,10 @@ def main():
                    for name, delay, apns in SIMULATORS]
         section.add(
             f"Open loop, {SECONDS} s a run, {ROUNDS} rounds, median (least–most), {kafka} with "
-            f"`fetch.wait.max.ms=1`, the producer's `linger.ms` {linger_milliseconds(0)}, above "
-            f"{MANY_EVENTS:,} events a second {linger_milliseconds(max(RATES))}; partitions: "
-            + ", ".join(f"{count} at fan-out {each}" for each, count in PARTITIONS.items())
-            + ". From the time on "
-            "the event's schedule to the moment at which the simulator takes the request; its "
-            "delay comes after that, and is not in the figures. "
-            f"h2load takes {spread(yardstick, 'µs')} of CPU a request here.")
+            f"`fetch.wait.max.ms=1`, the producer's `linger.ms={LINGER_MILLISECONDS}`, one "
+            "partition of events. From the time on the event's schedule to the moment "
+            "at which the simulator takes the request; its delay comes after that, and is not in "
+            f"the figures. h2load takes {spread(yardstick, 'µs')} of CPU a request here.")
         for name, runs in results:
             file = f"latency-{name.replace(' ', '')}.svg"
             plot.write(
