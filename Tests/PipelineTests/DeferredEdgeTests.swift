@@ -237,14 +237,14 @@ internal import Testing
     @Test func `a second assignment waits for its own replay, and has the first one's number`() {
         deferred.assign()
         deferred.revoke()
-        let first = pipeline.pipeline.deferredAssigned()
+        let first = pipeline.pipeline.deferredAssigned(partition: 0)
         pipeline.pipeline.deferredUnassigned(first)
-        let again = pipeline.pipeline.deferredAssigned()
+        let again = pipeline.pipeline.deferredAssigned(partition: 0)
         #expect(again == first)
         let problem = read(record(), on: again)
         #expect(problem == nil)
         // Another partition is replayed to its end meanwhile.
-        let other = pipeline.pipeline.deferredAssigned()
+        let other = pipeline.pipeline.deferredAssigned(partition: 1)
         pipeline.pipeline.deferredReplayed(other, now: pipeline.now)
         pipeline.pass(.seconds(5))
         #expect(pipeline.take().isEmpty)

@@ -13,22 +13,28 @@ final class DeferredFixture {
     var log: [Record] = []
     private var track: TrackID?
     private var position = 0
+    private let partition: Int32
 
     struct Record {
         var key: String
         /// Nil ends a wait.
         var value: String?
         var endedOffset: Int64?
+        /// Nil lets the key choose.
+        var partition: Int32?
 
         func contains(_ text: String) -> Bool { value?.contains(text) == true }
     }
 
-    init(_ pipeline: PipelineFixture) { self.pipeline = pipeline }
+    init(_ pipeline: PipelineFixture, partition: Int32 = 0) {
+        self.pipeline = pipeline
+        self.partition = partition
+    }
 
     /// The partition is given to the pipeline, which reads it from its beginning.
     func assign() {
         position = 0
-        track = pipeline.pipeline.deferredAssigned()
+        track = pipeline.pipeline.deferredAssigned(partition: partition)
         read()
         pipeline.pipeline.deferredReplayed(track!, now: pipeline.now)
         pipeline.checkInvariants()
@@ -81,7 +87,7 @@ final class DeferredFixture {
         let records = all.filter { $0.topic == .deferred }.map { record in
             Record(
                 key: record.key, value: record.value.isEmpty ? nil : record.value,
-                endedOffset: record.endedOffset)
+                endedOffset: record.endedOffset, partition: record.partition)
         }
         log += records
         pipeline.acknowledge(all)

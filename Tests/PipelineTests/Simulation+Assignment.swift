@@ -39,7 +39,8 @@ extension Simulation {
     mutating func assignDeferred(_ index: Int, to number: Int) {
         let worker = workers[number]!
         kafka.deferred.partitions[index].owner = number
-        worker.deferredTracks[index] = worker.pipeline.deferredAssigned()
+        worker.deferredTracks[index] = worker.pipeline.deferredAssigned(
+            partition: Int32(index))
         worker.deferredPositions[index] = 0
         worker.deferredEnds[index] = kafka.deferred.partitions[index].end
         worker.readings[index] = SimulatedReading()

@@ -57,6 +57,9 @@ struct SimulatedDeferred {
 
     mutating func append(_ record: OutgoingRecord, debts: [SimulationModel.Debt], now: Now) {
         let index = partition(of: record.key)
+        precondition(
+            record.partition == (record.endedOffset == nil ? nil : Int32(index)),
+            "what its owner says of a record goes where the record stands")
         let offset = partitions[index].end
         partitions[index].end += 1
         partitions[index].records.append(

@@ -16,8 +16,12 @@ package import PushModel
 /// hides is written again, as is one whose successor promises less. Kafka must keep hidden records
 /// until then: `min.compaction.lag.ms`.
 extension PushPipeline {
-    /// A partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
-    package mutating func deferredAssigned() -> TrackID { ledger.openTable() }
+    /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
+    package mutating func deferredAssigned(partition: Int32) -> TrackID {
+        let track = ledger.openTable()
+        deferredPartitions[track] = partition
+        return track
+    }
 
     /// The partition has been read to its end.
     package mutating func deferredReplayed(_ track: TrackID, now: Now) {
@@ -31,6 +35,7 @@ extension PushPipeline {
     package mutating func deferredUnassigned(_ track: TrackID) {
         endRows()
         replayed.remove(track)
+        deferredPartitions[track] = nil
         deferred.close(track) { ledger.release($0) }
         ledger.closeTrack(track)
     }
@@ -48,7 +53,8 @@ extension PushPipeline {
             let push = try verdicts.deferred(key: key, value: value, into: &tokenKey)
             let row = tokenKey.token.withUnsafeBytes { token in
                 deferred.row(
-                    lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey)
+                    lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey,
+                    track: track)
             }
             if let push {
                 let word = Word(offset: offset, saidAt: endedOffset.map { min($0, offset) })
@@ -158,8 +164,15 @@ extension PushPipeline {
             now: now)
         records.append(
             tickets.issueDeferral(
-                key: key(of: row), value: DeferredEncoder.value(push),
-                endedOffset: deferred.offset(of: row), holds: []))
+                partition: partition(of: row), key: key(of: row),
+                value: DeferredEncoder.value(push), endedOffset: deferred.offset(of: row),
+                holds: []))
+    }
+
+    /// Where the row's record stands. Since the topic was given more partitions the key may lead to
+    /// another one, and what ends the row there would leave the record to be sent by each replay.
+    private func partition(of row: UInt32) -> Int32 {
+        deferredPartitions[deferred.hold(of: row).track]!
     }
 
     private func key(of row: UInt32) -> [UInt8] {
@@ -296,8 +309,8 @@ extension PushPipeline {
                 counters.deferredEnded += 1
                 records.append(
                     tickets.issueDeferral(
-                        key: key(of: row), value: nil, endedOffset: deferred.offset(of: row),
-                        holds: []))
+                        partition: partition(of: row), key: key(of: row), value: nil,
+                        endedOffset: deferred.offset(of: row), holds: []))
             }
             deferred.remove(row)
         }

@@ -61,6 +61,8 @@ package struct PushPipeline: ~Copyable {
     var deferred: DeferredTable
     /// Tables that have been read to their end.
     var replayed: Set<TrackID> = []
+    /// The partitions of `deferred` that are ours, by their tracks.
+    var deferredPartitions: [TrackID: Int32] = [:]
     /// The lane whose deferred pushes are looked at first.
     var deferredTurn = 0
     var deferredSweepAt = MonotonicTime(nanoseconds: .min)

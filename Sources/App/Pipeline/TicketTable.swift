@@ -75,9 +75,11 @@ struct TicketTable {
 
     /// One that is issued while another of its key is open must say all that this one does.
     mutating func issueDeferral(
-        key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil, holds: [Hold]
+        partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
+        holds: [Hold]
     ) -> OutgoingRecord {
-        var record = issue(topic: .deferred, key: key, value: value, holds: holds)
+        var record = issue(
+            topic: .deferred, partition: partition, key: key, value: value, holds: holds)
         record.endedOffset = endedOffset
         open[record.ticket]!.record.endedOffset = endedOffset
         deferrals += 1

@@ -180,7 +180,8 @@ extension PlannerLoop {
         for assignment in assignments {
             let id = assignment.partition
             if id.topic == plan.deferredConsumed {
-                deferredPartitions.open(id, track: pipeline.deferredAssigned())
+                deferredPartitions.open(
+                    id, track: pipeline.deferredAssigned(partition: id.partition))
                 continue
             }
             let track = pipeline.assigned(

@@ -4,8 +4,8 @@
 internal import FlatMemory
 package import PushModel
 
-/// The partitions of `deferred` that are ours, as a table: one row for each key, whatever the number
-/// of its records. One heap wakes the rows, and a queue per lane holds those whose time has come.
+/// The partitions of `deferred` that are ours, as a table: one row for each key of each, whatever
+/// the number of its records. One heap wakes the rows, and a queue per lane holds those whose time has come.
 ///
 /// Each row is a holder of the ledger with one claim while it waits. When it is taken the claim goes
 /// to the push that is made of it; when the last claim is back the row has ended.
@@ -95,11 +95,14 @@ package struct DeferredTable: ~Copyable {
         tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
     }
 
+    /// The row of this key in the partition with this track: offsets of two partitions say nothing
+    /// of each other, and a topic that was given more of them has some keys in two.
     package func row(
-        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64
+        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, track: TrackID
     ) -> UInt32? {
         index.row(hash: hash(lane, token, coalescingKey)) { row in
             rows[Int(row)].lane == lane && rows[Int(row)].coalescingKey == coalescingKey
+                && rows[Int(row)].hold.track == track
                 && tokenBytes(of: row).elementsEqual(token)
         }
     }
