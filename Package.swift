@@ -97,14 +97,18 @@ let app: [Target] = [
         name: "lamplighter",
         dependencies: [
             "Worker", "Pipeline", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
-            "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL",
+            "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2",
+            "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ],
         path: "Sources/App/lamplighter",
-        swiftSettings: .house),
+        swiftSettings: .house,
+        plugins: ["BuildCommit"]),
+    // Tells the program which commit it was built from.
+    .plugin(name: "BuildCommit", capability: .buildTool()),
     // Imports nothing of the worker's, so that no mistake of ours is made twice.
     .executableTarget(
         name: "lamplighter-check",

@@ -215,6 +215,22 @@ struct `The command line` {
             "\(verdicts) has cleanup.policy=compact, and must have delete")
     }
 
+    @Test func `--version names the commit and the libraries that are loaded`() async throws {
+        let result = try await fleet.run(["--version"])
+        #expect(result.status == 0)
+        let lines = result.lines.map(String.init)
+        #expect(lines.count == 5)
+        #expect(
+            lines.first?.wholeMatch(
+                of: #/lamplighter \d+\.\d+\.\d+ \(([0-9a-f]{7,}(-dirty)?|unknown)\)/#) != nil)
+        for (line, library) in zip(
+            lines.dropFirst(), ["librdkafka", "nghttp2", "OpenSSL", "libcurl"])
+        {
+            #expect(line.hasPrefix("\(library) "))
+            #expect(line.contains(#/ \d+\.\d+\.\d+/#))
+        }
+    }
+
     @Test(arguments: [
         ["run", "--nonsense"], ["nonsense"], ["push", "--app", "com.example.Home"],
         ["simulate", "kafka", "--topics", "no-count"],

@@ -14,6 +14,7 @@ struct Lamplighter: AsyncParsableCommand {
             Exit codes: 0; 64 usage; 69 Kafka or APNs unreachable at start; 70 internal; 75 a client \
             failed for good, start again; 78 configuration.
             """,
+        version: Version.text,
         subcommands: [
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,

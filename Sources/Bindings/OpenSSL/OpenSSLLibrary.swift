@@ -12,4 +12,7 @@ package enum OpenSSLLibrary {
     package static func keepUntilExit() {
         OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     }
+
+    /// Of the library that this process has loaded, such as "3.0.17".
+    package static var version: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
 }

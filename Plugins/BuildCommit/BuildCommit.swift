@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import PackagePlugin
+
+/// Adds `let buildCommit = "…"` to a target, for `lamplighter --version`.
+///
+/// A prebuild command runs at every build. The manifest cannot do this: SwiftPM caches what it
+/// says, and a build after `git pull` would name the commit before.
+@main
+struct BuildCommit: BuildToolPlugin {
+    func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
+        let output = context.pluginWorkDirectoryURL.appending(path: "Generated")
+        let script = context.package.directoryURL.appending(path: "scripts/build-commit.sh")
+        return [
+            .prebuildCommand(
+                displayName: "Reading the commit", executable: URL(filePath: "/bin/sh"),
+                arguments: [script.path, output.path], outputFilesDirectory: output)
+        ]
+    }
+}
