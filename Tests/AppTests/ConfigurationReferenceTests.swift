@@ -20,10 +20,12 @@ import Testing
         #expect(written == Configuration.reference, "run `make doc-config`")
     }
 
-    @Test func `the example file lacks nothing but the key`() throws {
+    @Test func `the example file lacks nothing but its secrets`() throws {
         let file = Self.root.appendingPathComponent("deploy/lamplighter.example.yaml")
         do {
-            _ = try Configuration.load(file: file.path, environment: [:])
+            _ = try Configuration.load(
+                file: file.path,
+                environment: ["LAMPLIGHTER_KAFKA_PROPERTIES_SASL_PASSWORD": "secret"])
             Issue.record("the example's key file is not in the tree")
         } catch {
             #expect(error.problems.map(\.path) == ["apns.credentials.home.keyFile"], "\(error)")

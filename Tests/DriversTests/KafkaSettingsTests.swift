@@ -77,6 +77,16 @@ import Testing
         for (name, value) in produced { #expect(producer.value(of: name) == value) }
     }
 
+    @Test func `a property goes before its default under either of its names`() throws {
+        let producer = try settings([
+            "compression.codec": "zstd", "delivery.timeout.ms": "60000",
+            "queue.buffering.max.ms": "20",
+        ]).configuration(for: .producer)
+        #expect(producer.value(of: "compression.codec") == "zstd")
+        #expect(producer.value(of: "message.timeout.ms") == "60000")
+        #expect(producer.value(of: "linger.ms") == "20")
+    }
+
     @Test func `secrets appear neither in errors nor in log lines`() throws {
         let secret = "hunter2-and-more"
         // An invalid value is quoted by the library; the password stands in for a mixed-up file.

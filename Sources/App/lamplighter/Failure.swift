@@ -42,9 +42,8 @@ struct Failure: Error {
         case .noToken(let failure):
             self.init(failure.kind == .refused ? .configuration : .unavailable, "\(error)")
         case .unreachable, .client: self.init(.unavailable, "\(error)")
-        case .unknownProperty, .invalidProperty, .refusedProperty, .missingProperty, .missingTopic,
-            .unsupported,
-            .topicExists:
+        case .unknownProperty, .invalidProperty, .refusedProperty, .missingProperty,
+            .refusedTogether, .missingTopic, .unsupported, .topicExists:
             self.init(.configuration, "\(error)")
         }
     }

@@ -25,29 +25,65 @@ package struct KafkaClientSettings: Sendable {
         tokens = (try? oidc.get())?.map { TokenSource($0) }
     }
 
-    /// Checks every property against the library, and what belongs together, without connecting to
-    /// anything.
+    /// Checks every property against its rule and the library, and what belongs together, without
+    /// connecting to anything: the library judges some properties only when it makes a client, so one
+    /// of each kind is made that knows no broker.
     package func validate() throws(KafkaError) {
-        for role in Role.allCases { _ = try configuration(for: role) }
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+            try PropertyRule.rule(of: name)?.check(name, value)
+        }
+        for role in Role.allCases { try validate(role) }
     }
 
     /// Checks one property alone.
     package static func validate(property: String, value: String) throws(KafkaError) {
         let settings = KafkaClientSettings(
             bootstrap: "", group: "", properties: [property: value])
+        try PropertyRule.rule(of: property)?.check(property, value)
         try settings.refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         if let ours = OIDCSettings.Property(rawValue: property) { return try ours.check(value) }
         try settings.set(settings.properties, in: Configuration())
     }
 
+    /// Properties that may not be set to everything that librdkafka takes: what may be written, nil
+    /// for nothing, and why.
+    package static var restrictedProperties: [(property: String, notation: String?, reason: String)]
+    { PropertyRule.reference }
+
+    private func validate(_ role: Role) throws(KafkaError) {
+        var trial = try merged(for: role)
+        try Self.refuseSlowHeartbeats(trial)
+        trial["bootstrap.servers"] = nil
+        // A consumer that belongs to a group would look for its coordinator.
+        trial["group.id"] = nil
+        // A library that renews Kerberos tickets begins with it at once.
+        trial["sasl.kerberos.min.time.before.relogin"] = "0"
+        let configuration = Configuration()
+        try set(trial, in: configuration)
+        let noToken: Client.TokenRefresh = { _ in }
+        do throws(RdkafkaError) {
+            _ = try Client(
+                role == .producer ? .producer : .consumer, configuration: configuration,
+                tokens: tokens == nil ? nil : noToken, log: { _, _, _ in })
+        } catch {
+            throw .refusedTogether(secrets.redact(error.message))
+        }
+    }
+
     enum Role: CaseIterable { case events, table, producer, admin }
 
     func configuration(for role: Role) throws(KafkaError) -> Configuration {
+        let configuration = Configuration()
+        try set(try merged(for: role), in: configuration)
+        return configuration
+    }
+
+    private func merged(for role: Role) throws(KafkaError) -> [String: String] {
         try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         _ = try oidc.get()
-        let configuration = Configuration()
+        let properties = try PropertyRule.underPreferredNames(OIDCSettings.without(properties))
         var merged = role.defaults
-        merged.merge(OIDCSettings.without(properties)) { _, theirs in theirs }
+        merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
         // The library refuses a fetch that is smaller than a message may be.
         if properties["fetch.max.bytes"] == nil,
@@ -58,8 +94,7 @@ package struct KafkaClientSettings: Sendable {
         }
         merged["bootstrap.servers"] = bootstrap
         if role == .events || role == .table { merged["group.id"] = group }
-        try set(merged, in: configuration)
-        return configuration
+        return merged
     }
 
     private func set(
@@ -100,15 +135,11 @@ package struct KafkaClientSettings: Sendable {
 
     var secrets: SecretFilter { SecretFilter(properties: properties) }
 
-    /// The properties whose other values would lose records, or make two parts of the
-    /// configuration disagree.
+    /// What no client of the worker's may be given, whoever asks for it.
     func refuseUnsafeProperties(libraryVersion: Int) throws(KafkaError) {
-        for (name, reason) in Self.reserved where properties[name] != nil {
-            throw .refusedProperty(name, reason: reason)
-        }
-        if properties["auto.commit.interval.ms"] == "0" {
-            throw .refusedProperty(
-                "auto.commit.interval.ms", reason: "0 would commit only when the worker stops")
+        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+            guard let rule = PropertyRule.rule(of: name), rule.isReserved else { continue }
+            try rule.check(name, value)
         }
         let strategy = properties["partition.assignment.strategy"] ?? ""
         // 2.10.0: older ones abort the process when a member without partitions closes.
@@ -120,20 +151,17 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
-    private static let reserved: KeyValuePairs<String, String> = [
-        "enable.auto.commit": "offsets are committed only through the ledger",
-        "auto.commit.enable": "offsets are committed only through the ledger",
-        "enable.auto.offset.store": "an offset is stored only when its pushes have ended",
-        "auto.offset.reset": "set kafka.startFrom instead",
-        "enable.partition.eof": "the worker needs it to know when it has caught up",
-        "bootstrap.servers": "set kafka.bootstrap instead",
-        "metadata.broker.list": "set kafka.bootstrap instead",
-        "group.id": "set kafka.group instead",
-        "enable.idempotence": "without it a broker restart duplicates and reorders records",
-        "acks": "an event is released only when all in-sync replicas have its records",
-        "request.required.acks": "an event is released only when all in-sync replicas have it",
-        "transactional.id": "records are produced outside transactions",
-    ]
+    /// A member of which no heartbeat comes within its session is put out of the group, and comes
+    /// back, for ever. A third leaves room for two that are lost.
+    private static func refuseSlowHeartbeats(_ merged: [String: String]) throws(KafkaError) {
+        let defaults = (session: 45_000, heartbeat: 3000)
+        let session = merged["session.timeout.ms"].flatMap { Int($0) } ?? defaults.session
+        let heartbeat = merged["heartbeat.interval.ms"].flatMap { Int($0) } ?? defaults.heartbeat
+        guard heartbeat * 3 > session else { return }
+        throw .refusedTogether(
+            "heartbeat.interval.ms is \(heartbeat), more than a third of session.timeout.ms, which "
+                + "is \(session)")
+    }
 }
 
 extension KafkaClientSettings.Role {

@@ -9,6 +9,8 @@ package enum KafkaError: Error, Hashable, Sendable {
     case invalidProperty(String, message: String)
     case refusedProperty(String, reason: String)
     case missingProperty(String, remedy: String)
+    /// Each is right by itself; why they are not together.
+    case refusedTogether(String)
     /// The brokers want a token, and there is none to show them.
     case noToken(TokenFailure)
     /// No such topic, and we do not create it on the way.
@@ -34,6 +36,8 @@ extension KafkaError: CustomStringConvertible {
             "kafka.properties: '\(name)' cannot be set: \(reason)"
         case .missingProperty(let name, let remedy):
             "kafka.properties: '\(name)' is missing: \(remedy)"
+        case .refusedTogether(let reason):
+            "kafka.properties: \(reason)"
         case .noToken(let failure):
             "Kafka wants a token, and \(failure)"
         case .missingTopic(let name):

@@ -131,6 +131,9 @@ extension Configuration {
             report(name, Complaint(wrong: "is missing", remedy: remedy))
         } catch .refusedProperty(let name, let reason) {
             report(name, Complaint(wrong: "cannot be set", remedy: reason))
+        } catch .refusedTogether(let reason) {
+            reader.report(
+                ["kafka", "properties"], wrong: "are not usable together", remedy: reason)
         } catch {
             reader.report(
                 ["kafka", "properties"], wrong: "are refused by librdkafka", remedy: "\(error)")

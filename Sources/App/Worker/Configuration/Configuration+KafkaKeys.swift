@@ -45,8 +45,8 @@ extension Configuration.Kafka {
                     schemaTypes: ["string", "number", "boolean"], shown: { $0 }),
                 showing: Self.shown,
                 "Passed to librdkafka as they are, such as `security.protocol`; but "
-                    + "`sasl.oauthbearer.method: oidc` and what belongs to it is served here, see "
-                    + "below."),
+                    + "`sasl.oauthbearer.method: oidc` and what belongs to it is served here, and "
+                    + "some have limits: see below."),
         ]
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import KafkaLog
+
 extension Configuration {
     /// The text of docs/configuration.md: this introduction and the key table.
     package static var reference: String {
-        ([introduction] + shape.map { section($0) } + [kafkaTokens, closing])
+        ([introduction] + shape.map { section($0) } + [kafkaProperties, kafkaTokens, closing])
             .joined(separator: "\n") + "\n"
     }
 
@@ -46,6 +48,25 @@ extension Configuration {
 
         **Secrets** are files or variables and are never printed.
         """
+
+    private static var kafkaProperties: String {
+        let rows = KafkaClientSettings.restrictedProperties.map { property in
+            let allowed = property.notation ?? "not at all"
+            return "| `\(property.property)` | \(allowed) | \(property.reason) |"
+        }
+        return """
+
+            ## librdkafka properties with limits
+
+            librdkafka takes more than a worker can live with. Outside of these limits a property of
+            `kafka.properties` is refused, under either of its names where it has two, and so is
+            whatever librdkafka would refuse when its clients are made.
+
+            | property | may be | otherwise |
+            |---|---|---|
+
+            """ + rows.joined(separator: "\n")
+    }
 
     private static let kafkaTokens = """
 

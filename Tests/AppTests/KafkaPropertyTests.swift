@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Testing
+import Worker
+
+@Suite struct `Kafka properties` {
+    private func problems(of property: String, _ value: String) -> [String] {
+        AppTests.problems(in: "kafka: {properties: {\(property): \"\(value)\"}}")
+    }
+
+    @Test(arguments: [
+        ("delivery.report.only.error", "true", "no record would ever be known to be safe"),
+        ("partitioner", "random", "a key has to stay in its partition"),
+        ("partitioner", "consistent_random", "must be murmur2_random or murmur2"),
+        ("queuing.strategy", "lifo", "an older record of a key would be written after a newer"),
+        ("enabled_events", "4", "would not be told of records and rebalances"),
+        ("log.queue", "true", "nobody reads such a queue"),
+        ("message.timeout.ms", "1", "must be 0 or from 30000 to 2147483647: a record that is"),
+        ("delivery.timeout.ms", "1", "must be 0 or from 30000 to 2147483647: a record that is"),
+        ("retries", "0", "set that instead"),
+        ("message.send.max.retries", "0", "set that instead"),
+        ("isolation.level", "read_uncommitted", "events of aborted transactions would be pushed"),
+        ("offset.store.method", "file", "where no other worker finds them"),
+        ("offset.store.method", "none", "where no other worker finds them"),
+        ("auto.commit.interval.ms", "0", "0 commits only when the worker stops"),
+        ("auto.commit.interval.ms", "86400000", "after a crash all pushes of this time"),
+        ("max.poll.interval.ms", "1000", "must be from 30000 to 86400000"),
+        ("queue.buffering.max.kbytes", "1", "the worker's largest records would never fit"),
+        ("message.max.bytes", "1000", "the worker's own records would not fit"),
+        ("linger.ms", "900000", "must be from 0 to 500"),
+        ("queue.buffering.max.ms", "900000", "must be from 0 to 500"),
+        ("topic.metadata.refresh.interval.ms", "-1", "added partitions are noticed only then"),
+        ("topic.blacklist", "lamplighter.*", "a topic that it names would never be read"),
+        ("allow.auto.create.topics", "true", "a misspelt topic would be created"),
+        ("api.version.request", "false", "records would lose their headers"),
+        ("reconnect.backoff.max.ms", "3600000", "a broker that was restarted is left alone"),
+        ("enable.gapless.guarantee", "true", "the first record that is refused would end"),
+        ("statistics.interval.ms", "100", "nobody reads the library's statistics"),
+        ("internal.termination.signal", "15", "signals stop or reload the worker"),
+        ("plugin.library.paths", "/tmp/x", "it would load foreign code"),
+        ("stats_cb", "text", "it is no text but a part of the program"),
+        ("socket_cb", "text", "it is no text but a part of the program"),
+        ("default_topic_conf", "text", "it is no text but a part of the program"),
+    ])
+    func `what would stop the worker without a word is refused with the reason`(
+        property: String, value: String, reason: String
+    ) {
+        let found = problems(of: property, value)
+        #expect(found.count == 1)
+        #expect(found.first?.contains("\(property)") == true, "\(found)")
+        #expect(found.first?.contains(reason) == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        ("delivery.report.only.error", "false"), ("partitioner", "murmur2"),
+        ("isolation.level", "read_committed"), ("queuing.strategy", "FIFO"),
+        ("log.queue", "0"), ("message.timeout.ms", "0"), ("message.timeout.ms", "120000"),
+        ("statistics.interval.ms", "0"), ("auto.commit.interval.ms", "1000"),
+        ("queue.buffering.max.kbytes", "1048576"), ("debug", "cgrp,broker"),
+        ("session.timeout.ms", "30000"), ("client.rack", "eu-1a"),
+    ])
+    func `what the worker can live with is not`(property: String, value: String) {
+        #expect(problems(of: property, value) == [])
+    }
+
+    @Test(arguments: [
+        (
+            "session.timeout.ms: 6000, heartbeat.interval.ms: 3000",
+            "heartbeat.interval.ms is 3000, more than a third of session.timeout.ms, which is 6000"
+        ),
+        (
+            "max.poll.interval.ms: 40000, session.timeout.ms: 45000",
+            "`max.poll.interval.ms`must be >= `session.timeout.ms`"
+        ),
+        (
+            "fetch.max.bytes: 1000",
+            "`fetch.max.bytes` must be >= `message.max.bytes`"
+        ),
+        (
+            "security.protocol: ssl, ssl.ca.location: /nowhere.pem",
+            "ssl.ca.location failed"
+        ),
+    ])
+    func `what only the library's clients would notice is refused before there are any`(
+        properties: String, reason: String
+    ) {
+        let found = AppTests.problems(in: "kafka: {properties: {\(properties)}}")
+        #expect(found.count == 1)
+        #expect(
+            found.first?.hasPrefix("kafka.properties: are not usable together; ") == true,
+            "\(found)")
+        #expect(found.first?.contains(reason) == true, "\(found)")
+    }
+
+    @Test func `a property may not be set under both of its names`() {
+        let found = AppTests.problems(
+            in: "kafka: {properties: {delivery.timeout.ms: 60000, message.timeout.ms: 60000}}")
+        #expect(
+            found == [
+                "kafka.properties[delivery.timeout.ms]: cannot be set; "
+                    + "it is another name of message.timeout.ms"
+            ])
+    }
+}
