@@ -77,6 +77,70 @@ internal import Testing
         #expect(letter.contains(#"\"alert\":\"a\""#))
     }
 
+    @Test func `hold for each token the payload that was for it, whatever oldest event they share`()
+        throws
+    {
+        let fixture = fixture()
+        fixture.register("D1", [.device([0xD1], shows: ["team", "vip"])])
+        fixture.register("D2", [.device([0xD2], shows: ["team"])])
+        // Read before either push is handed over: what is for both subjects is one push.
+        for (subject, text) in [("team", "for all"), ("vip", "for one")] {
+            fixture.event(subject, `Coalescing in the pipeline`.alert(text, collapseID: "game"))
+        }
+        reject(fixture.take(), of: fixture)
+        fixture.pass(.seconds(1))
+        let letters = try letters(fixture).map { try Self.read($0) }
+        #expect(letters.count == 2)
+        for letter in letters {
+            let isVIP = letter.targets.map(\.token) == [[0xD1]]
+            #expect(isVIP || letter.targets.map(\.token) == [[0xD2]])
+            let payload = String(decoding: letter.original?.value ?? [], as: UTF8.self)
+            #expect(payload.contains(isVIP ? "for one" : "for all"))
+            let vip = DeadLetter.Source(topic: "events-0", partition: 0, offset: 1)
+            #expect(letter.payloadSource == (isVIP ? vip : nil))
+            #expect(letter.source.offset == 0, "the oldest event")
+        }
+    }
+
+    @Test func `name the event whose payload they hold, also of a push that was deferred`() throws {
+        let fixture = fixture {
+            $0.holdMax = .seconds(10)
+            $0.retryBackoff = Backoff(least: .seconds(60), most: .seconds(60))
+        }
+        fixture.register("D", [.device([9], shows: ["score"])])
+        for text in ["a", "b"] {
+            fixture.event("score", `Coalescing in the pipeline`.alert(text, collapseID: "game"))
+        }
+        fixture.answer(fixture.take()[0], 503, .serviceUnavailable)
+        let deferred = DeferredFixture(fixture)
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.assign()
+        fixture.pass(.seconds(61))
+        reject(fixture.take(), of: fixture)
+        fixture.pass(.seconds(1))
+        let letter = try Self.read(#require(letters(fixture).first))
+        #expect(letter.source.offset == 0)
+        #expect(letter.payloadSource?.offset == 1)
+    }
+
+    @Test func `are one for each app and subject, also of one oldest event`() throws {
+        let fixture = PipelineFixture()
+        fixture.event("door")
+        fixture.event("lamp")
+        // Which event a token that registers late is owed is not known: only the oldest that it
+        // may be.
+        fixture.registerControl("A", [1], shows: ["door"])
+        fixture.registerControl("B", [2], shows: ["lamp"])
+        reject(fixture.take(), of: fixture)
+        fixture.pass(.seconds(1))
+        #expect(letters(fixture).map(\.key).sorted() == ["door", "lamp"])
+    }
+
+    static func read(_ record: ProducedRecord) throws -> DeadLetter {
+        var decoder = DeadLetterDecoder()
+        return try Array(record.value.utf8).withUnsafeBytes { try decoder.letter($0) }
+    }
+
     @Test func `say a reason that is not known yet in Apple's word`() throws {
         let fixture = fixture()
         fixture.event("hot")

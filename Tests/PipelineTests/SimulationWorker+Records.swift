@@ -16,7 +16,7 @@ extension SimulationWorker {
     func note(
         from position: Int, world: SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
-        noteLetters(from: position)
+        try noteLetters(from: position)
         pipeline.endRows()
         for record in pipeline.records[position...] where record.topic == .deferred {
             // What an owner writes again says nothing of what was deferred since.
@@ -64,15 +64,15 @@ extension SimulationWorker {
         }
     }
 
-    private func noteLetters(from position: Int) {
+    private func noteLetters(from position: Int) throws(SimulationFailure) {
         for record in pipeline.records[position...] where record.topic == .deadLetters {
             let text = String(decoding: record.value!, as: UTF8.self)
             model.written(
                 letter: text, ticket: record.ticket, holding: holding(record.ticket))
-            for token in Array(untold.keys) {
+            let payload = try Self.payload(inLetter: record.value!)
+            for token in Set(untold.map(\.token)) {
                 let times = text.occurrences(of: token.nameInLetters)
-                untold[token]! -= times
-                if untold[token] == 0 { untold[token] = nil }
+                for _ in 0..<times { try tell(of: token, payload) }
                 guard times > 0 else { continue }
                 // Of several letters that name the token any may be this push's.
                 for index in rejections.indices where rejections[index].flight.token == token {
@@ -80,6 +80,34 @@ extension SimulationWorker {
                 }
             }
         }
+    }
+
+    /// A letter names the token: it must have the payload of a push to it that was rejected.
+    private func tell(
+        of token: SimulatedToken, _ payload: LetterPayload
+    ) throws(SimulationFailure) {
+        let index = untold.firstIndex { rejected in
+            guard rejected.token == token else { return false }
+            if case .whole(let body) = payload { return body == rejected.body }
+            return true
+        }
+        try require(index != nil, "a letter names \(token) with the payload of another: \(payload)")
+        untold.remove(at: index!)
+    }
+
+    private enum LetterPayload {
+        /// Nil for "look again".
+        case whole(String?)
+        case leftOut
+    }
+
+    private static func payload(inLetter value: [UInt8]) throws(SimulationFailure) -> LetterPayload
+    {
+        var decoder = DeadLetterDecoder()
+        let letter = value.withUnsafeBytes { try? decoder.letter($0) }
+        guard let letter else { throw SimulationFailure(text: "a letter that cannot be read") }
+        if letter.isOriginalLeftOut { return .leftOut }
+        return .whole(letter.original?.value.map { String(decoding: $0, as: UTF8.self) })
     }
 
     func withTime(
@@ -143,7 +171,7 @@ extension SimulationWorker {
         if deferrals.removeValue(forKey: record.ticket) != nil {
             // A letter takes its place.
             model.pass(record.ticket, to: pipeline.records[written].ticket)
-            untold[SimulatedVerdict.parse(key: record.key, value: nil).0, default: 0] += 1
+            untold.append((SimulatedVerdict.parse(key: record.key, value: nil).0, nil))
         }
         if pipeline.records.count == written {
             model.acknowledged(record.ticket)

@@ -49,8 +49,8 @@ final class SimulationWorker {
     private var sequence = 0
     /// Of waiting pushes that hold for too long, for how many turns they have.
     var rounds: [UInt32: Int] = [:]
-    /// Rejected pushes that no letter has told of.
-    var untold: [SimulatedToken: Int] = [:]
+    /// Rejected pushes that no letter has told of, with what they were to say.
+    var untold: [(token: SimulatedToken, body: String?)] = []
 
     static let app = "com.example.Home"
     static let bindings = [
@@ -235,7 +235,7 @@ final class SimulationWorker {
         try require((after.strikes > before.strikes) == isStrike, "a strike")
         if outcome.status == 200 { model.ended(flight) }
         if after.rejected > before.rejected {
-            untold[flight.token, default: 0] += 1
+            untold.append((flight.token, flight.payload?.event.payload?.body))
             model.rejected(flight, ticket: nil, isAhead: isAhead)
             rejections.append((flight, []))
         } else if after.accepted > before.accepted || after.unregistered > before.unregistered

@@ -81,6 +81,8 @@ struct SimulatedTableRecord {
 /// What APNs and the way to it are like at the moment.
 enum SimulatedWeather: UInt64, CaseIterable {
     case fair, rough, faults, refused, silent, slow
+    /// Most pushes are at fault.
+    case rejecting
     /// Nothing answers for long.
     case stalled
 }
@@ -111,6 +113,7 @@ enum SimulatedAnswer: String, CaseIterable {
         case .faults: return roll < 15 ? .accepted : roll < 60 ? .unavailable : .fault
         case .refused: return roll < 30 ? .accepted : roll < 60 ? .credential : .badTopic
         case .silent: return roll < 20 ? .accepted : .unknown
+        case .rejecting: return roll < 20 ? .accepted : roll < 90 ? .rejected : misfortune(&dice)
         case .slow, .stalled: return roll < 80 ? .accepted : .expired
         }
     }

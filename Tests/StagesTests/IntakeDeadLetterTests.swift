@@ -28,6 +28,7 @@ internal import Testing
                     apnsTopic: "b"),
             ])
         letter.collapseID = "score \"1\""
+        letter.payloadSource = .init(topic: "u", partition: 0, offset: 7)
         letter.original = .init(key: nil, value: Array(#"{"aps":{"alert":"x"}}"#.utf8))
         return letter
     }
@@ -153,6 +154,7 @@ extension DeadLetter {
         // What tells one from another is what is written of it.
         reason == other.reason && message == other.message && status == other.status
             && attempts == other.attempts && source == other.source && firstAt == other.firstAt
+            && payloadSource == other.payloadSource
             && lastAt == other.lastAt && app == other.app && subject == other.subject
             && collapseID == other.collapseID && isOriginalLeftOut == other.isOriginalLeftOut
             && targets.map(\.token) == other.targets.map(\.token)

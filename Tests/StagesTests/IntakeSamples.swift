@@ -158,7 +158,8 @@ enum IntakeSamples {
         {"v":1,"notBefore":"2026-11-21T06:12:00Z","expiresAt":"2026-11-21T07:12:00Z",
          "class":"device","attempts":3,"firstAt":"2026-11-21T06:11:00Z","collapseID":"score 1",
          "priority":0,"apnsExpiration":"immediate","payload":{"aps":{"content-available":1}},
-         "source":{"topic":"events","partition":0,"offset":17},"subjectBase64":"/w=="}
+         "source":{"topic":"events","partition":0,"offset":17},"subjectBase64":"/w==",
+         "payloadSource":{"topic":"events","partition":1,"offset":4}}
         """#,
     ]
 
@@ -175,6 +176,7 @@ enum IntakeSamples {
         (deferred(with: #""apnsExpiration":"soon""#), .invalidField),
         (deferred(with: #""collapseID":" x""#), .invalidField),
         (deferred(with: #""source":"events""#), .invalidField),
+        (deferred(with: #""payloadSource":"events""#), .invalidField),
         (deferred(with: #""source":{"topic":"events","partition":-1,"offset":0}"#), .invalidField),
         (deferred(with: #""source":{"topic":"events","partition":0}"#), .missingField),
         (deferred(with: #""subjectBase64":"/w=""#), .invalidField),

@@ -137,6 +137,6 @@ extension BodyStore {
     mutating func insert(_ text: String, collapseID: String = "") -> BodyID {
         insert(
             Array(text.utf8), collapseID: Array(collapseID.utf8),
-            readAt: WallTime(milliseconds: 0))
+            readAt: WallTime(milliseconds: 0), origin: .unknown)
     }
 }

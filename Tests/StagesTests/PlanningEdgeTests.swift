@@ -37,7 +37,8 @@ internal import Testing
         _ text: String, readAt milliseconds: Int64, _ bench: inout PlanningBench
     ) -> BodyID {
         bench.table.bodies.insert(
-            Array(text.utf8), collapseID: [], readAt: WallTime(milliseconds: milliseconds))
+            Array(text.utf8), collapseID: [], readAt: WallTime(milliseconds: milliseconds),
+            origin: .unknown)
     }
 
     @Test func `a payload without a collapse identifier is written down without one`() {

@@ -4,8 +4,8 @@
 internal import Intake
 internal import PushModel
 
-/// Dead letters that still gather tokens: pushes of one event that fail for one reason go into one
-/// letter, until it is full or old.
+/// Dead letters that still gather tokens: failed pushes of which a letter says the same go into one,
+/// until it is full or old.
 struct DeadLetterDrafts {
     private var drafts: [Key: Draft] = [:]
     /// Keys in the order in which their drafts began, which is the order in which they are due. A
@@ -15,10 +15,26 @@ struct DeadLetterDrafts {
     private let tokensMax: Int
     private let delay: Duration
 
-    struct Key: Hashable {
-        var origin: RecordPosition
-        var reason: String
-        var status: UInt16
+    /// All that a letter says of each of its tokens, but for the times and attempts. Pushes that are of
+    /// one oldest event may yet have different payloads, subjects and apps.
+    private struct Key: Hashable {
+        let letter: DeadLetter
+
+        static func == (left: Key, right: Key) -> Bool {
+            let (left, right) = (left.letter, right.letter)
+            return left.source == right.source && left.payloadSource == right.payloadSource
+                && left.reason == right.reason && left.status == right.status
+                && left.app == right.app && left.subject == right.subject
+                && left.collapseID == right.collapseID
+                && left.original?.value == right.original?.value
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(letter.source.partition)
+            hasher.combine(letter.source.offset)
+            hasher.combine(letter.reason)
+            letter.original?.value?.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
     }
 
     private struct Begun {
@@ -53,8 +69,9 @@ struct DeadLetterDrafts {
 
     /// Adds the letter of one failed push. The result is a letter that is full.
     mutating func add(
-        _ letter: DeadLetter, key: Key, holds: [Hold], now: MonotonicTime
+        _ letter: DeadLetter, holds: [Hold], now: MonotonicTime
     ) -> Draft? {
+        let key = Key(letter: letter)
         targets += letter.targets.count
         guard let index = drafts.index(forKey: key) else {
             let draft = Draft(letter: letter, holds: holds, due: now + delay)

@@ -83,7 +83,8 @@ extension PushPipeline {
         if let payload = push.payload {
             content.body = deferred.keep(
                 payload.body, collapseID: Array((push.collapseID ?? "").utf8),
-                readAt: push.payloadAt ?? WallTime(milliseconds: 0))
+                readAt: push.payloadAt ?? WallTime(milliseconds: 0),
+                origin: (push.payloadSource ?? push.source).flatMap { position($0) } ?? .unknown)
         }
         let isActive = replayed.contains(track)
         if let row {
@@ -112,11 +113,7 @@ extension PushPipeline {
             throw UnreadableRecord(
                 code: "invalidPayload", message: "this class of token is not sent such a push")
         }
-        var origin = RecordPosition.unknown
-        if let source = push.source, let topic = originTopics.number(of: source.topic) {
-            origin = RecordPosition(
-                topic: topic, partition: source.partition, offset: source.offset)
-        }
+        let origin = push.source.flatMap { position($0) } ?? .unknown
         let subject = push.subject.withUnsafeBytes { bytes in
             audience.subject(lane.app, bytes).map { id in
                 (id, audience.hash(lane.app, bytes, isKindWide: false))
@@ -134,6 +131,13 @@ extension PushPipeline {
             content.firstTriedAt = now.monotonic(at: firstAt)
         }
         return content
+    }
+
+    /// Nil where there are too many topics that this worker does not read.
+    private mutating func position(_ source: DeadLetter.Source) -> RecordPosition? {
+        originTopics.number(of: source.topic).map { topic in
+            RecordPosition(topic: topic, partition: source.partition, offset: source.offset)
+        }
     }
 
     /// A null was read for this row's key.
@@ -263,7 +267,8 @@ extension PushPipeline {
             let readAt = deferred.bodies.readAt(content.body)
             push.body = pushes.bodies.insert(
                 Array(deferred.bodies.body(content.body)),
-                collapseID: Array(deferred.bodies.collapseID(content.body)), readAt: readAt)
+                collapseID: Array(deferred.bodies.collapseID(content.body)), readAt: readAt,
+                origin: deferred.bodies.origin(content.body))
             // Older than whatever was read here at the same time.
             push.readSequence = 0
         }

@@ -388,7 +388,8 @@ extension PushPipeline {
         request.payloadType = payload.type
         request.coalescingKey = identity.coalescingKey
         request.body = pushes.bodies.insert(
-            payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt)
+            payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
+            origin: request.origin)
     }
 
     private func kindHash(app: AppID, name: String) -> UInt64 {

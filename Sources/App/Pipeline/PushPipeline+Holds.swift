@@ -193,6 +193,7 @@ extension PushPipeline {
         if let payload {
             record.payload = EventPayload(body: payload.body, type: content.type)
             record.payloadAt = payload.readAt
+            if payload.origin != content.origin { record.payloadSource = source(payload.origin) }
             record.collapseID = payload.collapseID
         }
         return record

@@ -121,11 +121,10 @@ extension PushPipeline {
         let reason =
             outcome.reason == .unknown
             ? slab.reasonText(slot) : outcome.reason.name
-        let origin = pushes[slot].content.origin
         let letter = letter(for: slot, reason: reason, status: outcome.status, now: now)
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: false, now: now) { holds.append($0) }
-        draft(letter, origin: origin, holds: holds, now: now)
+        draft(letter, holds: holds, now: now)
     }
 
     /// Ends the push, leaving its claims with `body`.
@@ -153,12 +152,11 @@ extension PushPipeline {
             reject(slot, outcome, now: now)
             return
         }
-        let origin = pushes[slot].content.origin
         let letter = letter(
             for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
         counters.rejected += 1
         let holds = giveVerdict(slot, outcome, lane: lane, now: now)
-        draft(letter, origin: origin, holds: holds, now: now)
+        draft(letter, holds: holds, now: now)
     }
 
     private mutating func tokenDied(
@@ -263,11 +261,10 @@ extension PushPipeline {
 
     private mutating func giveUp(_ slot: UInt32, now: Now) {
         counters.rejected += 1
-        let origin = pushes[slot].content.origin
         let letter = letter(for: slot, reason: "AttemptsExhausted", status: 0, now: now)
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: false, now: now) { holds.append($0) }
-        draft(letter, origin: origin, holds: holds, now: now)
+        draft(letter, holds: holds, now: now)
     }
 
     // MARK: Pools

@@ -43,6 +43,9 @@ extension PushPipeline {
         if let payload = pushes.bodies.payload(push.content.body) {
             letter.original = DeadLetter.Original(key: nil, value: payload.body)
             letter.collapseID = payload.collapseID
+            if payload.origin != push.content.origin {
+                letter.payloadSource = source(payload.origin)
+            }
         }
         return letter
     }
@@ -62,13 +65,9 @@ extension PushPipeline {
         return Array(bytes)
     }
 
-    /// Puts a failed push into the letter of its event and reason. Its claims pass to the letter.
-    mutating func draft(_ letter: DeadLetter, origin: RecordPosition, holds: [Hold], now: Now) {
-        let key = DeadLetterDrafts.Key(
-            origin: origin, reason: letter.reason, status: letter.status ?? 0)
-        if let full = letters.add(letter, key: key, holds: holds, now: now.monotonic) {
-            write(full)
-        }
+    /// Puts a failed push into the letter that says the same of it. Its claims pass to the letter.
+    mutating func draft(_ letter: DeadLetter, holds: [Hold], now: Now) {
+        if let full = letters.add(letter, holds: holds, now: now.monotonic) { write(full) }
     }
 
     /// Writes the letters whose time has come; all of them when the worker is about to stop.
@@ -195,6 +194,7 @@ extension PushPipeline {
             ])
         letter.app = routing.name(of: lane.app)
         letter.collapseID = push.collapseID
+        letter.payloadSource = push.payloadSource
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
         counters.rejected += 1
         counters.deferred -= 1

@@ -73,9 +73,15 @@ extension DeadLetter.Source {
 /// A letter as `--json` shows it.
 private struct ListedLetter: Encodable {
     struct Source: Encodable {
-        var topic: String
-        var partition: Int32
-        var offset: Int64
+        let topic: String
+        let partition: Int32
+        let offset: Int64
+
+        init(_ source: DeadLetter.Source) {
+            topic = source.topic
+            partition = source.partition
+            offset = source.offset
+        }
     }
 
     struct Target: Encodable {
@@ -91,6 +97,7 @@ private struct ListedLetter: Encodable {
     let status: UInt16?
     let attempts: Int
     let source: Source
+    let payloadSource: Source?
     let firstAt: String
     let lastAt: String
     let app: String?
@@ -108,9 +115,8 @@ private struct ListedLetter: Encodable {
         message = letter.message
         status = letter.status
         attempts = letter.attempts
-        source = Source(
-            topic: letter.source.topic, partition: letter.source.partition,
-            offset: letter.source.offset)
+        source = Source(letter.source)
+        payloadSource = letter.payloadSource.map(Source.init)
         firstAt = letter.firstAt.rfc3339
         lastAt = letter.lastAt.rfc3339
         app = letter.app

@@ -86,12 +86,13 @@ struct RedrivePlan: ~Copyable {
         } catch {
             return Orders(refused: [.unreadablePayload: letter.targets.count])
         }
+        let event = letter.payloadSource ?? letter.source
         let identity = payload.map { payload in
             PayloadIdentity(
                 type: payload.type, collapseID: letter.collapseID, body: payload.body,
                 event: StableHash.event(
-                    topicSeed: StableHash.topicSeed(letter.source.topic),
-                    partition: letter.source.partition, offset: letter.source.offset))
+                    topicSeed: StableHash.topicSeed(event.topic),
+                    partition: event.partition, offset: event.offset))
         }
         var orders = Orders()
         for target in letter.targets {
@@ -122,6 +123,7 @@ struct RedrivePlan: ~Copyable {
             notBefore: now, expiresAt: now + (payload == nil ? changeLife : payloadLife),
             tokenClass: lane.tokenClass, payload: payload)
         push.source = letter.source
+        push.payloadSource = letter.payloadSource
         push.subject = letter.subject
         if let collapseID = identity?.collapseID, !collapseID.isEmpty {
             push.collapseID = String(decoding: collapseID, as: UTF8.self)

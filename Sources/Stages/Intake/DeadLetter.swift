@@ -62,7 +62,10 @@ package struct DeadLetter: Sendable {
     /// That of the last answer; nil when APNs was not asked.
     package var status: UInt16?
     package var attempts: Int
+    /// The oldest event that the pushes answer for.
     package var source: Source
+    /// The event whose payload this is, where it is not `source`: the newer one replaced the older.
+    package var payloadSource: Source?
     package var firstAt: WallTime
     package var lastAt: WallTime
     package var app: String?
@@ -90,8 +93,8 @@ package struct DeadLetter: Sendable {
 }
 
 package enum DeadLetterField: String, CaseIterable, Sendable {
-    case v, reason, message, status, attempts, source, firstAt, lastAt, app, subject, subjectBase64
-    case collapseID, tokens, event, eventLeftOut
+    case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
+    case subject, subjectBase64, collapseID, tokens, event, eventLeftOut
 }
 
 /// Values of the dead-letters topic. The key is the subject.
@@ -107,6 +110,7 @@ package enum DeadLetterEncoder {
             json.member("status", letter.status)
             json.member("attempts", letter.attempts)
             json.member("source", letter.source)
+            json.member("payloadSource", letter.payloadSource)
             json.member("firstAt", letter.firstAt)
             json.member("lastAt", letter.lastAt)
             json.member("app", letter.app)

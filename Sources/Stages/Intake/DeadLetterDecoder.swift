@@ -55,6 +55,7 @@ extension DeadLetter {
         if let status = fields.optional("status") {
             self.status = UInt16(try status.integer("status", in: 100...599))
         }
+        payloadSource = try fields.optional("payloadSource").map(Source.init(json:))
         app = try fields.optional("app").map(Self.words)
         collapseID = try fields.optional("collapseID").map(DeferredPush.collapseID)
         original = try fields.optional("event").map(Original.init(json:))

@@ -17,6 +17,8 @@ package struct DeferredPush: Sendable, Equatable {
     package var payload: EventPayload?
     /// When the event that brought the payload was read: of two payloads of one key the later wins.
     package var payloadAt: WallTime?
+    /// That event, where it is not `source`.
+    package var payloadSource: DeadLetter.Source?
     package var collapseID: String?
     /// `apns-priority`, 0 leaving the header out; nil for the push type's own.
     package var priority: UInt8?
@@ -50,6 +52,8 @@ package struct DeferredPush: Sendable, Equatable {
         guard let readAt = earlier.payloadAt, payloadAt.map({ readAt > $0 }) ?? true else { return }
         payload = earlier.payload
         payloadAt = readAt
+        payloadSource = earlier.payloadSource ?? earlier.source
+        if payloadSource == source { payloadSource = nil }
         collapseID = earlier.collapseID
         expiration = earlier.expiration
     }
@@ -64,8 +68,8 @@ package struct DeferredPush: Sendable, Equatable {
 package enum DeferredField: String, CaseIterable, Sendable {
     case v, notBefore, expiresAt
     case tokenClass = "class"
-    case lastSentAt, attempts, payload, payloadAt, collapseID, priority, apnsExpiration, source
-    case subject, subjectBase64, firstAt
+    case lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
+    case apnsExpiration, source, subject, subjectBase64, firstAt
 }
 
 extension DeferredPush {
@@ -83,6 +87,7 @@ extension DeferredPush {
         lastSentAt = try fields.instant("lastSentAt")
         firstAt = try fields.instant("firstAt")
         payloadAt = try fields.instant("payloadAt")
+        payloadSource = try fields.optional("payloadSource").map(DeadLetter.Source.init(json:))
         collapseID = try fields.optional("collapseID").map(Self.collapseID)
         priority = try fields.optional("priority").map(Self.priority)
         expiration = try fields.optional("apnsExpiration").map(Self.expiration)
@@ -139,6 +144,7 @@ package enum DeferredEncoder {
             json.member("attempts", push.attempts)
             json.member("payload", raw: push.payload?.body)
             json.member("payloadAt", push.payloadAt)
+            json.member("payloadSource", push.payloadSource)
             json.member("collapseID", push.collapseID)
             json.member("priority", push.priority)
             json.member("apnsExpiration", push.expiration.map { String(describing: $0) })

@@ -35,6 +35,8 @@ package struct StoredPayload: Sendable {
     package var body: [UInt8]
     package var collapseID: String?
     package var readAt: WallTime
+    /// The event that brought it.
+    package var origin: RecordPosition
 }
 
 /// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
@@ -51,6 +53,7 @@ package struct BodyStore: ~Copyable {
         var users: UInt32
         /// When the event with this body was read, by whichever worker.
         var readAt: WallTime
+        var origin: RecordPosition
     }
 
     package init() {}
@@ -63,11 +66,13 @@ package struct BodyStore: ~Copyable {
     }
 
     /// Copies a body in; the caller is its first user.
+    /// - Parameter origin: the event that brought it.
     package mutating func insert(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition
     ) -> BodyID {
         let row = Row(
-            body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt)
+            body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
+            origin: origin)
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
@@ -108,6 +113,8 @@ package struct BodyStore: ~Copyable {
 
     package func readAt(_ id: BodyID) -> WallTime { rows[Int(id.rawValue)].readAt }
 
+    package func origin(_ id: BodyID) -> RecordPosition { rows[Int(id.rawValue)].origin }
+
     /// A copy, for a record; nil for "look again".
     package func payload(_ id: BodyID) -> StoredPayload? {
         guard id != .none else { return nil }
@@ -115,7 +122,7 @@ package struct BodyStore: ~Copyable {
         return StoredPayload(
             body: Array(body(id)),
             collapseID: collapseID.isEmpty ? nil : String(decoding: collapseID, as: UTF8.self),
-            readAt: readAt(id))
+            readAt: readAt(id), origin: origin(id))
     }
 
     /// - Parameter sequence: the planner's count when it read the event.

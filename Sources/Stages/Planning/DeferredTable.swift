@@ -119,9 +119,9 @@ package struct DeferredTable: ~Copyable {
 
     /// A body's bytes stay until the row's content is replaced or the row is gone.
     package mutating func keep(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition
     ) -> BodyID {
-        bodies.insert(body, collapseID: collapseID, readAt: readAt)
+        bodies.insert(body, collapseID: collapseID, readAt: readAt, origin: origin)
     }
 
     /// The first record of its key. The claim passes to the row.
