@@ -160,7 +160,8 @@ import Worker
         ),
         (
             "kafka: {properties: {sasl.mechanics: PLAIN}}",
-            "kafka.properties[sasl.mechanics]: is no property of librdkafka; check its spelling"
+            "kafka.properties[sasl.mechanics]: is no property of librdkafka; check its spelling; "
+                + "the nearest there is sasl.mechanism"
         ),
         (
             "apns: {transport: nghttp2, proxy: \"http://proxy:3128\"}",

@@ -5,7 +5,7 @@ import Glibc
 import LinuxIO
 import Synchronization
 
-/// A Kafka that wants SASL/OAUTHBEARER: it stands before an embedded one with a single broker, lets
+/// A Kafka that wants SASL, OAUTHBEARER where nothing else is said: it stands before an embedded one with a single broker, lets
 /// through who shows a token that it takes, and writes its own port over the broker's wherever
 /// answers name that.
 final class KafkaSASLGate: Sendable {
@@ -26,7 +26,11 @@ final class KafkaSASLGate: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter bootstrap: `127.0.0.1:port` of the embedded Kafka.
-    init(before bootstrap: String) throws {
+    private let mechanism: String
+
+    /// - Parameter mechanism: the only one that it has.
+    init(before bootstrap: String, mechanism: String = "OAUTHBEARER") throws {
+        self.mechanism = mechanism
         brokerPort = UInt16(bootstrap.split(separator: ":").last!)!
         let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var address = Self.loopback(0)
@@ -75,7 +79,12 @@ final class KafkaSASLGate: Sendable {
         while let request = Frame(from: client) {
             let answer: Frame?
             switch request.apiKey {
-            case 17: answer = request.answer([0, 0, 0, 0, 0, 1, 0, 11] + Array("OAUTHBEARER".utf8))
+            case 17:
+                let name = Array(mechanism.utf8)
+                // UNSUPPORTED_SASL_MECHANISM, or none, and what there is.
+                let isKnown = Array(request.body.dropFirst(2)) == name
+                answer = request.answer(
+                    [0, isKnown ? 0 : 33, 0, 0, 0, 1, 0, UInt8(name.count)] + name)
             case 36:
                 isIn = judge(request)
                 // SASL_AUTHENTICATION_FAILED, or none; no message; no bytes.
@@ -121,7 +130,7 @@ final class KafkaSASLGate: Sendable {
         return broker
     }
 
-    private static func lend(
+    static func lend(
         _ address: inout sockaddr_in,
         _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Void
     ) {
@@ -132,7 +141,7 @@ final class KafkaSASLGate: Sendable {
         }
     }
 
-    private static func loopback(_ port: UInt16) -> sockaddr_in {
+    static func loopback(_ port: UInt16) -> sockaddr_in {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -142,7 +151,7 @@ final class KafkaSASLGate: Sendable {
 }
 
 /// A request or an answer of the Kafka protocol, without its length.
-private struct Frame {
+struct Frame {
     var bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -152,6 +161,15 @@ private struct Frame {
         let count = length.reduce(0) { $0 << 8 | Int($1) }
         guard count < 1 << 26, let bytes = Self.read(count, from: descriptor) else { return nil }
         self.bytes = bytes
+    }
+
+    /// The first of what has been received, if it is all there.
+    init?(taking received: inout [UInt8]) {
+        guard received.count >= 4 else { return nil }
+        let count = received[..<4].reduce(0) { $0 << 8 | Int($1) }
+        guard received.count >= 4 + count else { return nil }
+        bytes = Array(received[4..<4 + count])
+        received.removeFirst(4 + count)
     }
 
     var apiKey: Int { Int(bytes[0]) << 8 | Int(bytes[1]) }
@@ -191,9 +209,14 @@ private struct Frame {
         return Frame(bytes.replacing(place(other), with: place(port)))
     }
 
-    func send(to descriptor: CInt) -> Bool {
+    /// After its length.
+    var framed: [UInt8] {
         let length = UInt32(bytes.count)
-        let all = (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + bytes
+        return (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + bytes
+    }
+
+    func send(to descriptor: CInt) -> Bool {
+        let all = framed
         var sent = 0
         while sent < all.count {
             let count = all.withUnsafeBytes {

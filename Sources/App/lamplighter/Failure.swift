@@ -41,8 +41,10 @@ struct Failure: Error {
         switch error {
         case .noToken(let failure):
             self.init(failure.kind == .refused ? .configuration : .unavailable, "\(error)")
+        case .noConnection(let failure):
+            self.init(failure.isConfiguration ? .configuration : .unavailable, "\(error)")
         case .unreachable, .client: self.init(.unavailable, "\(error)")
-        case .unknownProperty, .invalidProperty, .refusedProperty, .missingProperty,
+        case .forbidden, .unknownProperty, .invalidProperty, .refusedProperty, .missingProperty,
             .refusedTogether, .missingTopic, .unsupported, .topicExists:
             self.init(.configuration, "\(error)")
         }

@@ -48,7 +48,9 @@ struct RecordStream {
         let isDone = producer.flush(timeout: Self.silenceMax)
         try collect()
         if !isDone || acknowledged < written {
-            throw refusal(producer.tokenFailure?.description ?? "no acknowledgement came")
+            throw refusal(
+                producer.tokenFailure?.description ?? producer.connectionFailure?.description
+                    ?? "no acknowledgement came")
         }
     }
 
@@ -101,7 +103,7 @@ struct OwnedRecord {
     var value: [UInt8]?
     var headers: [(name: String, value: String)] = []
 
-    fileprivate static func lend<Result>(
+    static func lend<Result>(
         _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result
     ) -> Result {
         bytes.map { $0.withUnsafeBytes { body($0) } } ?? body(nil)

@@ -33,6 +33,7 @@ struct RecordWriter {
         }
         guard producer.flush(timeout: waitMax) else {
             if let failure = producer.tokenFailure { throw KafkaError.noToken(failure) }
+            if let failure = producer.connectionFailure { throw KafkaError.noConnection(failure) }
             throw Failure(
                 .unavailable,
                 "Kafka did not confirm the record within \(waitMax): check "

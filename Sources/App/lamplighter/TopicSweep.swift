@@ -71,6 +71,7 @@ struct TopicSweep {
             throw Failure(.unavailable, "\(topic) cannot be read: \(error)")
         }
         guard heard.duration(to: .now) < Self.silenceMax else {
+            if let failure = reader.connectionFailure { throw KafkaError.noConnection(failure) }
             let cause = reader.takeWarnings().last.map { ": \($0.text)" } ?? ""
             throw Failure(
                 .unavailable, "Kafka gives nothing of \(topic) for \(Self.silenceMax)\(cause)")

@@ -50,8 +50,21 @@ extension Client {
     package func describeTopic(
         _ name: String, timeout: Duration
     ) throws(RdkafkaError) -> [String: String] {
-        guard let resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name) else {
-            throw RdkafkaError(.invalidArgument, message: "not a topic name: \(name)")
+        try describe(RD_KAFKA_RESOURCE_TOPIC, name, timeout: timeout)
+    }
+
+    /// Every configuration entry of a broker.
+    package func describeBroker(
+        _ id: Int32, timeout: Duration
+    ) throws(RdkafkaError) -> [String: String] {
+        try describe(RD_KAFKA_RESOURCE_BROKER, "\(id)", timeout: timeout)
+    }
+
+    private func describe(
+        _ type: rd_kafka_ResourceType_t, _ name: String, timeout: Duration
+    ) throws(RdkafkaError) -> [String: String] {
+        guard let resource = rd_kafka_ConfigResource_new(type, name) else {
+            throw RdkafkaError(.invalidArgument, message: "not a name: \(name)")
         }
         defer { rd_kafka_ConfigResource_destroy(resource) }
         let event = try answer(to: RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, timeout: timeout) {

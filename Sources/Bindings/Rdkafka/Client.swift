@@ -70,6 +70,9 @@ package final class Client: @unchecked Sendable {
         return RdkafkaError(ErrorCode(code), message: String(nulTerminated: text))
     }
 
+    /// What went wrong with its connections of late.
+    package var troubles: ConnectionTroubles { context.troubles }
+
     // MARK: The cluster
 
     /// What the mock cluster's id begins with; Kafka's own ids are UUIDs in base64.
@@ -106,9 +109,29 @@ package final class Client: @unchecked Sendable {
         guard let metadata = answer?.pointee else { throw RdkafkaError(.failed) }
         return (0..<Int(metadata.topic_cnt)).map { index in
             let topic = metadata.topics[index]
+            let partitions = UnsafeBufferPointer(
+                start: topic.partitions, count: Int(topic.partition_cnt))
             return TopicMetadata(
                 name: String(cString: topic.topic), partitionCount: Int32(topic.partition_cnt),
-                error: ErrorCode(topic.err))
+                error: ErrorCode(topic.err), ledCount: Int32(partitions.count { $0.leader >= 0 }),
+                replication: partitions.map(\.replica_cnt).min() ?? 0)
+        }
+    }
+
+    /// The brokers of the cluster, as they want to be called.
+    package func brokers(timeout: Duration) throws(RdkafkaError) -> [BrokerAddress] {
+        var answer: UnsafePointer<rd_kafka_metadata>?
+        // Of all topics: one without any would be refused.
+        try RdkafkaError.check(
+            rd_kafka_metadata(pointer, 1, nil, &answer, timeout.milliseconds))
+        defer { rd_kafka_metadata_destroy(answer) }
+        guard let metadata = answer?.pointee else { throw RdkafkaError(.failed) }
+        return (0..<Int(metadata.broker_cnt)).map { index in
+            let broker = metadata.brokers[index]
+            let host = String(cString: broker.host)
+            return BrokerAddress(
+                id: broker.id,
+                text: (host.contains(":") ? "[\(host)]" : host) + ":\(broker.port)")
         }
     }
 }
@@ -117,6 +140,16 @@ package struct TopicMetadata: Hashable, Sendable {
     package let name: String
     package let partitionCount: Int32
     package let error: ErrorCode
+    /// Partitions that have a leader.
+    package let ledCount: Int32
+    /// Replicas of the partition with the fewest.
+    package let replication: Int32
+}
+
+package struct BrokerAddress: Hashable, Sendable {
+    package let id: Int32
+    /// `host:port`.
+    package let text: String
 }
 
 /// A client's view of one topic. While it lives, the topic's messages carry its identity.

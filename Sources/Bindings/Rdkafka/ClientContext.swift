@@ -46,10 +46,11 @@ package struct DeliveryReport: Sendable {
 
 /// The callbacks of one client. All but `log` and `tokens` run inside poll calls.
 final class ClientContext: @unchecked Sendable {
-    // SAFETY: `log` and `tokens` are immutable and Sendable, and `recipient` is set before the
+    // SAFETY: `log`, `tokens` and `troubles` are immutable and Sendable, and `recipient` is set before the
     // thread that reads it begins to serve; nothing else is touched by library threads. The rest is
     // touched by the one thread that polls the client.
     let log: Client.LogSink
+    let troubles = ConnectionTroubles()
     private let tokens: Client.TokenRefresh?
     var recipient: TokenRecipient?
     var news = ClientNews()
@@ -70,12 +71,15 @@ final class ClientContext: @unchecked Sendable {
             guard let client, let opaque = rd_kafka_opaque(client) else { return }
             let facility = facility.map { String(cString: $0) } ?? ""
             let text = text.map { String(cString: $0) } ?? ""
-            ClientContext.from(opaque).log(level, facility, text)
+            let context = ClientContext.from(opaque)
+            context.troubles.note(facility: facility, text)
+            context.log(level, facility, text)
         }
         rd_kafka_conf_set_error_cb(configuration) { client, code, reason, opaque in
             ClientContext.from(opaque!).errorRaised(client!, ErrorCode(rawValue: code), reason)
         }
         if tokens != nil { installTokenCallback(in: configuration) }
+        installCertificateCallback(in: configuration)
         switch kind {
         case .consumer:
             installConsumerCallbacks(in: configuration)
@@ -103,6 +107,26 @@ final class ClientContext: @unchecked Sendable {
             } catch {
                 Client.refuseToken(of: client!, "\(error)")
             }
+        }
+    }
+
+    /// Changes nothing of what OpenSSL has decided; only its reason would be known to nobody.
+    private func installCertificateCallback(in configuration: OpaquePointer) {
+        let name = "enable.ssl.certificate.verification"
+        // Where nothing is verified the library would call it all the same, and complain.
+        guard Configuration.value(of: name, in: configuration) == "true" else { return }
+        rd_kafka_conf_set_ssl_cert_verify_cb(configuration) {
+            _, broker, _, code, _, _, _, text, size, opaque in
+            guard let code, code.pointee != 0 else { return 1 }
+            let refusal = CertificateRefusal(
+                broker: broker.map { String(cString: $0) } ?? "", code: code.pointee)
+            ClientContext.from(opaque!).troubles.note(refusal)
+            if let text, size > 0 {
+                let reason = refusal.reason.utf8.prefix(size - 1)
+                for (index, byte) in reason.enumerated() { text[index] = CChar(byte) }
+                text[reason.count] = 0
+            }
+            return 0
         }
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CRdkafka
+internal import Glibc
 
 /// Properties for a client. Lent to `Client.init`, which copies them, so one configuration can
 /// start several clients.
@@ -25,12 +26,31 @@ package struct Configuration: ~Copyable {
     }
 
     /// The value in force, the library's default included; nil for an unknown property.
-    package func value(of name: String) -> String? {
+    package func value(of name: String) -> String? { Self.value(of: name, in: pointer) }
+
+    static func value(of name: String, in pointer: OpaquePointer) -> String? {
         var size = 0
         guard rd_kafka_conf_get(pointer, name, nil, &size) == RD_KAFKA_CONF_OK else { return nil }
         var text = [CChar](repeating: 0, count: size)
         guard rd_kafka_conf_get(pointer, name, &text, &size) == RD_KAFKA_CONF_OK else { return nil }
         return String(nulTerminated: text)
+    }
+
+    /// Every property that the library knows: the first column of its reference.
+    package static var names: [String] {
+        var text: UnsafeMutablePointer<CChar>?
+        var count = 0
+        guard let stream = open_memstream(&text, &count) else { return [] }
+        rd_kafka_conf_properties_show(stream)
+        fclose(stream)
+        defer { free(text) }
+        guard let text else { return [] }
+        return String(cString: text).split(separator: "\n").compactMap { line in
+            let columns = line.split(separator: "|", maxSplits: 1)
+            guard columns.count == 2 else { return nil }
+            let name = String(columns[0].filter { $0 != " " })
+            return name.contains(".") || ["acks", "debug", "retries"].contains(name) ? name : nil
+        }
     }
 }
 

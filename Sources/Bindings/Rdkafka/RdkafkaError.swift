@@ -63,6 +63,7 @@ extension ErrorCode {
     package static let topicAlreadyExists = ErrorCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     package static let topicAuthorizationFailed = ErrorCode(
         RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
+    package static let invalidRequiredAcks = ErrorCode(RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS)
     package static let groupAuthorizationFailed = ErrorCode(
         RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
 }

@@ -18,7 +18,7 @@ final class ConsumerSession {
         settings: KafkaClientSettings, role: KafkaClientSettings.Role, topics names: [String],
         logger: Logger, waker: Waker
     ) throws(KafkaError) {
-        client = try settings.client(.consumer, for: role, logger: logger)
+        client = try settings.client(for: role, logger: logger)
         tokens = settings.tokens
         do throws(RdkafkaError) {
             try client.pollEverythingAsConsumer()

@@ -45,6 +45,11 @@ package struct KafkaClientSettings: Sendable {
         try settings.set(settings.properties, in: Configuration())
     }
 
+    /// Every name that may stand there, refused ones included.
+    package static var knownProperties: [String] {
+        Array(Set(Configuration.names + OIDCSettings.Property.allCases.map(\.rawValue))).sorted()
+    }
+
     /// Properties that may not be set to everything that librdkafka takes: what may be written, nil
     /// for nothing, and why.
     package static var restrictedProperties: [(property: String, notation: String?, reason: String)]
@@ -63,14 +68,23 @@ package struct KafkaClientSettings: Sendable {
         let noToken: Client.TokenRefresh = { _ in }
         do throws(RdkafkaError) {
             _ = try Client(
-                role == .producer ? .producer : .consumer, configuration: configuration,
+                role.kind, configuration: configuration,
                 tokens: tokens == nil ? nil : noToken, log: { _, _, _ in })
         } catch {
             throw .refusedTogether(secrets.redact(error.message))
         }
     }
 
-    enum Role: CaseIterable { case events, table, producer, admin }
+    enum Role: CaseIterable {
+        case events, table, producer, admin, writeProbe
+
+        var kind: Client.Kind {
+            switch self {
+            case .events, .table, .admin: .consumer
+            case .producer, .writeProbe: .producer
+            }
+        }
+    }
 
     func configuration(for role: Role) throws(KafkaError) -> Configuration {
         let configuration = Configuration()
@@ -111,16 +125,17 @@ package struct KafkaClientSettings: Sendable {
     }
 
     /// A client that gets its tokens from `tokens`, where it needs any.
-    func client(_ kind: Client.Kind, for role: Role, logger: Logger) throws(KafkaError) -> Client {
+    func client(for role: Role, logger: Logger) throws(KafkaError) -> Client {
         let configuration = try configuration(for: role)
         var refresh: Client.TokenRefresh?
         if let tokens { refresh = { recipient in try tokens.refresh(recipient) } }
         do throws(RdkafkaError) {
             return try Client(
-                kind, configuration: configuration, tokens: refresh,
+                role.kind, configuration: configuration, tokens: refresh,
                 log: LibraryLog.sink(logger, secrets: secrets))
         } catch {
-            throw .client(error)
+            // Such as a file that cannot be read, or properties that do not go together.
+            throw .refusedTogether(secrets.redact(error.message))
         }
     }
 
@@ -201,7 +216,7 @@ extension KafkaClientSettings.Role {
             values["message.timeout.ms"] = "300000"
             values["queue.buffering.max.messages"] = "100000"
             values["queue.buffering.max.kbytes"] = "65536"
-        case .admin:
+        case .admin, .writeProbe:
             break
         }
         if self == .events || self == .table, FetchPrompter.isInLibrary {
@@ -231,7 +246,14 @@ extension KafkaClientSettings.Role {
         case .producer:
             ["enable.idempotence": "true", "acks": "all"]
         case .admin:
-            [:]
+            // To ask for a topic must not make it.
+            ["allow.auto.create.topics": "false"]
+        case .writeProbe:
+            // No broker writes a record with these: see `RightsProbe`.
+            [
+                "enable.idempotence": "false", "acks": "2", "retries": "0", "linger.ms": "0",
+                "message.timeout.ms": "8000",
+            ]
         }
     }
 }

@@ -17,6 +17,10 @@ package enum KafkaError: Error, Hashable, Sendable {
     case missingTopic(String)
     /// No broker answered in time.
     case unreachable(RdkafkaError)
+    /// The same, and it is known why.
+    case noConnection(ConnectionFailure)
+    /// The broker knows who asks, and does not allow it.
+    case forbidden(topic: String, operation: String)
     /// This broker does not know the request; the embedded one knows no administration.
     case unsupported(operation: String)
     case topicExists(String)
@@ -44,6 +48,11 @@ extension KafkaError: CustomStringConvertible {
             "Kafka has no topic '\(name)': create it (lamplighter topics create) or name another"
         case .unreachable(let error):
             "Kafka does not answer (\(error)): check kafka.bootstrap, TLS and SASL settings"
+        case .noConnection(let failure):
+            "\(failure)"
+        case .forbidden(let topic, let operation):
+            "Kafka does not allow this user \(operation) on topic '\(topic)': see docs/kafka.md "
+                + "for the rights that are needed"
         case .unsupported(let operation):
             "this Kafka does not support '\(operation)': the embedded one has no administration; "
                 + "name its topics when you start it"
@@ -55,15 +64,21 @@ extension KafkaError: CustomStringConvertible {
     }
 
     /// Sorts the library's errors into ours.
-    /// - Parameter tokens: of the client that raised the error. Without one it connects to nobody,
-    ///   and all that the library says is that the time is over.
+    /// - Parameters:
+    ///   - operation: the right that it takes, where it is about one.
+    ///   - client: which raised the error. Where it cannot connect, all that its calls say is that
+    ///     the time is over.
+    ///   - tokens: of the client. Without one it connects to nobody.
     static func sorted(
-        _ error: RdkafkaError, operation: String, topic: String, tokens: TokenSource?
+        _ error: RdkafkaError, operation: String, topic: String, client: Client,
+        tokens: TokenSource?
     ) -> KafkaError {
         switch error.code {
         case .unknownTopic, .unknownTopicOrPartition: .missingTopic(topic)
         case .timedOut, .transport, .allBrokersDown, .requestTimedOut:
-            tokens?.failure.map { .noToken($0) } ?? .unreachable(error)
+            tokens?.failure.map { .noToken($0) }
+                ?? client.connectionFailure.map { .noConnection($0) } ?? .unreachable(error)
+        case .topicAuthorizationFailed: .forbidden(topic: topic, operation: operation)
         case .unsupportedFeature: .unsupported(operation: operation)
         case .topicAlreadyExists: .topicExists(topic)
         default: .client(error)

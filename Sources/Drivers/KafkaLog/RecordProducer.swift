@@ -33,7 +33,7 @@ package final class RecordProducer {
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
         self.topics = topics
-        client = try settings.client(.producer, for: .producer, logger: logger)
+        client = try settings.client(for: .producer, logger: logger)
         tokens = settings.tokens
         do throws(RdkafkaError) {
             var handles: [Topic] = []
@@ -137,6 +137,9 @@ package final class RecordProducer {
 
     /// Why nothing can be sent: Kafka wants a token and the last request for one has failed.
     package var tokenFailure: TokenFailure? { tokens?.failure }
+
+    /// Why nothing can be sent, where it is known.
+    package var connectionFailure: ConnectionFailure? { client.connectionFailure }
 
     /// Sends what lingers and waits; false when some records are still out. `poll` afterwards.
     package func flush(timeout: Duration) -> Bool { client.flush(timeout: timeout) }

@@ -171,6 +171,9 @@ package final class TableReader {
         return progress
     }
 
+    /// Why nothing comes, where it is known.
+    package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
+
     // MARK: Partitions
 
     private func discover(
@@ -192,7 +195,8 @@ package final class TableReader {
                 failure.code == .unknownTopic || failure.code == .unknownTopicOrPartition
             guard failure.code.passesByItself, !isMissing, deadline > .now else {
                 throw .sorted(
-                    failure, operation: "Metadata", topic: name, tokens: session.tokens)
+                    failure, operation: "DESCRIBE", topic: name, client: session.client,
+                    tokens: session.tokens)
             }
             // A new topic's leaders take a moment; nothing else happens on this thread yet.
             usleep(100_000)

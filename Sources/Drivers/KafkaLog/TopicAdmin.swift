@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 package import Logging
 internal import Rdkafka
 
 /// Creates topics and tells how they are set up. Every call waits, at most for its timeout: for
 /// commands and start-up, not for the planner thread.
 package struct TopicAdmin {
+    private let settings: KafkaClientSettings
+    private let logger: Logger
     private let client: Client
     private let tokens: TokenSource?
     private let timeout: Duration
@@ -16,7 +19,9 @@ package struct TopicAdmin {
     ) throws(KafkaError) {
         self.timeout = timeout
         tokens = settings.tokens
-        client = try settings.client(.producer, for: .admin, logger: logger)
+        self.settings = settings
+        self.logger = logger
+        client = try settings.client(for: .admin, logger: logger)
         // Here nobody waits for a second try: what is wrong is said at once.
         do throws(TokenFailure) {
             try tokens?.token()
@@ -39,45 +44,125 @@ package struct TopicAdmin {
         do {
             try client.createTopic(topic, timeout: timeout)
         } catch {
-            throw .sorted(error, operation: "CreateTopics", topic: name, tokens: tokens)
+            throw sorted(error, "CREATE", topic: name)
         }
     }
 
     /// Works with the embedded Kafka too, and creates nothing.
     package func partitionCount(of name: String) throws(KafkaError) -> Int32 {
-        let topics: [TopicMetadata]
-        do {
-            topics = try client.metadataOfAllTopics(timeout: timeout)
+        try metadata(of: name).partitionCount
+    }
+
+    private func metadata(of name: String) throws(KafkaError) -> TopicMetadata {
+        let topic: TopicMetadata
+        do throws(RdkafkaError) {
+            topic = try isEmbedded == true ? listed(name) : named(name)
         } catch {
-            throw .sorted(error, operation: "Metadata", topic: name, tokens: tokens)
-        }
-        guard let topic = topics.first(where: { $0.name == name }) else {
-            throw .missingTopic(name)
+            throw sorted(error, "DESCRIBE", topic: name)
         }
         guard topic.error == .none else {
-            throw .sorted(
-                RdkafkaError(topic.error), operation: "Metadata", topic: name, tokens: tokens)
+            throw sorted(RdkafkaError(topic.error), "DESCRIBE", topic: name)
         }
-        return topic.partitionCount
+        return topic
+    }
+
+    /// A list of all topics leaves out those that this user may not see: they would look missing.
+    private func named(_ name: String) throws(RdkafkaError) -> TopicMetadata {
+        try client.metadata(of: Topic(name, of: client), timeout: timeout)
+    }
+
+    /// The mock cluster creates whatever is asked for by name.
+    private func listed(_ name: String) throws(RdkafkaError) -> TopicMetadata {
+        let topics = try client.metadataOfAllTopics(timeout: timeout)
+        guard let topic = topics.first(where: { $0.name == name }) else {
+            throw RdkafkaError(.unknownTopic)
+        }
+        return topic
     }
 
     package func describe(_ name: String) throws(KafkaError) -> TopicDescription {
         try refuseEmbedded("DescribeConfigs")
-        let partitions = try partitionCount(of: name)
+        let topic = try metadata(of: name)
         do {
             let configuration = try client.describeTopic(name, timeout: timeout)
             return TopicDescription(
-                name: name, partitionCount: partitions, configuration: configuration)
+                name: name, partitionCount: topic.partitionCount, replication: topic.replication,
+                configuration: configuration)
         } catch {
-            throw .sorted(error, operation: "DescribeConfigs", topic: name, tokens: tokens)
+            throw sorted(error, "DESCRIBE_CONFIGS", topic: name)
         }
+    }
+
+    // MARK: New topics
+
+    /// What topics get that say nothing else.
+    package struct BrokerDefaults: Hashable, Sendable {
+        package var replication: Int32?
+        package var minInSyncReplicas: Int32?
+    }
+
+    /// Nil where this user may not know.
+    package func brokerDefaults() throws(KafkaError) -> BrokerDefaults {
+        try refuseEmbedded("CreateTopics")
+        var defaults = BrokerDefaults()
+        guard let broker = try brokers().first,
+            let configuration = try? client.describeBroker(broker.id, timeout: timeout)
+        else { return defaults }
+        func number(_ name: String) -> Int32? { configuration[name].flatMap { Int32($0) } }
+        defaults.replication = number("default.replication.factor")
+        defaults.minInSyncReplicas = number("min.insync.replicas")
+        return defaults
+    }
+
+    /// Waits until every broker knows these topics, with a leader for each partition. A broker says
+    /// that a topic is made before the others have heard of it, and a client asks any of them.
+    ///
+    /// - Returns: the brokers that do not know all of them, when the time is over.
+    package func waitUntilKnown(
+        _ topics: [String], within limit: Duration = .seconds(30)
+    ) throws(KafkaError) -> [String] {
+        let deadline = ContinuousClock.now + limit
+        var left: [(address: String, client: Client)] = []
+        // One client each: it asks the broker that it is connected to, and that is the one it has
+        // been given, since it connects to others only when it needs them.
+        for broker in try brokers() {
+            var one = settings
+            one.bootstrap = broker.text
+            left.append(
+                (broker.text, try one.client(for: .admin, logger: logger)))
+        }
+        while true {
+            left.removeAll { broker in topics.allSatisfy { Self.knows($0, broker.client) } }
+            if left.isEmpty || deadline < .now { return left.map(\.address) }
+            usleep(100_000)
+        }
+    }
+
+    private func brokers() throws(KafkaError) -> [BrokerAddress] {
+        do {
+            return try client.brokers(timeout: timeout)
+        } catch {
+            throw sorted(error, "DESCRIBE", topic: "")
+        }
+    }
+
+    private static func knows(_ name: String, _ client: Client) -> Bool {
+        guard let topic = try? Topic(name, of: client),
+            let metadata = try? client.metadata(of: topic, timeout: .seconds(5))
+        else { return false }
+        return metadata.error == .none && metadata.partitionCount > 0
+            && metadata.ledCount == metadata.partitionCount
+    }
+
+    private func sorted(_ error: RdkafkaError, _ operation: String, topic: String) -> KafkaError {
+        .sorted(error, operation: operation, topic: topic, client: client, tokens: tokens)
     }
 
     /// The mock cluster names no controller, for which the library would wait until its timeout.
     private func refuseEmbedded(_ operation: String) throws(KafkaError) {
         switch isEmbedded {
         case true: throw .unsupported(operation: operation)
-        case nil: throw .unreachable(RdkafkaError(.timedOut))
+        case nil: throw sorted(RdkafkaError(.timedOut), operation, topic: "")
         default: return
         }
     }
@@ -92,6 +177,8 @@ package struct TopicAdmin {
 package struct TopicDescription: Hashable, Sendable {
     package let name: String
     package let partitionCount: Int32
+    /// Replicas of the partition with the fewest.
+    package let replication: Int32
     /// Every entry in force, defaults included.
     package let configuration: [String: String]
 

@@ -151,8 +151,12 @@ extension Configuration {
         } catch {
             switch error {
             case .unknownProperty:
+                let near = Spelling.nearest(
+                    to: property, among: KafkaClientSettings.knownProperties)
                 return Complaint(
-                    wrong: "is no property of librdkafka", remedy: "check its spelling")
+                    wrong: "is no property of librdkafka",
+                    remedy: "check its spelling"
+                        + (near.map { "; the nearest there is \($0)" } ?? ""))
             case .refusedProperty(_, let reason):
                 return Complaint(wrong: "cannot be set", remedy: reason)
             case .invalidProperty(_, let message):

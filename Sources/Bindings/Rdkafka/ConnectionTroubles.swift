@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Synchronization
+
+/// What the library says of connections that fail. It keeps that to its log, at a level that depends
+/// on the case; the call that waits for a connection only learns that its time is over.
+package final class ConnectionTroubles: Sendable {
+    private struct State {
+        var lines: [String] = []
+        var refusal: CertificateRefusal?
+    }
+
+    private let state = Mutex(State())
+    /// Brokers are asked in turn, and each says the same again.
+    private static let linesMax = 16
+
+    /// The last complaints, oldest first.
+    package var lines: [String] { state.withLock { $0.lines } }
+    /// The last certificate that was not accepted.
+    package var refusal: CertificateRefusal? { state.withLock { $0.refusal } }
+
+    /// A line of the log: one of a broker that fails is kept.
+    func note(facility: String, _ text: String) {
+        guard facility == "FAIL" || facility == "ERROR" else { return }
+        state.withLock { state in
+            if state.lines.count == Self.linesMax { state.lines.removeFirst() }
+            state.lines.append(text)
+        }
+    }
+
+    func note(_ refusal: CertificateRefusal) { state.withLock { $0.refusal = refusal } }
+}
+
+/// A broker's certificate that OpenSSL does not accept.
+package struct CertificateRefusal: Hashable, Sendable {
+    /// `host:port`.
+    package let broker: String
+    /// X509_V_ERR_…
+    package let code: Int32
+
+    package init(broker: String, code: Int32) {
+        self.broker = broker
+        self.code = code
+    }
+
+    package enum Cause: Hashable, Sendable {
+        case expired, notYetValid, otherName, unknownAuthority, other
+    }
+
+    /// By openssl/x509_vfy.h, whose numbers are fixed.
+    package var cause: Cause {
+        switch code {
+        case 9: .notYetValid
+        case 10: .expired
+        case 62, 64: .otherName
+        case 2, 18, 19, 20, 21: .unknownAuthority
+        default: .other
+        }
+    }
+
+    package var reason: String {
+        switch cause {
+        case .expired: "it has expired"
+        case .notYetValid: "it is not valid yet"
+        case .otherName: "it is for another host name"
+        case .unknownAuthority: "no certificate authority that is trusted here has signed it"
+        case .other: "OpenSSL's verification error \(code)"
+        }
+    }
+}

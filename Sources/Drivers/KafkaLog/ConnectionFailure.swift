@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Rdkafka
+
+/// Why no connection to Kafka comes about, made out from what the library said of each try.
+package struct ConnectionFailure: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// Of the broker's certificate.
+        case expired, notYetValid, otherName, unknownAuthority, certificate
+        /// The broker wants a certificate of ours.
+        case clientCertificate
+        /// User or password.
+        case credentials
+        case mechanism, noSASL, wantsSASL
+        case plaintextPort, tlsPort, handshake
+        case unresolved, refused, silent
+    }
+
+    package let kind: Kind
+    /// `host:port`, as far as known.
+    package let broker: String
+    /// What else the library or the broker says.
+    let detail: String
+
+    /// - Parameter lines: of the library's log, oldest first.
+    package init?(lines: [String], refusal: CertificateRefusal?) {
+        if let refusal {
+            kind =
+                switch refusal.cause {
+                case .expired: .expired
+                case .notYetValid: .notYetValid
+                case .otherName: .otherName
+                case .unknownAuthority: .unknownAuthority
+                case .other: .certificate
+                }
+            broker = refusal.broker
+            detail = refusal.reason
+            return
+        }
+        // What says most stands first: a wrong password is followed by disconnections.
+        for (kind, marks) in Self.marks {
+            let last = lines.last { line in marks.contains { line.contains($0) } }
+            guard let last else { continue }
+            self.kind = kind
+            broker = Self.broker(in: last)
+            detail = Self.detail(of: last, kind: kind)
+            return
+        }
+        return nil
+    }
+
+    private static let marks: KeyValuePairs<Kind, [String]> = [
+        .noSASL: ["not valid in current SASL state"],
+        .mechanism: ["mechanism handshake failed"],
+        .credentials: ["SASL authentication error", "authentication failed"],
+        .clientCertificate: [
+            "certificate required", "alert bad certificate", "might be required",
+        ],
+        .plaintextPort: ["connecting to a PLAINTEXT broker listener", "wrong version number"],
+        .tlsPort: ["connecting to a SSL listener", "Invalid response size"],
+        .handshake: ["SSL handshake failed", "ssl read"],
+        .unresolved: ["Failed to resolve"],
+        .refused: ["Connection refused", "Network is unreachable", "No route to host"],
+        .silent: ["timed out in state"],
+        .wantsSASL: ["in state UP"],
+    ]
+
+    /// `[thrd:x]: ssl://host:port/bootstrap: …`, without the parts that are not always there.
+    private static func broker(in line: String) -> String {
+        var rest = line[...]
+        if rest.hasPrefix("[thrd:"), let end = rest.firstRange(of: "]: ") {
+            rest = rest[end.upperBound...]
+        }
+        if let scheme = rest.firstRange(of: "://") { rest = rest[scheme.upperBound...] }
+        let broker = rest.prefix { !$0.isWhitespace && $0 != "/" }
+        return broker.hasSuffix(":") ? String(broker.dropLast()) : String(broker)
+    }
+
+    private static func detail(of line: String, kind: Kind) -> String {
+        let mark = kind == .mechanism ? "supported mechanisms: " : ": "
+        guard let start = line.ranges(of: mark).last else { return "" }
+        let text = line[start.upperBound...]
+        return String(text[..<(text.firstRange(of: " (after ")?.lowerBound ?? text.endIndex)])
+    }
+
+    /// Whether starting again without a change of the configuration comes to the same.
+    package var isConfiguration: Bool {
+        switch kind {
+        case .otherName, .unknownAuthority, .certificate, .clientCertificate, .credentials,
+            .mechanism, .noSASL:
+            true
+        case .expired, .notYetValid, .wantsSASL, .plaintextPort, .tlsPort, .handshake,
+            .unresolved, .refused, .silent:
+            false
+        }
+    }
+}
+
+extension ConnectionFailure: CustomStringConvertible {
+    package var description: String { "Kafka does not answer: \(broker) \(wrong): \(remedy)" }
+
+    private var wrong: String {
+        switch kind {
+        case .expired: "shows a certificate that has expired, or whose issuer's has"
+        case .notYetValid: "shows a certificate that is not valid yet"
+        case .otherName: "shows a certificate for another host name"
+        case .unknownAuthority: "shows a certificate of an authority that is not trusted here"
+        case .certificate: "shows a certificate that is not accepted (\(detail))"
+        case .clientCertificate: "wants a client certificate"
+        case .credentials: "refuses the user name or the password"
+        case .mechanism: "does not take this SASL mechanism"
+        case .noSASL: "has no SASL on this port"
+        case .wantsSASL: "closes the connection as soon as it is asked for something"
+        case .plaintextPort: "does not speak TLS on this port, or closes the connection at once"
+        case .tlsPort: "does not speak plaintext on this port, or closes the connection at once"
+        case .handshake: "ends the TLS handshake (\(detail))"
+        case .unresolved: "cannot be found: its name does not resolve"
+        case .refused: "takes no connection (\(detail))"
+        case .silent: "does not answer to a connection"
+        }
+    }
+
+    private var remedy: String {
+        switch kind {
+        case .expired: "renew it on the broker, and see that the clock here is right"
+        case .notYetValid: "see that the clocks here and there are right"
+        case .otherName:
+            "name the broker in kafka.bootstrap, and in its advertised.listeners, as "
+                + "its certificate does"
+        case .unknownAuthority:
+            "set kafka.properties: ssl.ca.location to the certificate of the authority"
+        case .certificate: "check the broker's certificate and ssl.ca.location"
+        case .clientCertificate:
+            "set kafka.properties: ssl.certificate.location and ssl.key.location to one that it "
+                + "trusts"
+        case .credentials: "check kafka.properties: sasl.username and sasl.password"
+        case .mechanism:
+            "set kafka.properties: sasl.mechanism to one that it has"
+                + (detail.isEmpty ? "" : " (\(detail))")
+        case .noSASL:
+            "set kafka.properties: security.protocol to plaintext or ssl, or name "
+                + "another port in kafka.bootstrap"
+        case .wantsSASL:
+            "it may want SASL; see kafka.properties: security.protocol and sasl.mechanism"
+        case .plaintextPort:
+            "set kafka.properties: security.protocol to plaintext or "
+                + "sasl_plaintext, or name another port in kafka.bootstrap"
+        case .tlsPort:
+            "set kafka.properties: security.protocol to ssl or sasl_ssl, or name "
+                + "another port in kafka.bootstrap"
+        case .handshake: "check kafka.properties: the ssl.… settings"
+        case .unresolved: "check kafka.bootstrap, and the broker's advertised.listeners"
+        case .refused: "check kafka.bootstrap, and that the broker is up"
+        case .silent: "check kafka.bootstrap, and what lies between: a firewall may"
+        }
+    }
+}
+
+extension Client {
+    /// Nil while nothing that is known has gone wrong.
+    var connectionFailure: ConnectionFailure? {
+        ConnectionFailure(lines: troubles.lines, refusal: troubles.refusal)
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import EmbeddedKafka
+import Foundation
+import KafkaLog
+import OpenSSL
+import Rdkafka
+import Testing
+
+/// What an operator reads when Kafka's door stays shut. Each of these is tried on a real socket; the
+/// sentences are made of what the library says, which another version may say otherwise.
+@Suite(.timeLimit(.minutes(3))) struct `A Kafka that cannot be connected to` {
+    private let fixture: KafkaFixture
+    private let authority: CertificateAuthority
+    private let scratch: URL
+
+    init() throws {
+        fixture = try KafkaFixture(["events": 1])
+        authority = try CertificateAuthority(name: "Test CA")
+        scratch = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: scratch, withIntermediateDirectories: true)
+    }
+
+    private func file(of authority: CertificateAuthority) throws -> String {
+        let file = scratch.appending(path: "\(UUID().uuidString).pem")
+        try authority.certificatePEM.write(to: file, atomically: true, encoding: .utf8)
+        return file.path
+    }
+
+    /// Asks for a topic's partitions.
+    private func ask(_ bootstrap: String, _ properties: [String: String]) throws -> Int32 {
+        let settings = KafkaClientSettings(
+            bootstrap: bootstrap, group: "fleet", properties: properties)
+        return try TopicAdmin(settings: settings, timeout: .seconds(3), logger: fixture.logger)
+            .partitionCount(of: "events")
+    }
+
+    private func failure(
+        _ bootstrap: String, _ properties: [String: String]
+    ) -> ConnectionFailure? {
+        do {
+            _ = try ask(bootstrap, properties)
+        } catch KafkaError.noConnection(let failure) {
+            return failure
+        } catch {
+            Issue.record("\(error)")
+        }
+        return nil
+    }
+
+    private func tls(_ authority: CertificateAuthority) throws -> [String: String] {
+        ["security.protocol": "ssl", "ssl.ca.location": try file(of: authority)]
+    }
+
+    @Test func `over TLS it is spoken to when all is well`() throws {
+        let front = try KafkaTLSFront(
+            before: fixture.kafka.bootstrap, authority.serverCertificate())
+        defer { front.close() }
+        #expect(try ask(front.bootstrap, tls(authority)) == 1)
+        let unverified = [
+            "security.protocol": "ssl", "enable.ssl.certificate.verification": "false",
+        ]
+        #expect(try ask(front.bootstrap, unverified) == 1)
+    }
+
+    @Test func `an unknown authority, an expired certificate and another name are told apart`()
+        throws
+    {
+        func kind(
+            _ certificate: ServerCertificate, trusting authority: CertificateAuthority
+        ) throws -> ConnectionFailure.Kind? {
+            let front = try KafkaTLSFront(before: fixture.kafka.bootstrap, certificate)
+            defer { front.close() }
+            let failure = try failure(front.bootstrap, tls(authority))
+            #expect(failure?.broker == front.bootstrap)
+            return failure?.kind
+        }
+        let other = try CertificateAuthority(name: "Another CA")
+        #expect(
+            try kind(authority.serverCertificate(), trusting: other) == .unknownAuthority)
+        #expect(
+            try kind(authority.serverCertificate(expired: true), trusting: authority) == .expired)
+        let elsewhere = try authority.serverCertificate(names: ["kafka.example"], addresses: [])
+        #expect(try kind(elsewhere, trusting: authority) == .otherName)
+    }
+
+    @Test func `a wrong password and a mechanism that is not there are told apart`() throws {
+        let gate = try KafkaSASLGate(before: fixture.kafka.bootstrap, mechanism: "PLAIN")
+        defer { gate.close() }
+        var properties = [
+            "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN",
+            "sasl.username": "lamplighter", "sasl.password": "wrong-pass",
+        ]
+        let refused = failure(gate.bootstrap, properties)
+        #expect(refused?.kind == .credentials && refused?.isConfiguration == true)
+        #expect(refused?.description.contains("wrong-pass") == false)
+        properties["sasl.mechanism"] = "SCRAM-SHA-512"
+        let unknown = failure(gate.bootstrap, properties)
+        #expect(unknown?.kind == .mechanism)
+        #expect(unknown?.description.contains("(PLAIN)") == true)
+    }
+
+    @Test func `TLS to a plaintext port and plaintext to a TLS port are named`() throws {
+        let toPlaintext = try failure(fixture.kafka.bootstrap, tls(authority))
+        #expect(toPlaintext?.kind == .plaintextPort)
+        let front = try KafkaTLSFront(
+            before: fixture.kafka.bootstrap, authority.serverCertificate())
+        defer { front.close() }
+        #expect(failure(front.bootstrap, [:])?.kind == .tlsPort)
+    }
+
+    @Test func `a closed port and a name that nobody has are named`() throws {
+        try fixture.kafka.perform(.down(broker: 1))
+        #expect(failure(fixture.kafka.bootstrap, [:])?.kind == .refused)
+        #expect(failure("nobody.invalid:9092", [:])?.kind == .unresolved)
+    }
+
+    @Test func `properties with which the library does not start are told as such`() throws {
+        let error = #expect(throws: KafkaError.self) {
+            try ask(
+                fixture.kafka.bootstrap,
+                ["security.protocol": "ssl", "ssl.ca.location": "/nonexistent.pem"])
+        }
+        guard case .refusedTogether(let message) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(message.contains("ssl.ca.location"))
+    }
+
+    /// What a real Kafka's listeners have been seen to say and the ones above do not.
+    @Test(arguments: [
+        (
+            "SASL authentication error: Authentication failed during authentication due to "
+                + "invalid credentials with SASL mechanism SCRAM-SHA-512 (after 3ms in state "
+                + "AUTH_REQ)", ConnectionFailure.Kind.credentials
+        ),
+        (
+            "ApiVersionRequest failed: Disconnected while requesting ApiVersion: might be caused "
+                + "by incorrect security.protocol configuration (connecting to a SSL listener?) "
+                + "or broker version is < 0.10 (see api.version.request)", .tlsPort
+        ),
+        (
+            "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL "
+                + "state: broker's supported mechanisms: ", .noSASL
+        ),
+        ("Disconnected (after 1ms in state UP)", .wantsSASL),
+        (
+            "Receive failed: ssl/statem: ssl read: error:0A00045C:SSL routines::tlsv13 alert "
+                + "certificate required", .clientCertificate
+        ),
+        ("Connection setup timed out in state CONNECT (after 30028ms in state CONNECT)", .silent),
+    ])
+    func `a line of the library is understood`(line: String, kind: ConnectionFailure.Kind) {
+        let lines = [
+            "[thrd:x]: sasl_ssl://broker-1:9093/bootstrap: \(line)",
+            "[thrd:x]: sasl_ssl://broker-1:9093/bootstrap: something that says nothing",
+        ]
+        let failure = ConnectionFailure(lines: lines, refusal: nil)
+        #expect(failure?.kind == kind && failure?.broker == "broker-1:9093")
+    }
+}
