@@ -113,6 +113,66 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
+    @Test func `a right to read that is lost is told with its topic until it is back`() async throws
+    {
+        let fixture = try KafkaFixture(["registrations": 1, "verdicts": 1])
+        let reader = try fixture.reader(["registrations", "verdicts"])
+        try await eventually("the end") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            return reader.isCaughtUp
+        }
+        _ = reader.takeWarnings()
+        // A clock of its own: half a minute passes with each look.
+        var now = Now.current
+        func warnings() -> [String] {
+            _ = reader.poll(now: now, limit: 100) { _ in }
+            now.monotonic = now.monotonic + .seconds(31)
+            return reader.takeWarnings().map(\.text).filter { $0.contains("may not read") }
+        }
+        // TOPIC_AUTHORIZATION_FAILED on Fetch; one answer is both topics'.
+        try fixture.kafka.perform(.fail(apiKey: 1, code: 29, count: 100_000))
+        try await eventually("the first warning") {
+            let said = warnings()
+            return said.contains { $0.contains("'registrations'") }
+        }
+        try await eventually("the warning again") {
+            warnings().contains { $0.contains("'registrations' (1 of 1 partitions)") }
+        }
+        #expect(reader.failure == nil)
+    }
+
+    @Test func `a right to read that is given back is told of no more`() async throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let reader = try fixture.reader(
+            ["registrations"], properties: ["fetch.error.backoff.ms": "20"])
+        try await eventually("the end") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            return reader.isCaughtUp
+        }
+        try fixture.kafka.perform(.fail(apiKey: 1, code: 29, count: 3))
+        var now = Now.current
+        func isRefused() async throws -> Bool {
+            // Time for an answer or two, and then another half minute of the reader's.
+            for _ in 0..<60 {
+                _ = reader.poll(now: now, limit: 100) { _ in }
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            now.monotonic = now.monotonic + .seconds(31)
+            return reader.takeWarnings().contains { $0.text.contains("may not read") }
+        }
+        var refusals = 0
+        // Nothing is written meanwhile: only the end comes, once more.
+        for _ in 0..<12 where try await isRefused() { refusals += 1 }
+        #expect(refusals > 0)
+        #expect(try await !isRefused())
+        try fixture.write(2, to: "registrations")
+        try await eventually("the records") {
+            _ = reader.poll(now: now, limit: 100) { _ in }
+            return reader.recordsRead == 2
+        }
+        #expect(reader.recordsRead == 2)
+    }
+
     @Test func `null and empty are told apart in values and keys`() async throws {
         let fixture = try KafkaFixture(["registrations": 1])
         let producer = try fixture.producer(["registrations"])

@@ -38,7 +38,13 @@ package final class TableReader {
         /// The highest offset delivered.
         var received: Int64 = -1
         var hasReachedEnd = false
+        /// This user may not read it: so it was said, and nothing has come since.
+        var isRefused = false
     }
+
+    private var refusedPartitions = 0
+    private var repeatRefusalsAt = MonotonicTime.distantFuture
+    private static let refusalInterval = Duration.seconds(30)
 
     private static let discoveryInterval = Duration.seconds(60)
     /// Keeps the thread when no broker answers; a missed look is made up for a minute later.
@@ -79,6 +85,7 @@ package final class TableReader {
         now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
         discoverAddedPartitions(now)
+        if now.monotonic >= repeatRefusalsAt { repeatRefusals(now) }
         var looked = 0
         while looked < limit, failure == nil {
             let next = session.client.pollMessage()
@@ -106,6 +113,7 @@ package final class TableReader {
             return false
         }
         partitions[topic][index].received = offset
+        if partitions[topic][index].isRefused { readAgain(topic, index) }
         recordsRead += 1
         return true
     }
@@ -120,6 +128,9 @@ package final class TableReader {
             failure = error
         case .fatal:
             failure = session.client.fatalError ?? error
+        case .topicAuthorizationFailed:
+            guard let topic = session.index(of: message) else { return warn(error, now: now) }
+            refused(topic, Int(message.partition), now: now)
         default:
             warn(error, now: now)
         }
@@ -128,11 +139,59 @@ package final class TableReader {
     /// The library reports the end also for empty partitions and for those whose tail was compacted
     /// away, where comparing offsets with the high watermark would wait for ever.
     private func reachedEnd(topic: Int, partition: Int) {
-        guard partition < partitions[topic].count, !partitions[topic][partition].hasReachedEnd
-        else { return }
+        guard partition < partitions[topic].count else { return }
+        if partitions[topic][partition].isRefused { readAgain(topic, partition) }
+        guard !partitions[topic][partition].hasReachedEnd else { return }
         partitions[topic][partition].hasReachedEnd = true
         behind -= 1
         if behind == 0 { isCaughtUp = true }
+    }
+
+    // MARK: Rights
+
+    private func refused(_ topic: Int, _ partition: Int, now: Now) {
+        guard partition < partitions[topic].count, !partitions[topic][partition].isRefused
+        else { return }
+        partitions[topic][partition].isRefused = true
+        refusedPartitions += 1
+        // The others' answers come with the same turns.
+        repeatRefusalsAt = min(repeatRefusalsAt, now.monotonic + .seconds(1))
+    }
+
+    private func readAgain(_ topic: Int, _ partition: Int) {
+        partitions[topic][partition].isRefused = false
+        refusedPartitions -= 1
+        if refusedPartitions == 0 { repeatRefusalsAt = .distantFuture }
+    }
+
+    /// The library tells of it once, and a table that is not read grows old without a sign: it is told
+    /// again until something comes. Of a partition to which nothing is written only its end comes,
+    /// and only to a new assignment.
+    private func repeatRefusals(_ now: Now) {
+        repeatRefusalsAt = now.monotonic + Self.refusalInterval
+        let list = TopicPartitionList()
+        for (topic, rows) in partitions.enumerated() {
+            let refused = rows.indices.filter { rows[$0].isRefused }
+            guard !refused.isEmpty else { continue }
+            for partition in refused {
+                let received = rows[partition].received
+                list.append(
+                    topic: topics[topic], partition: Int32(partition),
+                    offset: received < 0 ? Offset.beginning : received + 1)
+            }
+            pendingWarnings.append(
+                KafkaWarning(
+                    code: ErrorCode.topicAuthorizationFailed.name,
+                    text: "this user may not read topic '\(topics[topic])' (\(refused.count) of "
+                        + "\(rows.count) partitions): what is known of it grows old; give it READ",
+                    suppressed: 0))
+        }
+        do throws(RdkafkaError) {
+            try session.client.incrementalUnassign(list)
+            try session.client.incrementalAssign(list)
+        } catch {
+            failure = error
+        }
     }
 
     // MARK: Facts
@@ -231,7 +290,14 @@ package final class TableReader {
                 guard metadata.error == .none else { throw RdkafkaError(metadata.error) }
                 try add(partitions: metadata.partitionCount, of: topic)
             } catch let error as RdkafkaError {
-                warn(error, now: now)
+                if error.code == .topicAuthorizationFailed {
+                    // Who may not even see it may not read it.
+                    for partition in partitions[topic].indices {
+                        refused(topic, partition, now: now)
+                    }
+                } else {
+                    warn(error, now: now)
+                }
             } catch {
                 failure = RdkafkaError(.failed, message: "\(error)")
             }
