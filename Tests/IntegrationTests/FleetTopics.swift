@@ -52,5 +52,6 @@ struct FleetTopics: Sendable {
             try admin.create(
                 topic.name, partitions: Self.partitions, configuration: topic.configuration)
         }
+        _ = try admin.waitUntilKnown(all.map(\.name))
     }
 }

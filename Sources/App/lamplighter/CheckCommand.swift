@@ -59,9 +59,21 @@ struct CheckCommand: AsyncParsableCommand {
     private func checkKafka(_ configuration: Configuration) throws {
         let admin = try TopicAdmin(configuration)
         var problems: [String] = []
+        var warnings: [String] = []
+        var missing: Set<String> = []
         for topic in RequiredTopic.all(configuration.kafka) {
-            if let problem = try topic.problem(admin) { problems.append(problem) }
+            let finding = try topic.look(admin)
+            problems += finding.problems
+            warnings += finding.warnings
+            if !finding.exists { missing.insert(topic.name) }
         }
+        // The embedded Kafka allows everything to everybody.
+        if admin.isEmbedded == false {
+            let rights = try NeededRights(configuration).look(configuration, without: missing)
+            problems += rights.problems
+            warnings += rights.warnings
+        }
+        for warning in warnings { print("warning \(warning)") }
         guard problems.isEmpty else {
             throw Failure(.configuration, problems.joined(separator: "\nwrong   "))
         }

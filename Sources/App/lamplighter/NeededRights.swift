@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import KafkaLog
+import Worker
+
+/// What a worker must be allowed to do in Kafka: the least that works. docs/kafka.md has the same
+/// as rules for a broker.
+struct NeededRights {
+    let group: String
+    let read: [String]
+    let write: [String]
+    /// Written to where it is allowed.
+    let shards: String?
+
+    init(_ configuration: Configuration) {
+        let plan = WorkerPlan(configuration)
+        group = configuration.kafka.group
+        read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
+        // Verdicts, dead letters, deferred pushes; then shards, which go to a topic that is read.
+        write = Array(plan.producedTopics.prefix(3))
+        shards = plan.producedTopics.dropFirst(3).first
+    }
+
+    struct Finding {
+        var problems: [String] = []
+        var warnings: [String] = []
+    }
+
+    /// - Parameter missing: topics that need not be asked for.
+    func look(_ configuration: Configuration, without missing: Set<String>) throws -> Finding {
+        let probe = RightsProbe(
+            settings: configuration.kafka.clientSettings,
+            logger: ConfigurationOption.logger(configuration.log))
+        func there(_ topics: [String]) -> [String] { topics.filter { !missing.contains($0) } }
+        var finding = Finding()
+        let readable = there(read)
+        if !readable.isEmpty {
+            judge(try probe.reading(readable), readable, "READ", &finding)
+            judge(
+                [group: try probe.group(readable[0])], [group], "READ", of: "group", &finding)
+        }
+        let writable = there(write + [shards].compactMap { $0 })
+        if !writable.isEmpty {
+            judge(try probe.writing(writable), writable, "WRITE", &finding)
+        }
+        return finding
+    }
+
+    private func judge(
+        _ answers: [String: RightsProbe.Answer], _ names: [String], _ right: String,
+        of kind: String = "topic", _ finding: inout Finding
+    ) {
+        for name in names {
+            switch answers[name] {
+            case .allowed: break
+            case .refused where right == "WRITE" && name == shards:
+                finding.warnings.append(
+                    "Kafka does not allow this user WRITE on topic '\(name)': an event of more than "
+                        + "planning.splitAbove tokens is sent by one worker alone")
+            case .refused:
+                finding.problems.append(
+                    "Kafka does not allow this user \(right) on \(kind) '\(name)': a worker cannot "
+                        + "do without; docs/kafka.md has the rights that are needed")
+            case .unknown(let text):
+                let why = text.isEmpty ? "no answer came" : text
+                finding.warnings.append(
+                    "whether this user has \(right) on \(kind) '\(name)' is not known: \(why)")
+            case nil: break
+            }
+        }
+    }
+}
