@@ -18,7 +18,7 @@ struct Lamplighter: AsyncParsableCommand {
         subcommands: [
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
-            VerdictsCommand.self, SimulateCommand.self, DemoCommand.self,
+            VerdictsCommand.self, RegistrationsCommand.self, SimulateCommand.self, DemoCommand.self,
             DemoPictureCommand.self, ChaosCommand.self,
         ])
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import KafkaLog
+import Worker
+
+/// Takes one subject out of every registration that shows it, and leaves the rest as it was written,
+/// members of later releases included.
+final class SubjectRemoval {
+    private let subject: String
+    private let scope: RegistrationScope
+    private let isDryRun: Bool
+    private let log: RegistrationLog
+    /// What is to be written, by key.
+    private var changes: [[UInt8]: RegistrationLog.Change] = [:]
+    private var changed = 0
+
+    private static let batch = 500
+
+    init(
+        _ configuration: Configuration, subject: String, scope: RegistrationScope, isDryRun: Bool
+    ) throws {
+        self.subject = subject
+        self.scope = scope
+        self.isDryRun = isDryRun
+        log = try RegistrationLog(configuration)
+        try log.readToEnd { look($0) }
+    }
+
+    func close() { log.close() }
+
+    private func look(_ record: borrowing KafkaRecord) {
+        guard let key = record.key.map({ Array($0) }), scope.covers(key) else { return }
+        let value = record.value.flatMap { Self.value(Array($0), without: subject) }
+        changes[key] = value.map { value in
+            RegistrationLog.Change(key: key, partition: record.partition, value: value)
+        }
+    }
+
+    /// - Returns: the summary.
+    func run() throws -> String {
+        for key in changes.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) where isDryRun {
+            print("would change  \(TerminalText.visible(key))")
+        }
+        if isDryRun { return "would change \(changes.count) registrations" }
+        while !changes.isEmpty {
+            log.readOn { look($0) }
+            let batch = Array(changes.values.prefix(Self.batch))
+            // Read in the log, they are no longer to be changed.
+            try log.write(batch, { look($0) }) { [subject] _, value in
+                // The change has hidden a newer snapshot, or has undone a removal.
+                .some(value.map { Self.value($0, without: subject) ?? $0 })
+            }
+            for change in batch { print("changed  \(TerminalText.visible(change.key))") }
+            changed += batch.count
+        }
+        return "changed \(changed) registrations"
+    }
+
+    /// Nil where the subject is not in it, or the value cannot be read.
+    static func value(_ value: [UInt8], without subject: String) -> [UInt8]? {
+        let object = try? JSONSerialization.jsonObject(with: Data(value)) as? [String: Any]
+        guard var registration = object, var targets = registration["targets"] as? [Any] else {
+            return nil
+        }
+        var isChanged = false
+        for index in targets.indices {
+            guard var target = targets[index] as? [String: Any],
+                var shows = target["shows"] as? [Any]
+            else { continue }
+            for place in shows.indices {
+                guard var show = shows[place] as? [String: Any],
+                    let subjects = show["subjects"] as? [Any]
+                else { continue }
+                let left = subjects.filter { $0 as? String != subject }
+                if left.count == subjects.count { continue }
+                isChanged = true
+                show["subjects"] = left
+                shows[place] = show
+            }
+            target["shows"] = shows
+            targets[index] = target
+        }
+        guard isChanged else { return nil }
+        registration["targets"] = targets
+        let data = try? JSONSerialization.data(
+            withJSONObject: registration, options: [.withoutEscapingSlashes, .sortedKeys])
+        return data.map { Array($0) }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Intake
+import PushModel
+import Testing
+
+/// `lamplighter registrations` on records that this suite writes; no worker runs.
+@Suite(.serialized, .timeLimit(.minutes(5)), .fleet(FleetPlan(workers: 0)))
+struct `Registrations on the command line` {
+    private let fleet: Fleet
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    private func condemn(_ token: TestToken, registeredAt: WallTime) throws -> String {
+        let verdict = Verdict(
+            status: 410, reason: "Unregistered", apnsTimestamp: nil, registeredAt: registeredAt)
+        let key = "production/\(TestApp.home).push-type.controls/\(token.hex)"
+        try fleet.write(
+            to: .verdicts, key: key,
+            value: String(decoding: VerdictEncoder.value(verdict), as: UTF8.self))
+        return key
+    }
+
+    /// - Returns: the record's key.
+    private func register(
+        _ installation: String, _ tokens: [TestToken], at time: WallTime,
+        showing subjects: [String] = ["door"], handler: String = "Doors"
+    ) throws -> String {
+        let targets = tokens.map { token in
+            let names = subjects.map { "\"\($0)\"" }.joined(separator: ",")
+            return #"{"class":"control","token":"\#(token.hex)","ofALaterRelease":7,"#
+                + #""shows":[{"kind":"k","subjects":[\#(names)]}]}"#
+        }
+        let key = "production/\(TestApp.home)/\(installation)/\(handler)"
+        try fleet.write(
+            to: .registrations, key: key,
+            value: #"{"v":1,"registeredAt":"\#(time.rfc3339)","sequence":9007199254740993,"#
+                + #""targets":["# + targets.joined(separator: ",") + "]}")
+        return key
+    }
+
+    /// The last value of each key, "" for a tombstone.
+    private func values(
+        of keys: [String], in topic: FleetTopics.Written
+    ) async throws -> [String] {
+        let records = try await fleet.log(of: topic).readToEnd()
+        return keys.map { key in records.last { $0.key == key }?.value ?? "" }
+    }
+
+    private func run(_ arguments: String...) async throws -> CommandResult {
+        try await fleet.command(["registrations"] + arguments)
+    }
+
+    private static let early = WallTime(rfc3339: "2026-01-01T00:00:00Z")!
+    private static let late = WallTime(rfc3339: "2026-02-01T00:00:00Z")!
+
+    @Test func `collect removes what is dead, then its verdicts, and nothing the second time`()
+        async throws
+    {
+        let (dead, revived, shared) = (TestToken(), TestToken(), TestToken())
+        let verdicts = try [dead, revived, shared].map {
+            try condemn($0, registeredAt: Self.early)
+        }
+        let living = TestToken()
+        let keys = [
+            try register("C1", [dead], at: Self.early),
+            try register("C2", [revived], at: Self.late),
+            try register("C3", [shared], at: Self.early),
+            try register("C4", [shared, living], at: Self.early),
+        ]
+        let young = try await run("collect")
+        #expect(young.status == 0 && young.lines == ["removed 0 registrations and 0 verdicts"])
+        try await Task.sleep(for: .milliseconds(1200))
+        let dry = try await run("collect", "--dead-for", "1s", "--dry-run")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 verdicts")
+        #expect(try await values(of: keys, in: .registrations).allSatisfy { !$0.isEmpty })
+        let result = try await run("collect", "--dead-for", "1s")
+        #expect(result.status == 0)
+        #expect(result.lines.last == "removed 2 registrations and 1 verdicts")
+        result.expect("C1/Doors", "C3/Doors", dead.name)
+        for token in [dead, revived, shared] { #expect(!result.output.contains(token.hex)) }
+        #expect(
+            try await values(of: keys, in: .registrations).map(\.isEmpty)
+                == [true, false, true, false])
+        // The shared token is still registered: without its verdict it would be sent pushes again.
+        #expect(
+            try await values(of: verdicts, in: .verdicts).map(\.isEmpty) == [true, false, false])
+        let again = try await run("collect", "--dead-for", "1s")
+        #expect(again.lines == ["removed 0 registrations and 0 verdicts"])
+    }
+
+    @Test func `forget takes an installation away with all its handlers`() async throws {
+        let (mine, both) = (TestToken(), TestToken())
+        let verdicts = [
+            try condemn(mine, registeredAt: Self.early),
+            try condemn(both, registeredAt: Self.early),
+        ]
+        let keys = [
+            try register("F1", [mine], at: Self.late),
+            try register("F1", [both], at: Self.late, handler: "Lights"),
+            try register("F2", [both], at: Self.late),
+        ]
+        let dry = try await run("forget", "--installation", "F1", "--dry-run")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 verdicts")
+        let other = try await run(
+            "forget", "--installation", "F1", "--environment", "development")
+        #expect(other.lines == ["removed 0 registrations and 0 verdicts"])
+        let result = try await run("forget", "--installation", "F1")
+        #expect(result.lines.last == "removed 2 registrations and 1 verdicts")
+        #expect(
+            try await values(of: keys, in: .registrations).map(\.isEmpty) == [true, true, false])
+        #expect(try await values(of: verdicts, in: .verdicts).map(\.isEmpty) == [true, false])
+    }
+
+    @Test func `forget takes a subject out, and leaves the rest as it was`() async throws {
+        let token = TestToken()
+        let keys = [
+            try register("S1", [token], at: Self.late, showing: ["person-1", "door-7"]),
+            try register("S2", [token], at: Self.late, showing: ["person-10"]),
+        ]
+        let before = try await values(of: keys, in: .registrations)
+        let result = try await run("forget", "--subject", "person-1")
+        #expect(result.lines.last == "changed 1 registrations")
+        let after = try await values(of: keys, in: .registrations)
+        #expect(after[1] == before[1])
+        for part in [
+            #""subjects":["door-7"]"#, "9007199254740993", token.hex, Self.late.rfc3339,
+            #""ofALaterRelease":7"#,
+        ] {
+            #expect(after[0].contains(part))
+        }
+        #expect(!after[0].contains("person-1"))
+        #expect(
+            try await run("forget", "--subject", "person-1").lines.last == "changed 0 registrations"
+        )
+    }
+
+    @Test(arguments: [
+        ["forget"], ["forget", "--installation", "A", "--subject", "B"],
+        ["collect", "--dead-for", "long"], ["forget", "--subject", "B", "--environment", "moon"],
+    ])
+    func `a slip on its command line is 64`(_ arguments: [String]) async throws {
+        #expect(try await fleet.run(["registrations"] + arguments).status == 64)
+    }
+}
