@@ -28,6 +28,7 @@ struct Failure: Error {
         switch error {
         case let failure as Failure: self = failure
         case let error as KafkaError: self.init(kafka: error)
+        case let error as TopicEditor.Failure: self.init(.unavailable, "\(error)")
         case let error as InvalidConfiguration: self.init(.configuration, "\(error)")
         case let error as SigningKeyError: self.init(.configuration, "\(error)")
         case let error as UnusablePath: self.init(.configuration, "\(error)")

@@ -103,7 +103,7 @@ struct OwnedRecord {
     var value: [UInt8]?
     var headers: [(name: String, value: String)] = []
 
-    static func lend<Result>(
+    fileprivate static func lend<Result>(
         _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result
     ) -> Result {
         bytes.map { $0.withUnsafeBytes { body($0) } } ?? body(nil)

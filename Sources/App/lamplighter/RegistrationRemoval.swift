@@ -10,7 +10,7 @@ import Worker
 final class RegistrationRemoval {
     private let configuration: Configuration
     private let isDryRun: Bool
-    private let log: RegistrationLog
+    private let log: TopicEditor
     private var census: RegistrationCensus
     private var removed: Set<[UInt8]> = []
     private var removedVerdicts = 0
@@ -25,7 +25,10 @@ final class RegistrationRemoval {
         self.isDryRun = isDryRun
         census = RegistrationCensus(
             configuration, deadFor: deadFor, now: RecordWriter.now().wall, isWanted: isWanted)
-        log = try RegistrationLog(configuration)
+        log = try TopicEditor(
+            settings: configuration.kafka.clientSettings,
+            topic: configuration.kafka.topics.registrations,
+            logger: ConfigurationOption.logger(configuration.log))
         try TopicSweep(configuration, topic: configuration.kafka.topics.verdicts).run { record in
             census.verdictRecord(
                 key: record.key, value: record.value, partition: record.partition,
@@ -80,7 +83,7 @@ final class RegistrationRemoval {
             var kept: Set<[UInt8]> = []
             try log.write(
                 left.map {
-                    RegistrationLog.Change(key: $0.key, partition: $0.partition, value: nil)
+                    TopicEditor.Change(key: $0.key, partition: $0.partition, value: nil)
                 },
                 { count($0) }
             ) { key, value in

@@ -11,9 +11,9 @@ final class SubjectRemoval {
     private let subject: String
     private let scope: RegistrationScope
     private let isDryRun: Bool
-    private let log: RegistrationLog
+    private let log: TopicEditor
     /// What is to be written, by key.
-    private var changes: [[UInt8]: RegistrationLog.Change] = [:]
+    private var changes: [[UInt8]: TopicEditor.Change] = [:]
     private var changed = 0
 
     private static let batch = 500
@@ -24,7 +24,10 @@ final class SubjectRemoval {
         self.subject = subject
         self.scope = scope
         self.isDryRun = isDryRun
-        log = try RegistrationLog(configuration)
+        log = try TopicEditor(
+            settings: configuration.kafka.clientSettings,
+            topic: configuration.kafka.topics.registrations,
+            logger: ConfigurationOption.logger(configuration.log))
         try log.readToEnd { look($0) }
     }
 
@@ -34,7 +37,7 @@ final class SubjectRemoval {
         guard let key = record.key.map({ Array($0) }), scope.covers(key) else { return }
         let value = record.value.flatMap { Self.value(Array($0), without: subject) }
         changes[key] = value.map { value in
-            RegistrationLog.Change(key: key, partition: record.partition, value: value)
+            TopicEditor.Change(key: key, partition: record.partition, value: value)
         }
     }
 
