@@ -83,6 +83,20 @@ struct `The command line` {
         }
     }
 
+    @Test func `a worker refuses to start without a topic that it writes to`() async throws {
+        let gone = "\(fleet.topics.prefix).gone"
+        for topic in [
+            "deadLetters: \(fleet.topics.deadLetters)", "deferred: \(fleet.topics.deferred)",
+        ] {
+            let key = topic.prefix { $0 != ":" }
+            let result = try await fleet.command(["run"], changing: [topic: "\(key): \(gone)"])
+            #expect(result.status == 78)
+            result.expect(
+                "lamplighter: Kafka has no topic '\(gone)'", "lamplighter topics create")
+            #expect(result.lines.count { $0.hasPrefix("lamplighter: ") } == 1)
+        }
+    }
+
     @Test func `check tells a credential that APNs refuses from one that it takes`() async throws {
         // The key of another team under the name of ours.
         let result = try await fleet.command(

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import Glibc
 package import KafkaLog
 internal import LinuxIO
 package import Logging
@@ -74,6 +75,9 @@ package struct LamplighterWorker: Service {
         do {
             tables = try TableReader(
                 settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
+            // Before there is a producer: where brokers create topics on demand, it would have them
+            // created, and `deferred` not compacted.
+            try refuseMissingTopics()
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
         } catch {
@@ -100,6 +104,37 @@ package struct LamplighterWorker: Service {
             plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
         return loop.run()
     }
+
+    /// What happens to pushes ends in these topics. A worker that found out later would hold the offsets
+    /// of what failed without end.
+    private func refuseMissingTopics() throws(KafkaError) {
+        let names = plan.producedTopics
+        do {
+            let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
+            // Brokers learn of a new topic one after the other.
+            for _ in 1..<Self.topicLooks {
+                guard try admin.firstMissing(of: names) != nil else { return }
+                usleep(Self.topicLookInterval)
+            }
+            guard let name = try admin.firstMissing(of: names) else { return }
+            // A list leaves out what this user may not see; asked for by name, Kafka says which it is.
+            _ = try admin.partitionCount(of: name)
+        } catch {
+            switch error {
+            case KafkaError.missingTopic(let name): throw .missingTopic(name)
+            case KafkaError.forbidden(let topic, let operation):
+                throw .forbidden(topic: topic, operation: operation)
+            default: break
+            }
+            // As for all that the worker needs of Kafka: it waits until Kafka is there.
+            logger.warning(
+                "whether the topics to write to exist is not known", metadata: ["cause": "\(error)"]
+            )
+        }
+    }
+
+    private static let topicLooks = 5
+    private static let topicLookInterval: UInt32 = 500_000  // µs
 
     /// Nil where shards cannot be written: a worker that sends alone is slow, not wrong.
     private func shardTopic() -> ShardTopic? {

@@ -80,6 +80,21 @@ package struct TopicAdmin {
         return topic
     }
 
+    /// The first of these that the cluster does not have, or that it hides from this user. Works with the
+    /// embedded Kafka too, and creates nothing.
+    package func firstMissing(of names: [String]) throws(KafkaError) -> String? {
+        let topics: [TopicMetadata]
+        do {
+            topics = try client.metadataOfAllTopics(timeout: timeout)
+        } catch {
+            throw sorted(error, "DESCRIBE", topic: "")
+        }
+        // One that has another error is there: it has no leader yet, for instance.
+        let missing: [ErrorCode] = [.unknownTopicOrPartition, .unknownTopic]
+        let known = Set(topics.filter { !missing.contains($0.error) }.map(\.name))
+        return names.first { !known.contains($0) }
+    }
+
     package func describe(_ name: String) throws(KafkaError) -> TopicDescription {
         try refuseEmbedded("DescribeConfigs")
         let topic = try metadata(of: name)
