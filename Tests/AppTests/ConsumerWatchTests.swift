@@ -39,7 +39,7 @@ internal import Testing
         var watch = ConsumerWatch()
         var load = PushPipeline.Load(
             queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
-            unacknowledged: 0, payloadBytes: 0)
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
         watch.report(Counters(), load: load, logger: logger)
         #expect(lines.taken().isEmpty, "what waits in Kafka waits")
         load.holders = 1

@@ -69,6 +69,19 @@ private func at(_ milliseconds: Int64) -> Now {
     }
 }
 
+@Suite struct `The planner's stop` {
+    @Test func `has time for every event to settle, unless it is configured not to`() throws {
+        for (text, isEnough) in [
+            ("", true), ("index: {settle: 19s}", true), ("index: {settle: 20s}", false),
+            ("delivery: {shutdownTimeout: 7s}", false), ("delivery: {shutdownTimeout: 8s}", true),
+            ("{index: {settle: 60s}, delivery: {shutdownTimeout: 70s}}", true),
+        ] {
+            let plan = WorkerPlan(try configuration(text))
+            #expect(plan.stopsInTime == isEnough, "\(text)")
+        }
+    }
+}
+
 @Suite struct `The planner's consumer` {
     @Test func `is opened anew when it asks for it, and not again for half a minute`() {
         var watch = ConsumerWatch()

@@ -41,3 +41,65 @@ struct `An orderly stop` {
         #expect(worker.output.contains("stopped"))
     }
 }
+
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(FleetPlan(recordRequests: 10, answerDelay: .milliseconds(2), holdMax: "60s")))
+struct `A stop while APNs refuses one team's key` {
+    @Test func `ends as soon as it can, and sends no other team's pushes again`() async throws {
+        let fleet = try #require(Fleet.current)
+        let healthy = (0..<40).map { _ in TestToken("aa" + TestToken().hex.dropFirst(2)) }
+        let ill = (0..<40).map { _ in TestToken("ee" + TestToken().hex.dropFirst(2)) }
+        try fleet.register(
+            (healthy + ill).enumerated().map { number, token in
+                .controls(
+                    [token], show: ["subject-\(number)"],
+                    app: number < healthy.count ? TestApp.home : TestApp.other)
+            })
+        try await fleet.registrationsApplied()
+        fleet.simulator.perform(
+            .rules([
+                ScriptedRule(tokenPrefix: "ee", answer: .reason(403, "InvalidProviderToken"))
+            ]))
+        // In each partition the refused team's event is the first.
+        try fleet.write(records(healthy.count..<healthy.count + ill.count, app: TestApp.other))
+        try await fleet.eventually("the refusal") {
+            try answers(fleet).contains { $0.status == 403 }
+        }
+        try fleet.write(records(0..<healthy.count, app: TestApp.home))
+        try await fleet.eventually("the healthy team's pushes") {
+            try accepted(fleet, healthy).count == healthy.count
+        }
+        let start = ContinuousClock.now
+        fleet.workers[0].signal(SIGTERM)
+        #expect(try await fleet.workers[0].finish(within: .seconds(35)) == 0)
+        // Everything settles in 2 s; with the events' own patience it would be 20.
+        #expect(ContinuousClock.now - start < .seconds(12))
+
+        fleet.simulator.perform(.rules([]))
+        try fleet.startWorker()
+        try await fleet.eventually("the refused team's pushes") {
+            try Set(accepted(fleet, ill)).count == ill.count
+        }
+        #expect(try accepted(fleet, healthy).count == healthy.count, "none is sent again")
+    }
+
+    private func answers(_ fleet: Fleet) throws -> [AnswerLine] {
+        try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+    }
+
+    private func accepted(_ fleet: Fleet, _ tokens: [TestToken]) throws -> [String] {
+        let tokens = Set(tokens.map(\.hex))
+        return try answers(fleet).filter { $0.status == 200 && tokens.contains($0.token) }
+            .map(\.token)
+    }
+
+    private func records(_ subjects: Range<Int>, app: String) -> [WrittenRecord] {
+        subjects.map { number in
+            WrittenRecord(
+                topic: .events, key: "subject-\(number)",
+                value: #"{"v":1,"subject":"subject-\#(number)","app":"\#(app)"}"#,
+                partition: Int32(number) % FleetTopics.partitions)
+        }
+    }
+}

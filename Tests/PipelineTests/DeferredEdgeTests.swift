@@ -266,7 +266,7 @@ internal import Testing
     @Test func `a worker about to stop leaves what waits where it is`() {
         deferred.assign()
         write(record())
-        pipeline.pipeline.isStopping = true
+        pipeline.pipeline.drain = .until(pipeline.now.monotonic)
         #expect(settle().isEmpty)
         #expect(pipeline.load.deferred == 1 && deferred.log.count == 1)
     }

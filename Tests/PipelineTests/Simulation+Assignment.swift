@@ -59,14 +59,17 @@ extension Simulation {
         }
     }
 
-    /// The group wants the partition back: what is due is still sent, within two seconds.
+    /// The group wants the partition back: what is under way is still sent, within two seconds.
     mutating func revokeDeferred(_ number: Int) throws(SimulationFailure) {
-        coverage.note("deferred revoked", workers[number]!)
+        let worker = workers[number]!
+        coverage.note("deferred revoked", worker)
+        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
         for _ in 0..<below(20) {
             pass(.milliseconds(100))
             try turn(number)
             try check()
         }
+        worker.pipeline.drain = nil
         try loseDeferred(number)
     }
 
@@ -115,7 +118,9 @@ extension Simulation {
     /// The group wants a partition back: a drain of at most two seconds, then it is let go.
     mutating func revoke(_ number: Int) throws(SimulationFailure) {
         guard let index = owned(by: number) else { return }
-        coverage.note("revoked", workers[number]!)
+        let worker = workers[number]!
+        coverage.note("revoked", worker)
+        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
         for _ in 0..<below(20) {
             pass(.milliseconds(100))
             try flushLetters(number)
@@ -123,6 +128,7 @@ extension Simulation {
             try check()
         }
         try storeAtOnce(number)
+        worker.pipeline.drain = nil
         unassign(index, from: number)
         assign(index, to: chance(60) ? 1 - number : number)
     }
@@ -157,7 +163,7 @@ extension Simulation {
         let worker = workers[number]!
         coverage.note("stopped", worker)
         tell("worker \(number) stops")
-        worker.pipeline.isStopping = true
+        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
         for _ in 0..<below(20) {
             pass(.milliseconds(100))
             try flushLetters(number)

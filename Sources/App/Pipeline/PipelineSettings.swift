@@ -3,6 +3,7 @@
 
 package import Delivery
 package import Intake
+internal import Ledger
 package import PushModel
 
 /// The bounds and rules that the pipeline obeys. Every queue, buffer and retry has its bound here.
@@ -57,6 +58,13 @@ package struct PipelineSettings: Sendable {
     package var eventTopics: [String] = []
 
     package init() {}
+
+    /// How long partitions that are given up may keep their group waiting: until every event is
+    /// settled, and two seconds at least for APNs's answers. The rest of a second is for the turns
+    /// of a busy machine.
+    package var drainMax: Duration {
+        max(.seconds(2), HolderLedger.settlesWithin(settle)) + .milliseconds(250)
+    }
 
     /// The share of the slots that is kept for deferred pushes.
     package var deferredSlots: Int { slots / 8 }

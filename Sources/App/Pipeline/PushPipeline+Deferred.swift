@@ -192,7 +192,7 @@ extension PushPipeline {
     /// Makes pushes of what is due, as far as their lanes may send and their share has room.
     mutating func sendDeferred(now: Now) {
         endRows()
-        guard !isStopping else { return }
+        guard drain == nil else { return }
         deferred.wake(now: now.monotonic, limit: Self.deferredPerTurn)
         sweepExpired(now: now)
         guard deferred.readyCount > 0 else { return }

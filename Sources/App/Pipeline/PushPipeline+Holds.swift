@@ -15,6 +15,7 @@ extension PushPipeline {
     /// of the slots.
     mutating func deferWhatWaits(now: Now) {
         deferLongHeld(now: now)
+        if let drain { deferWhatCannotEnd(in: drain, now: now) }
         guard spillAt <= now.monotonic, pushes.queuedCount > Self.probesKept else { return }
         spillAt = now.monotonic + Self.spillInterval
         for lane in lanes.indices where isShut(lane) {
@@ -34,6 +35,26 @@ extension PushPipeline {
         while hasRoomForDeferrals, let slot = pushes.nextHeld(since: since, steps: &steps) {
             deferPush(slot, notBefore: whenSendable(slot, now: now), now: now)
         }
+    }
+
+    /// Defers what waits behind a shut gate, or rests for longer than the drain lasts: its offsets
+    /// would hold back those of everything that was read after it. What `deferred` has no room for
+    /// is left to the next owner of its partition.
+    private mutating func deferWhatCannotEnd(in drain: Drain, now: Now) {
+        guard pushes.queuedCount + pushes.restingCount > 0 else { return }
+        var steps = max(Self.watchChunk, settings.slots / 16)
+        var left = Self.spillMax
+        while left > 0, hasRoomForDeferrals, let slot = pushes.nextWaiting(steps: &steps) {
+            guard cannotEnd(slot, in: drain) else { continue }
+            deferPush(slot, notBefore: whenSendable(slot, now: now), now: now)
+            left -= 1
+        }
+    }
+
+    private func cannotEnd(_ slot: UInt32, in drain: Drain) -> Bool {
+        guard case .until(let end) = drain else { return true }
+        if let wake = pushes.restsUntil(slot), wake > end { return true }
+        return isShut(Int(pushes.lane(of: slot).rawValue))
     }
 
     /// Of `holdMax`, what is left for a lap of the watch and for Kafka's acknowledgement.

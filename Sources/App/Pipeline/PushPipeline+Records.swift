@@ -136,6 +136,7 @@ extension PushPipeline {
     /// given up: the topic must not end with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
+        tickets.noteRefusal(of: ticket)
         guard let open = tickets[ticket] else { return }
         if open.record.topic == .events {
             refusedShards.append(ticket)

@@ -68,8 +68,9 @@ package struct PushPipeline: ~Copyable {
     var deferredSweepAt = MonotonicTime(nanoseconds: .min)
     var holdWatchAt = MonotonicTime(nanoseconds: .min)
     var spillAt = MonotonicTime(nanoseconds: .min)
-    /// The worker is about to stop: what waits in `deferred` is left there.
-    package var isStopping = false
+    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
+    /// left there.
+    package var drain: Drain?
     /// The longest delay of any binding.
     let delayMax: Duration
     /// Comparing durations costs more than all else that a plain event's delay does.
@@ -295,8 +296,15 @@ package struct PushPipeline: ~Copyable {
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
             resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
             holders: ledger.holderCount, deferred: deferred.count,
-            unacknowledged: unacknowledged + tickets.deferrals,
+            unacknowledged: unacknowledged + tickets.deferrals, refused: tickets.refused,
             payloadBytes: pushes.bodies.bytes)
+    }
+
+    package enum Drain: Sendable, Equatable {
+        /// What cannot be handed over by then is deferred at once.
+        case until(MonotonicTime)
+        /// Nothing is handed over any more: all that waits is deferred.
+        case ending
     }
 
     /// What the pipeline is holding at this moment.
@@ -309,6 +317,8 @@ package struct PushPipeline: ~Copyable {
         /// Rows of the `deferred` partitions that are ours.
         package var deferred: Int
         package var unacknowledged: Int
+        /// Of those, the records that Kafka has refused and that are produced again.
+        package var refused: Int
         package var payloadBytes: Int
     }
 }

@@ -36,8 +36,12 @@ struct TicketTable {
     /// Open tickets of `deferred`, which have a bound of their own.
     private(set) var deferrals = 0
 
+    /// Open tickets whose record Kafka has refused at least once.
+    private(set) var refused = 0
+
     struct Ticket {
         var record: OutgoingRecord
+        var wasRefused = false
         var holds: [Hold]
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
@@ -66,6 +70,12 @@ struct TicketTable {
             topic: topic, key: key, value: value, ticket: last, partition: partition)
         open[last] = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
         return record
+    }
+
+    mutating func noteRefusal(of ticket: UInt64) {
+        guard open[ticket]?.wasRefused == false else { return }
+        open[ticket]!.wasRefused = true
+        refused += 1
     }
 
     /// The latest deferral of this key that Kafka has not acknowledged yet.
@@ -102,6 +112,7 @@ struct TicketTable {
 
     mutating func close(_ ticket: UInt64) -> Ticket? {
         guard let closed = open.removeValue(forKey: ticket) else { return nil }
+        if closed.wasRefused { refused -= 1 }
         guard closed.record.topic == .deferred else { return closed }
         deferrals -= 1
         if latestDeferrals[closed.record.key] == ticket {

@@ -47,6 +47,11 @@ extension PlannerLoop {
                 "subscriptions": "\(statistics.subscriptions)",
                 "installations": "\(statistics.registrations)",
             ])
+        if !plan.stopsInTime {
+            logger.warning(
+                "each stop sends its last events again: set delivery.shutdownTimeout higher",
+                metadata: ["least": "\(plan.pipeline.settle + .seconds(6))"])
+        }
         do {
             let consumer = try EventConsumer(
                 settings: plan.kafka, topics: plan.eventTopics + [plan.deferredTopic],
@@ -157,7 +162,8 @@ extension PlannerLoop {
             switch fact {
             case .assigned(let assignments): assigned(assignments)
             case .revoking(let revoked):
-                revoke = RevokeDrain(partitions: revoked, deadline: now.monotonic + Self.drainMax)
+                revoke = RevokeDrain(
+                    partitions: revoked, deadline: now.monotonic + plan.pipeline.drainMax)
             case .lost(let lost): unassign(lost)
             case .endOfPartition(let id): replayed(id, now: now)
             case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
@@ -201,12 +207,15 @@ extension PlannerLoop {
         logger.info("given up", metadata: ["partitions": "\(ids.count)"])
     }
 
-    /// The group wants partitions back: their pushes may end, then they are let go.
+    /// The group wants partitions back, and waits: what can end of them soon may end, then they are
+    /// let go.
     mutating func advanceRevoke(now: Now) {
         guard let drain = revoke, let consumer else { return }
         pipeline.flushDeadLetters(now: now, all: true)
         let isDrained = drain.partitions.allSatisfy { id in
-            partitions.track(of: id).map { pipeline.isDrained($0, now: now) } ?? true
+            guard let track = partitions.track(of: id) else { return true }
+            return isUseless
+                ? pipeline.isSettled(track, now: now) : pipeline.isDrained(track, now: now)
         }
         guard isDrained || drain.deadline <= now.monotonic else { return }
         consumer.completeRevoke(store: positions(of: drain.partitions, now: now), now: now)
@@ -215,14 +224,12 @@ extension PlannerLoop {
         takeFacts(of: consumer, now: now)
     }
 
-    /// The whole group waits for the slowest member; and everything settles within this time.
-    private static var drainMax: Duration { .seconds(2) }
-
     // MARK: Offsets
 
     mutating func storeOffsets(now: Now) {
         let stored = consumer?.store(positions(of: partitions.open, now: now)) ?? 0
         schedule.stored(anything: stored > 0, now)
+        let isUseless = revoke!.watch.isOver(pipeline.load, pipeline.counters, now: now)
     }
 
     mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {

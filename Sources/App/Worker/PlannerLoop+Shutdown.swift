@@ -9,42 +9,42 @@ internal import Pipeline
 internal import PushModel
 
 extension PlannerLoop {
-    /// An orderly stop: no more events are read; what is queued and in flight may end; what rests is
-    /// read again by the next owner, since its offset is not stored.
+    /// An orderly stop: no more events are read; what can end may end, what waits for longer is
+    /// deferred, and the rest is read again by the next owner, since its offset is not stored.
     mutating func advanceStop(now: Now) {
         if stop == nil {
             guard control.isStopRequested else { return }
-            logger.notice("stopping")
-            control.enter(.draining)
-            pipeline.isStopping = true
-            consumer?.pauseAll(now: now)
-            let patience = plan.shutdownTimeout - Self.closingReserve
-            stop = StopDrain(deadline: now.monotonic + max(.zero, patience))
+            beginStop(now: now)
         }
         pipeline.flushDeadLetters(now: now, all: true)
         let isOver = stop!.deadline <= now.monotonic
-        if !stop!.hasAskedDelivery, isOver || isDrained(now: now) {
+        let isUseless = stop!.watch.isOver(pipeline.load, pipeline.counters, now: now)
+        if !stop!.hasAskedDelivery, isOver || isUseless && isSettled(now: now) {
             stop!.hasAskedDelivery = true
-            for port in ports { port.enter(isOver ? .stopping : .draining) }
+            let isComplete = pipeline.load.inFlight == 0
+            for port in ports { port.enter(isComplete ? .draining : .stopping) }
         }
         guard stop!.hasAskedDelivery else { return }
         if isOver { for port in ports { port.enter(.stopping) } }
         let isDelivered = ports.allSatisfy { $0.hasExited && !$0.hasOutcomes }
-        if isDelivered, isOver || pipeline.load.unacknowledged == 0 { end = end ?? .stopped }
+        if isDelivered, isOver || isUseless { end = end ?? .stopped }
     }
 
-    /// Nothing is under way, and every partition's events have settled.
-    private mutating func isDrained(now: Now) -> Bool {
-        let load = pipeline.load
-        guard load.queued == 0, load.inFlight == 0, load.fanOuts == 0, load.unacknowledged == 0
-        else { return false }
-        return partitions.open.allSatisfy { id in
+    private mutating func beginStop(now: Now) {
+        logger.notice("stopping")
+        control.enter(.draining)
+        consumer?.pauseAll(now: now)
+        stop = StopDrain(
+            settledAt: now.monotonic + min(plan.stopPatience, plan.pipeline.drainMax),
+            deadline: now.monotonic + plan.stopPatience)
+    }
+
+    /// Every partition's events have settled: nobody who registers now is owed any of them.
+    private mutating func isSettled(now: Now) -> Bool {
+        partitions.open.allSatisfy { id in
             partitions.track(of: id).map { pipeline.isSettled($0, now: now) } ?? true
         }
     }
-
-    /// Of the time to stop, what closing the connections and leaving the group may take.
-    private static var closingReserve: Duration { .seconds(5) }
 
     /// Leaves the group with everything stored that has ended.
     mutating func finish(_ end: WorkerEnd) -> WorkerEnd {

@@ -52,13 +52,24 @@ struct PlannerLoop: ~Copyable {
         var partitions: [PartitionEpoch]
         var deadline: MonotonicTime
     }
+        var watch = DrainWatch()
+    }
+
+    /// Nil while nothing is given up.
+    private var drain: PushPipeline.Drain? {
+        if stop?.hasAskedDelivery == true { return .ending }
+        let ends = [revoke?.deadline, stop?.settledAt].compactMap(\.self)
+        return ends.min().map { .until($0) }
 
     /// An orderly stop.
     struct StopDrain {
-        /// From here on nothing is waited for but what is in flight.
+        /// Until when everything has settled that was read. What rests for longer is deferred.
+        var settledAt: MonotonicTime
+        /// From here on nothing is waited for.
         var deadline: MonotonicTime
         var hasAskedDelivery = false
     }
+        var watch = DrainWatch()
 
     // How much of each kind of work a turn does at most: a turn stays under a few milliseconds.
     private static let eventsPerTurn = 512
@@ -125,6 +136,7 @@ struct PlannerLoop: ~Copyable {
         isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
         isBusy = readEvents(limit: Self.eventsPerTurn, now: now) || isBusy
         pipeline.advance(now: now)
+        pipeline.drain = drain
         let steps = pipeline.advanceFanOuts(steps: Self.fanOutStepsPerTurn, now: now)
         isBusy = steps == Self.fanOutStepsPerTurn || isBusy
         isBusy = handOver(now: now) || isBusy

@@ -67,6 +67,15 @@ package struct WorkerPlan: Sendable {
                 topic: eventTopics[topic], partition: partition, offset: offset))
     }
 
+    /// How long a stop may wait for what can end.
+    var stopPatience: Duration { max(.zero, shutdownTimeout - Self.closingReserve) }
+
+    /// Of the time to stop, what closing the connections and leaving the group may take.
+    private static var closingReserve: Duration { .seconds(5) }
+
+    /// Whether a stop has the time for every event to settle.
+    var stopsInTime: Bool { stopPatience >= pipeline.drainMax }
+
     /// The connections that one delivery thread keeps.
     package func delivery(
         _ configuration: Configuration.APNS, keys: SigningKeys

@@ -137,6 +137,11 @@ package struct HolderLedger: ~Copyable {
             == tracks[row].nextOffset
     }
 
+    /// Whatever has been read is settled so long after, where `isSettled` is asked all the time.
+    package static func settlesWithin(_ settle: Duration) -> Duration {
+        SettlingWindow.settlesWithin(settle)
+    }
+
     package func nextOffset(_ id: TrackID) -> Int64 { tracks[Int(id.rawValue)].nextOffset }
 
     // MARK: Claims

@@ -20,6 +20,12 @@ struct SettlingWindow {
     /// In nanoseconds; 40 marks for the default 2 s.
     private static let resolution: Int64 = 50_000_000
 
+    /// How long an offset may take to settle, where that is asked for all the time: marks are a step
+    /// apart, so the last of them may be made a step after its record was read.
+    static func settlesWithin(_ settle: Duration) -> Duration {
+        settle == .zero ? .zero : settle + .nanoseconds(resolution)
+    }
+
     init(startOffset: Int64) {
         settled = startOffset
         latest = startOffset

@@ -287,11 +287,18 @@ package struct PushTable: ~Copyable {
     /// The next waiting push that has held an offset since `time` or longer, looking at no more than
     /// `steps` slots, which it takes from them. Calls go round all slots in turn.
     package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
+        while let slot = nextWaiting(steps: &steps) {
+            if heldSince(Int(slot)) <= time { return slot }
+        }
+        return nil
+    }
+
+    /// The next push that waits, whatever for; goes round the slots as `nextHeld` does.
+    package mutating func nextWaiting(steps: inout Int) -> UInt32? {
         while steps > 0, pushes.count > 0 {
             steps -= 1
             watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
-            guard isWaiting(watchPosition) else { continue }
-            if heldSince(watchPosition) <= time { return UInt32(watchPosition) }
+            if isWaiting(watchPosition) { return UInt32(watchPosition) }
         }
         return nil
     }

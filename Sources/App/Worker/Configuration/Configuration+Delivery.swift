@@ -74,7 +74,8 @@ extension Configuration.Delivery {
                 "The longest such wait."),
             .value(
                 "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
-                "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s."),
+                "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s, and 6s above "
+                    + "index.settle: a stop that is cut off sends its last events again."),
         ]
     }
 }

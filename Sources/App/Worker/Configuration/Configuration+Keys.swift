@@ -52,7 +52,7 @@ extension Configuration.Index {
             .value(
                 "settle", \.settle, .duration(.zero ... .seconds(60)),
                 "An event also goes to tokens whose registration is read within this time after "
-                    + "it.")
+                    + "it. Each rebalance and each stop waits for it.")
         ]
     }
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+
+/// Says when nothing more is to be waited for before partitions are given up or the worker stops:
+/// everything that can end has ended, or nothing ends any more. What is left then is read again by
+/// the next owner, whose turn should not come later for it.
+struct DrainWatch {
+    private var seen: Figures?
+    private var movedAt = MonotonicTime(nanoseconds: .min)
+
+    /// Longer than nearly all of APNs's and Kafka's answers take. A push that is answered later is
+    /// sent twice.
+    static let patience = Duration.seconds(3)
+
+    /// Whatever ends, or goes on, changes one of these.
+    private struct Figures: Equatable {
+        var load: PushPipeline.Load
+        var handedOver: Int
+        var visited: Int
+    }
+
+    /// - Returns: whether waiting longer is of no use.
+    mutating func isOver(_ load: PushPipeline.Load, _ counters: Counters, now: Now) -> Bool {
+        if Self.isEmpty(load) { return true }
+        let figures = Figures(
+            load: load, handedOver: counters.handedOver,
+            visited: counters.pushesQueued + counters.pushesCoalesced)
+        if figures != seen {
+            seen = figures
+            movedAt = now.monotonic
+        }
+        return now.monotonic - movedAt >= Self.patience
+    }
+
+    /// Nothing is under way but records that Kafka refuses: nobody knows when it will take them.
+    private static func isEmpty(_ load: PushPipeline.Load) -> Bool {
+        load.queued == 0 && load.inFlight == 0 && load.resting == 0 && load.fanOuts == 0
+            && load.unacknowledged <= load.refused
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+/// How long partitions that are given up keep their group waiting.
+@Suite struct `The watch over a drain` {
+    private var watch = DrainWatch()
+    private var load = PushPipeline.Load(
+        queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+        unacknowledged: 0, refused: 0, payloadBytes: 0)
+    private var counters = Counters()
+
+    private mutating func isOver(at milliseconds: Int64) -> Bool {
+        watch.isOver(
+            load, counters,
+            now: Now(
+                monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000 + milliseconds * 1_000_000),
+                wall: WallTime(milliseconds: 0)))
+    }
+
+    @Test mutating func `waits for nothing where nothing is under way`() {
+        load.deferred = 5
+        load.holders = 2
+        let isOver = isOver(at: 0)
+        #expect(isOver)
+    }
+
+    @Test mutating func `does not wait for a record that Kafka refuses`() {
+        load.unacknowledged = 2
+        load.refused = 1
+        let before = isOver(at: 0)
+        load.refused = 2
+        let after = isOver(at: 1)
+        #expect(!before && after)
+    }
+
+    @Test mutating func `waits as long as something ends`() {
+        load.inFlight = 100
+        for second in 0..<50 as Range<Int64> {
+            load.inFlight -= 1
+            let isOver = isOver(at: second * 2900)
+            #expect(!isOver)
+        }
+    }
+
+    @Test mutating func `gives up what does not end any more`() {
+        load.inFlight = 1
+        var seen: [Bool] = []
+        for time in [0, 2999, 3000] as [Int64] { seen.append(isOver(at: time)) }
+        #expect(seen == [false, false, true])
+    }
+
+    @Test mutating func `takes a walk that only joins for progress`() {
+        load.fanOuts = 1
+        var seen: [Bool] = []
+        for time in [0, 2000, 4000] as [Int64] {
+            counters.pushesCoalesced += 2048
+            seen.append(isOver(at: time))
+        }
+        #expect(seen == [false, false, false])
+    }
+}
