@@ -127,4 +127,30 @@ import Testing
         #expect(ContinuousClock.now - start < .seconds(20))
         #expect(reading.consumer.poll(now: .current, limit: 1) { _ in } == 0)
     }
+
+    @Test func `joins anew after its static name was given away`() async throws {
+        let fixture = try KafkaFixture(["events": 1])
+        try fixture.write(3, to: "events")
+        let reading = Reading(
+            try fixture.consumer(["events"], properties: ["group.instance.id": "worker-0"]))
+        try await reading.waitForRecords(3)
+        reading.storeAll()
+        let id = try #require(reading.assignments.first).partition
+        // FENCED_INSTANCE_ID on Heartbeat.
+        try fixture.kafka.perform(.fail(apiKey: 12, code: 82, count: 1))
+        try await eventually("the end of the client") {
+            reading.turn()
+            return !reading.fatalErrors.isEmpty
+        }
+        #expect(reading.fatalErrors.map(\.code) == [.fencedInstanceID])
+        try reading.consumer.restart(timeout: .seconds(5), now: .current)
+        try fixture.write(2, from: 3, to: "events")
+        try await eventually("the new records") {
+            reading.turn()
+            return reading.records.last?.offset == 4
+        }
+        #expect(reading.facts.contains(.lost([id])))
+        #expect(reading.fatalErrors.count == 1)
+        reading.close()
+    }
 }

@@ -67,8 +67,12 @@ import Testing
             "partition.assignment.strategy": "range", "enable.partition.eof": "true",
             "enable.auto.offset.store": "false", "enable.auto.commit": "true",
             "auto.offset.reset": "error", "group.id": "fleet",
+            // Apache Kafka allows no session of less than 6 s.
+            "session.timeout.ms": "15000", "heartbeat.interval.ms": "1000",
         ]
         for (name, value) in expected { #expect(configuration.value(of: name) == value) }
+        let named = try settings(["group.instance.id": "worker-0"]).configuration(for: .events)
+        #expect(named.value(of: "session.timeout.ms") == "45000")
         let producer = try settings([:]).configuration(for: .producer)
         let produced = [
             "enable.idempotence": "true", "acks": "-1", "compression.codec": "lz4",

@@ -11,8 +11,6 @@ internal import Rdkafka
 /// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
 /// per push, and never a token or a record's content.
 struct ConsumerWatch {
-    private var needsRestart = false
-    private var restartedAt: MonotonicTime?
     private var reported = Counters()
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
@@ -42,24 +40,6 @@ struct ConsumerWatch {
                 "record": "\(topic)/\(record.partition)/\(record.offset)",
             ])
     }
-
-    // MARK: Opening the consumer anew
-
-    mutating func askForRestart() { needsRestart = true }
-
-    /// An error that a restart does not cure, such as a missing permission, asks again at once: then
-    /// the next one waits.
-    func isRestartDue(now: Now) -> Bool {
-        guard needsRestart else { return false }
-        return restartedAt.map { now.monotonic - $0 >= Self.restartInterval } ?? true
-    }
-
-    mutating func restarted(now: Now) {
-        needsRestart = false
-        restartedAt = now.monotonic
-    }
-
-    private static let restartInterval = Duration.seconds(30)
 
     // MARK: What is told
 

@@ -173,7 +173,9 @@ extension PlannerLoop {
                     metadata: ["code": "\(warning.code)", "suppressed": "\(warning.suppressed)"])
             case .restartNeeded(let error):
                 logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
-                watch.askForRestart()
+                restarts.ask()
+            case .fatal(let error) where error.code == .fencedInstanceID:
+                fenced(error, now: now)
             case .fatal(let error):
                 end = .clientFailed("Kafka's consumer has failed for good: \(error)")
             }
@@ -263,13 +265,27 @@ extension PlannerLoop {
             logger.error(
                 "partitions deliver nothing; the consumer is opened anew",
                 metadata: ["partitions": "\(stalled.count)"])
-            watch.askForRestart()
+            restarts.ask()
         }
-        if watch.isRestartDue(now: now) { restartConsumer(consumer, now: now) }
     }
 
-    private mutating func restartConsumer(_ consumer: EventConsumer, now: Now) {
-        watch.restarted(now: now)
+    private mutating func fenced(_ error: RdkafkaError, now: Now) {
+        let name = plan.kafka.properties["group.instance.id"] ?? ""
+        if restarts.fenced(now: now) {
+            logger.warning(
+                "the group has given this worker's kafka.groupInstanceID away; it joins anew",
+                metadata: ["groupInstanceID": "\(name)", "cause": "\(error)"])
+        } else {
+            end = .clientFailed(
+                "another worker that runs has this one's kafka.groupInstanceID, '\(name)': give each "
+                    + "its own. The group gave it away \(ConsumerRestarts.fencingsMax) times within "
+                    + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
+        }
+    }
+
+    mutating func restartConsumer(now: Now) {
+        guard restarts.isDue(now: now), let consumer, stop == nil, revoke == nil else { return }
+        restarts.restarted(now: now)
         do {
             try consumer.restart(
                 storing: positions(of: partitions.open, now: now), timeout: .seconds(5), now: now)

@@ -43,6 +43,7 @@ struct PlannerLoop: ~Copyable {
     var firstPort = 0
     var schedule: TurnSchedule
     var watch = ConsumerWatch()
+    var restarts = ConsumerRestarts()
 
     let slotBatch: UnsafeMutableBufferPointer<PushSlot>
     let outcomeBatch: UnsafeMutableBufferPointer<PushOutcome>
@@ -143,6 +144,7 @@ struct PlannerLoop: ~Copyable {
         produceRecords(now: now)
         if schedule.isStoreDue(now) { storeOffsets(now: now) }
         if schedule.isWatchDue(now) { watchOver(now: now) }
+        restartConsumer(now: now)
         advanceRevoke(now: now)
         advanceStop(now: now)
         return isBusy

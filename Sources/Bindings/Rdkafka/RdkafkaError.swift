@@ -59,6 +59,7 @@ extension ErrorCode {
     package static let coordinatorNotAvailable = ErrorCode(
         RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE)
     package static let notCoordinator = ErrorCode(RD_KAFKA_RESP_ERR_NOT_COORDINATOR)
+    package static let fencedInstanceID = ErrorCode(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
     package static let rebalanceInProgress = ErrorCode(RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
     package static let topicAlreadyExists = ErrorCode(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     package static let topicAuthorizationFailed = ErrorCode(

@@ -80,6 +80,6 @@ package enum ConsumerFact: Hashable, Sendable {
     case warning(KafkaWarning)
     /// Some partition gets no records any more, or could not be started: call `restart`.
     case restartNeeded(RdkafkaError)
-    /// The client does nothing any more: leave the process.
+    /// The client does nothing any more. After FENCED_INSTANCE_ID the next one may: call `restart`.
     case fatal(RdkafkaError)
 }

@@ -96,7 +96,7 @@ package struct KafkaClientSettings: Sendable {
         try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         _ = try oidc.get()
         let properties = try PropertyRule.underPreferredNames(OIDCSettings.without(properties))
-        var merged = role.defaults
+        var merged = role.defaults(isStatic: properties["group.instance.id"] != nil)
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
         // The library refuses a fetch that is smaller than a message may be.
@@ -181,7 +181,8 @@ package struct KafkaClientSettings: Sendable {
 
 extension KafkaClientSettings.Role {
     /// What the user may override.
-    var defaults: [String: String] {
+    /// - Parameter isStatic: the member has a name that it keeps over restarts.
+    func defaults(isStatic: Bool) -> [String: String] {
         var values = [
             "client.id": "lamplighter",
             "socket.keepalive.enable": "true",
@@ -198,6 +199,13 @@ extension KafkaClientSettings.Role {
             values["auto.commit.interval.ms"] = "200"
             values["partition.assignment.strategy"] = "range"
             values["fetch.wait.max.ms"] = "100"
+            // A member that dies stops its partitions until its session is over, and the whole group
+            // where another joins meanwhile. 15 s: Kafka notices a dead broker after 9 s, and a
+            // coordinator that is away for longer than the session costs every member its partitions.
+            // A static member's restart disturbs nobody while its session lasts, so that is longer.
+            values["session.timeout.ms"] = isStatic ? "45000" : "15000"
+            // Members hear of a rebalance with the answer to a heartbeat, and all wait for the last.
+            values["heartbeat.interval.ms"] = "1000"
             values["queued.max.messages.kbytes"] = "65536"
         case .table:
             // The end of a partition is noticed within one empty fetch.

@@ -21,7 +21,7 @@ extension Configuration.Kafka {
                 "groupInstanceID", \.groupInstanceID,
                 .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
                 "Static membership: a name that this worker, and only it, keeps over restarts, "
-                    + "such as the name of a StatefulSet's pod."),
+                    + "such as the name of a StatefulSet's pod. Its session is 45s then, not 15s."),
             .section("topics", \.topics, Topics.keys, "The topics of Lamplighter's own records."),
             .map(
                 "events", \.events, names: Self.topicName(placeholder: "<topic>"), of: .standard,

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// When the consumer is closed and opened again within this process, and when it is no use.
+struct ConsumerRestarts {
+    private var isWanted = false
+    private var restartedAt: MonotonicTime?
+    /// When the group gave this worker's static name to another member, the last times.
+    private var fencedAt: [MonotonicTime] = []
+    private var opensAgainAt: MonotonicTime?
+
+    /// A partition gets no records any more, or could not be started.
+    mutating func ask() { isWanted = true }
+
+    /// The group knows another member by this worker's `kafka.groupInstanceID`. That happens to a
+    /// single worker too, when its group's coordinator was away for a session: the client has joined
+    /// twice without having been told of the first time. The library does nothing more with such a
+    /// client; the next one is welcome. Two workers of one name take it from each other for ever.
+    ///
+    /// - Returns: false where that is so, and this worker must end.
+    mutating func fenced(now: Now) -> Bool {
+        fencedAt.removeAll { now.monotonic - $0 >= Self.fencingWindow }
+        fencedAt.append(now.monotonic)
+        guard fencedAt.count < Self.fencingsMax else { return false }
+        opensAgainAt = now.monotonic + Self.fencingBackoff * fencedAt.count
+        return true
+    }
+
+    /// An error that a restart does not cure, such as a missing permission, asks again at once: then
+    /// the next one waits.
+    func isDue(now: Now) -> Bool {
+        if let opensAgainAt { return opensAgainAt <= now.monotonic }
+        guard isWanted else { return false }
+        return restartedAt.map { now.monotonic - $0 >= Self.interval } ?? true
+    }
+
+    mutating func restarted(now: Now) {
+        isWanted = false
+        opensAgainAt = nil
+        restartedAt = now.monotonic
+    }
+
+    private static let interval = Duration.seconds(30)
+    /// Time for what the coordinator still has to answer; longer each time.
+    private static let fencingBackoff = Duration.seconds(2)
+    /// A coordinator that is away for a session does it once; another worker at every heartbeat.
+    static let fencingsMax = 3
+    static let fencingWindow = Duration.seconds(120)
+}
