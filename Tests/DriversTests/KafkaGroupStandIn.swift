@@ -18,10 +18,11 @@ final class GroupStandIn {
 
     /// - Parameter topics: the second and all that follow are read as tables.
     init(
-        _ topics: [String] = ["events"], partitions: Int = 2, startFrom: StartFrom = .earliest
+        _ topics: [String] = ["events"], partitions: Int = 2, startFrom: StartFrom = .earliest,
+        brokers: Int = 1
     ) throws {
         fixture = try KafkaFixture(
-            Dictionary(uniqueKeysWithValues: topics.map { ($0, partitions) }))
+            Dictionary(uniqueKeysWithValues: topics.map { ($0, partitions) }), brokers: brokers)
         // REBALANCE_IN_PROGRESS on JoinGroup.
         try fixture.kafka.perform(.fail(apiKey: 11, code: 27, count: 100_000))
         reading = Reading(

@@ -53,6 +53,42 @@ struct ConsumerWatch {
             ])
     }
 
+    /// One line for each topic and cause.
+    func unavailable(_ partitions: [UnavailablePartition], topics: [String], logger: Logger) {
+        struct Cause: Hashable {
+            var topic: Int
+            var code: ErrorCode
+        }
+        let groups = Dictionary(grouping: partitions) { partition in
+            Cause(topic: partition.topic, code: partition.cause.code)
+        }
+        for (cause, group) in groups.sorted(by: { $0.value[0].partition < $1.value[0].partition }) {
+            let topic = topics[cause.topic]
+            let named = group.prefix(Self.partitionsNamedMax).map { "\(topic)/\($0.partition)" }
+            let more = group.count - named.count
+            logger.error(
+                "partitions cannot be read; the others are. \(Self.remedy(cause.code))",
+                metadata: [
+                    "partitions":
+                        "\(named.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")",
+                    "count": "\(group.count)", "cause": "\(group[0].cause)",
+                ])
+        }
+    }
+
+    private static let partitionsNamedMax = 10
+
+    private static func remedy(_ code: ErrorCode) -> String {
+        switch code {
+        case .topicAuthorizationFailed:
+            "Give the worker's principal READ on the topic, and DESCRIBE"
+        case .unknownTopicOrPartition, .unknownTopic, .unknownPartition:
+            "Was the topic deleted? Make it anew, or take it out of kafka.events"
+        default:
+            "Bring back the brokers that have its replicas"
+        }
+    }
+
     mutating func refused(_ error: RdkafkaError, topic: String, now: Now, logger: Logger) {
         if let last = refusalLoggedAt, now.monotonic - last < Self.refusalLogInterval { return }
         refusalLoggedAt = now.monotonic
@@ -88,9 +124,12 @@ struct ConsumerWatch {
     }
 
     /// One line, and only while something flows or waits.
-    mutating func report(_ counters: Counters, load: PushPipeline.Load, logger: Logger) {
+    mutating func report(
+        _ counters: Counters, load: PushPipeline.Load, unavailable: Int = 0, logger: Logger
+    ) {
         let isWaiting =
             load.queued + load.inFlight + load.resting + load.holders + load.unacknowledged > 0
+            || unavailable > 0
         guard counters != reported || isWaiting else { return }
         logger.info(
             "flow",
@@ -111,6 +150,7 @@ struct ConsumerWatch {
                 "queued": "\(load.queued)", "inFlight": "\(load.inFlight)",
                 "resting": "\(load.resting)", "deferred": "\(load.deferred)",
                 "held": "\(load.holders)", "unacknowledged": "\(load.unacknowledged)",
+                "partitionsUnavailable": "\(unavailable)",
             ])
         reported = counters
     }

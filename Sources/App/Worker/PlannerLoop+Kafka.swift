@@ -160,13 +160,19 @@ extension PlannerLoop {
     private mutating func takeFacts(of consumer: EventConsumer, now: Now) {
         for fact in consumer.takeFacts() {
             switch fact {
-            case .assigned(let assignments): assigned(assignments)
+            case .assigned(let assignments): assigned(assignments, of: consumer, now: now)
             case .revoking(let revoked):
                 revoke = RevokeDrain(
                     partitions: revoked, deadline: now.monotonic + plan.pipeline.drainMax)
             case .lost(let lost): unassign(lost)
             case .endOfPartition(let id): replayed(id, now: now)
             case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
+            case .unavailable(let partitions):
+                watch.unavailable(partitions, topics: consumer.topics, logger: logger)
+            case .availableAgain(let topic, let partition):
+                logger.notice(
+                    "a partition is read again",
+                    metadata: ["partition": "\(consumer.topics[topic])/\(partition)"])
             case .warning(let warning):
                 logger.warning(
                     "Kafka: \(warning.text)",
@@ -182,9 +188,13 @@ extension PlannerLoop {
         }
     }
 
-    private mutating func assigned(_ assignments: [Assignment]) {
-        valve.reset()
-        isDeferredPaused = false
+    private mutating func assigned(
+        _ assignments: [Assignment], of consumer: EventConsumer, now: Now
+    ) {
+        if partitions.open.isEmpty, deferredPartitions.open.isEmpty {
+            valve.reset()
+            isDeferredPaused = false
+        }
         for assignment in assignments {
             let id = assignment.partition
             if id.topic == plan.deferredConsumed {
@@ -196,6 +206,12 @@ extension PlannerLoop {
                 topic: UInt16(id.topic), partition: id.partition,
                 startOffset: assignment.startOffset)
             partitions.open(id, track: track)
+        }
+        // Those that begin later than the others wait with them.
+        if valve.isPaused { consumer.pauseAll(now: now) { $0 != plan.deferredConsumed } }
+        if isDeferredPaused {
+            consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
+            for assignment in assignments { replayed(assignment.partition, now: now) }
         }
         logger.info("assigned", metadata: ["partitions": "\(assignments.count)"])
     }
@@ -214,6 +230,7 @@ extension PlannerLoop {
     mutating func advanceRevoke(now: Now) {
         guard let drain = revoke, let consumer else { return }
         pipeline.flushDeadLetters(now: now, all: true)
+        let isUseless = revoke!.watch.isOver(pipeline.load, pipeline.counters, now: now)
         let isDrained = drain.partitions.allSatisfy { id in
             guard let track = partitions.track(of: id) else { return true }
             return isUseless
@@ -231,7 +248,6 @@ extension PlannerLoop {
     mutating func storeOffsets(now: Now) {
         let stored = consumer?.store(positions(of: partitions.open, now: now)) ?? 0
         schedule.stored(anything: stored > 0, now)
-        let isUseless = revoke!.watch.isOver(pipeline.load, pipeline.counters, now: now)
     }
 
     mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {
@@ -248,7 +264,9 @@ extension PlannerLoop {
     mutating func watchOver(now: Now) {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
-        watch.report(pipeline.counters, load: pipeline.load, logger: logger)
+        watch.report(
+            pipeline.counters, load: pipeline.load, unavailable: consumer?.unavailableCount ?? 0,
+            logger: logger)
         watch.report(pipeline.shutGates(now: now), logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])

@@ -52,7 +52,6 @@ struct PlannerLoop: ~Copyable {
     struct RevokeDrain {
         var partitions: [PartitionEpoch]
         var deadline: MonotonicTime
-    }
         var watch = DrainWatch()
     }
 
@@ -61,6 +60,7 @@ struct PlannerLoop: ~Copyable {
         if stop?.hasAskedDelivery == true { return .ending }
         let ends = [revoke?.deadline, stop?.settledAt].compactMap(\.self)
         return ends.min().map { .until($0) }
+    }
 
     /// An orderly stop.
     struct StopDrain {
@@ -69,8 +69,8 @@ struct PlannerLoop: ~Copyable {
         /// From here on nothing is waited for.
         var deadline: MonotonicTime
         var hasAskedDelivery = false
-    }
         var watch = DrainWatch()
+    }
 
     // How much of each kind of work a turn does at most: a turn stays under a few milliseconds.
     private static let eventsPerTurn = 512
@@ -136,8 +136,8 @@ struct PlannerLoop: ~Copyable {
         isBusy = collectAcknowledgements(now: now) || isBusy
         isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
         isBusy = readEvents(limit: Self.eventsPerTurn, now: now) || isBusy
-        pipeline.advance(now: now)
         pipeline.drain = drain
+        pipeline.advance(now: now)
         let steps = pipeline.advanceFanOuts(steps: Self.fanOutStepsPerTurn, now: now)
         isBusy = steps == Self.fanOutStepsPerTurn || isBusy
         isBusy = handOver(now: now) || isBusy
@@ -156,7 +156,10 @@ struct PlannerLoop: ~Copyable {
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), schedule.next)
-        if let deadline = consumer?.nextDeadline { wake = min(wake, deadline) }
+        if let deadline = consumer?.nextDeadline {
+            // It may be over already, where there is no room to poll.
+            wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))
+        }
         if let revoke { wake = min(wake, min(revoke.deadline, now.monotonic + .milliseconds(10))) }
         if stop != nil { wake = min(wake, now.monotonic + .milliseconds(10)) }
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))

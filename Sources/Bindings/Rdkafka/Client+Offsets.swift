@@ -44,18 +44,28 @@ extension Client {
         _ = rd_kafka_offsets_store(pointer, list.pointer)
     }
 
-    /// Commits now and waits for the broker's answer, each partition's error included.
-    package func commit(_ list: TopicPartitionList, timeout: Duration) throws(RdkafkaError) {
+    /// Commits now and waits for the broker's answer: the list with each partition's error, since
+    /// one that is refused does not keep the others from being committed.
+    @discardableResult
+    package func commit(
+        _ list: TopicPartitionList, timeout: Duration
+    ) throws(RdkafkaError) -> TopicPartitionList {
         let queue = EventQueue(for: self)
         try RdkafkaError.check(
             rd_kafka_commit_queue(pointer, list.pointer, queue.pointer, nil, nil))
         guard let event = queue.poll(timeout: timeout) else { throw RdkafkaError(.timedOut) }
         defer { rd_kafka_event_destroy(event) }
-        try RdkafkaError.check(rd_kafka_event_error(event))
-        guard let answer = rd_kafka_event_topic_partition_list(event) else { return }
-        for index in 0..<Int(answer.pointee.cnt) {
-            try RdkafkaError.check(answer.pointee.elems[index].err)
+        let error = rd_kafka_event_error(event)
+        guard let native = rd_kafka_event_topic_partition_list(event) else {
+            try RdkafkaError.check(error)
+            throw RdkafkaError(.failed, message: "a commit was answered without its partitions")
         }
+        let answer = TopicPartitionList(copying: native)
+        // Where no partition is to blame it is the whole request that failed.
+        if (0..<answer.count).allSatisfy({ answer[$0].error == .none }) {
+            try RdkafkaError.check(error)
+        }
+        return answer
     }
 
     /// The watermarks that the last fetch brought along, without asking anyone; nil before it.

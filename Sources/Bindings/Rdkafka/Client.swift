@@ -111,9 +111,13 @@ package final class Client: @unchecked Sendable {
             let topic = metadata.topics[index]
             let partitions = UnsafeBufferPointer(
                 start: topic.partitions, count: Int(topic.partition_cnt))
+            var leaders = [Int32](repeating: TopicMetadata.noLeader, count: partitions.count)
+            for partition in partitions where leaders.indices.contains(Int(partition.id)) {
+                leaders[Int(partition.id)] = partition.leader
+            }
             return TopicMetadata(
-                name: String(cString: topic.topic), partitionCount: Int32(topic.partition_cnt),
-                error: ErrorCode(topic.err), ledCount: Int32(partitions.count { $0.leader >= 0 }),
+                name: String(cString: topic.topic), leaders: leaders,
+                error: ErrorCode(topic.err),
                 replication: partitions.map(\.replica_cnt).min() ?? 0)
         }
     }
@@ -138,12 +142,16 @@ package final class Client: @unchecked Sendable {
 
 package struct TopicMetadata: Hashable, Sendable {
     package let name: String
-    package let partitionCount: Int32
+    /// By partition: the broker that leads it, or `noLeader`.
+    package let leaders: [Int32]
     package let error: ErrorCode
-    /// Partitions that have a leader.
-    package let ledCount: Int32
     /// Replicas of the partition with the fewest.
     package let replication: Int32
+
+    package static let noLeader: Int32 = -1
+    package var partitionCount: Int32 { Int32(leaders.count) }
+    /// Partitions that have a leader.
+    package var ledCount: Int32 { Int32(leaders.count { $0 != Self.noLeader }) }
 }
 
 package struct BrokerAddress: Hashable, Sendable {

@@ -67,7 +67,8 @@ package struct KafkaWarning: Hashable, Sendable {
 
 /// What happened to a consumer apart from records, in order.
 package enum ConsumerFact: Hashable, Sendable {
-    /// These partitions are ours, and their records follow. May be empty.
+    /// These partitions are ours, and their records follow. May be empty, and more may follow: each
+    /// begins when it is known where.
     case assigned([Assignment])
     /// The group wants these back. None of their records is delivered from here on; finish what
     /// was, then call `completeRevoke`. The whole group waits, so be quick.
@@ -77,6 +78,11 @@ package enum ConsumerFact: Hashable, Sendable {
     /// The end of this partition was reached for the first time in this epoch.
     case endOfPartition(PartitionEpoch)
     case offsetsLost(OffsetLoss)
+    /// All that cannot be read at the moment: when that has lasted for a while, and again as long
+    /// as it does. The others are read.
+    case unavailable([UnavailablePartition])
+    /// One that `unavailable` told of is read again.
+    case availableAgain(topic: Int, partition: Int32)
     case warning(KafkaWarning)
     /// Some partition gets no records any more, or could not be started: call `restart`.
     case restartNeeded(RdkafkaError)

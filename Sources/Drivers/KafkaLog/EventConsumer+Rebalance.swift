@@ -21,17 +21,24 @@ extension EventConsumer {
 
     private func answer(_ rebalance: Rebalance, now: Now) {
         pending = nil
+        let isKept = session?.client.isCooperative == true
         switch rebalance.code {
         case .assignPartitions:
+            // Incremental lists name what is new; what waits to be started is ours still.
+            let list = rebalance.partitions.copy()
+            if isKept, let unstarted { list.append(contentsOf: unstarted.list) }
+            forgetUnstarted()
             pending = .assigning(
                 StartResolver(
-                    list: rebalance.partitions, topics: session?.topics ?? [],
+                    list: list, topics: session?.topics ?? [],
                     replayed: replayed, startFrom: startFrom, now: now))
             advanceAssignment(now)
         case .revokePartitions where !rebalance.isLost:
+            forgetUnstarted(isKept ? rebalance.partitions : nil)
             beginRevoke(rebalance.partitions, now: now)
         default:
             if !rebalance.code.isOrderly { warn(RdkafkaError(rebalance.code), now: now) }
+            forgetUnstarted(isKept && rebalance.code.isOrderly ? rebalance.partitions : nil)
             let lost = epochs(of: rebalance.partitions)
             letGo(rebalance.partitions, lost, now: now)
             if !lost.isEmpty { append(.lost(lost)) }
@@ -46,9 +53,10 @@ extension EventConsumer {
         switch resolver.attempt(with: session.client, now: now) {
         case .again:
             pending = .assigning(resolver)
-        case .ready(let starts):
+        case .started(let starts):
             pending = nil
-            assign(resolver.list, starts, now: now)
+            keepUnstarted(resolver, now: now)
+            start(starts, now: now)
         case .failed(let error):
             pending = nil
             // Reading from anywhere else could skip or flood; nothing is read until the restart.
@@ -57,21 +65,68 @@ extension EventConsumer {
         }
     }
 
-    private func assign(_ list: TopicPartitionList, _ starts: [StartResolver.Start], now: Now) {
+    /// Asks again where the rest of the assignment begins, when it is time for it.
+    func startMore(_ now: Now) {
+        guard pending == nil, rebalances.isEmpty, var resolver = unstarted, let session else {
+            return
+        }
+        let outcome = resolver.attempt(with: session.client, now: now)
+        keepUnstarted(resolver, now: now)
+        if case .started(let starts) = outcome { start(starts, now: now) }
+    }
+
+    private func keepUnstarted(_ resolver: StartResolver, now: Now) {
+        unstarted = resolver.list.isEmpty ? nil : resolver
+        for (key, cause) in resolver.faults {
+            guard let topic = topics.firstIndex(of: key.topic) else { continue }
+            unavailable.note(topic, key.partition, cause, now: now.monotonic)
+        }
+    }
+
+    /// - Parameter taken: nil for all of them.
+    private func forgetUnstarted(_ taken: TopicPartitionList? = nil) {
+        guard let taken else {
+            unstarted = nil
+            return unavailable.removeAll()
+        }
+        unstarted?.remove(taken)
+        if unstarted?.list.isEmpty == true { unstarted = nil }
+        for index in 0..<taken.count {
+            guard let topic = topics.firstIndex(of: taken[index].topic) else { continue }
+            unavailable.forget(topic, taken[index].partition)
+        }
+    }
+
+    /// Begins to read these beside those that are being read already.
+    private func start(_ starts: [StartResolver.Start], now: Now) {
         guard let client = session?.client else { return }
-        for (index, start) in starts.enumerated() {
-            list.setOffset(start.decision.offset, at: index)
+        let list = TopicPartitionList(capacity: starts.count)
+        for start in starts {
+            list.append(
+                topic: topics[start.topic], partition: start.partition,
+                offset: start.decision.offset)
         }
         do {
             if client.isCooperative {
                 try client.incrementalAssign(list)
             } else {
+                // An eager member can only replace its whole assignment: what is being read goes on
+                // behind the last record that was handed out.
+                let running = partitions.assigned()
+                for id in running {
+                    guard let row = partitions.row(id) else { continue }
+                    list.append(
+                        topic: topics[id.topic], partition: id.partition, offset: row.received + 1)
+                }
                 try client.assign(list)
+                // The library has committed what it had and forgotten it: say it again.
+                for id in running { partitions.update(id) { $0.stored = $0.startOffset } }
             }
         } catch {
             answerWithoutPartitions(list, now: now)
             return askForRestart(error)
         }
+        for start in starts { isReadAgain(start.topic, start.partition) }
         let assignments = starts.map { start in
             Assignment(
                 partition: partitions.assign(
@@ -126,13 +181,15 @@ extension EventConsumer {
     private func letGo(_ list: TopicPartitionList, _ ids: [PartitionEpoch], now: Now) {
         resume(ids.filter { partitions.row($0)?.isPaused == true })
         for id in ids { partitions.update(id) { $0.isAssigned = false } }
-        answerWithoutPartitions(list, now: now)
+        // What was never started the library does not know.
+        let held = Set(ids.map { TopicPartition(topic: topics[$0.topic], partition: $0.partition) })
+        answerWithoutPartitions(list.filter { held.contains(TopicPartition($0)) }, now: now)
     }
 
     private func answerWithoutPartitions(_ list: TopicPartitionList, now: Now) {
         guard let client = session?.client else { return }
         do {
-            if client.isCooperative, !list.isEmpty {
+            if client.isCooperative {
                 try client.incrementalUnassign(list)
             } else {
                 try client.unassignAll()
@@ -172,6 +229,7 @@ extension EventConsumer {
         }
         pending = nil
         rebalances.removeAll()
+        forgetUnstarted()
         let held = partitions.assigned()
         for id in held { partitions.update(id) { $0.isAssigned = false } }
         if !held.isEmpty { append(.lost(held)) }

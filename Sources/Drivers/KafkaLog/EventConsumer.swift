@@ -25,6 +25,9 @@ package final class EventConsumer {
     /// Nil after `close`.
     var session: ConsumerSession?
     var partitions: PartitionTable
+    /// Of the current assignment, what could not be started with the rest of it.
+    var unstarted: StartResolver?
+    var unavailable = UnavailablePartitions()
     /// The one being answered; the next ones wait in `rebalances`.
     var pending: PendingRebalance?
     var rebalances: [Rebalance] = []
@@ -82,8 +85,8 @@ package final class EventConsumer {
 
     /// When `poll` is wanted even if nothing arrives.
     package var nextDeadline: MonotonicTime? {
-        guard case .assigning(let resolver) = pending else { return nil }
-        return resolver.nextAttemptAt
+        if case .assigning(let resolver) = pending { return resolver.nextAttemptAt }
+        return pending == nil && rebalances.isEmpty ? unstarted?.nextAttemptAt : nil
     }
 
     // MARK: Records
@@ -102,6 +105,8 @@ package final class EventConsumer {
         guard let session else { return 0 }
         polling.polled(at: now.monotonic)
         advanceAssignment(now)
+        startMore(now)
+        if !unavailable.isEmpty { tellOfUnavailable(now) }
         var looked = 0
         while looked < limit {
             let next = session.client.pollMessage()
@@ -153,6 +158,9 @@ package final class EventConsumer {
         let isWanted = partitions.receive(
             topic: topic, partition: message.partition, offset: message.offset,
             now: now.monotonic)
+        if !unavailable.isEmpty, partitions[topic, message.partition]?.isRefused == true {
+            isReadAgain(topic, message.partition)
+        }
         if isWanted { body(KafkaRecord(message, topic: topic)) }
     }
 
@@ -167,17 +175,23 @@ package final class EventConsumer {
         case .partitionEOF:
             if let id { reachedEnd(id) }
         case .autoOffsetReset, .offsetOutOfRange, .notCoordinator, .coordinatorNotAvailable,
-            .topicAuthorizationFailed, .groupAuthorizationFailed:
+            .groupAuthorizationFailed:
             // The library has stopped fetching this partition.
-            if id != nil { askForRestart(error) } else { warn(error, now: now) }
+            if id != nil { askForRestart(error) } else { warn(error, of: topic, now: now) }
+        case .topicAuthorizationFailed:
+            // It says so once, and goes on asking.
+            guard let id else { return warn(error, of: topic, now: now) }
+            partitions.update(id) { $0.isRefused = true }
+            unavailable.note(id.topic, id.partition, error, now: now.monotonic)
         case .fatal:
             reportFatal(error)
         default:
-            warn(error, now: now)
+            warn(error, of: topic, now: now)
         }
     }
 
     private func reachedEnd(_ id: PartitionEpoch) {
+        if partitions.row(id)?.isRefused == true { isReadAgain(id.topic, id.partition) }
         var isFirst = false
         partitions.update(id) { row in
             isFirst = !row.hasReachedEnd
@@ -185,6 +199,25 @@ package final class EventConsumer {
             row.isAtEnd = true
         }
         if isFirst { facts.append(.endOfPartition(id)) }
+    }
+
+    // MARK: Partitions that cannot be read
+
+    /// How many of our partitions cannot be read at the moment.
+    package var unavailableCount: Int { unavailable.count }
+
+    private func tellOfUnavailable(_ now: Now) {
+        let due = unavailable.takeDue(now: now.monotonic)
+        if !due.isEmpty { append(.unavailable(due)) }
+    }
+
+    func isReadAgain(_ topic: Int, _ partition: Int32) {
+        if let id = partitions.epoch(topic: topic, partition: partition) {
+            partitions.update(id) { $0.isRefused = false }
+        }
+        if unavailable.forget(topic, partition) {
+            append(.availableAgain(topic: topic, partition: partition))
+        }
     }
 
     // MARK: Facts
@@ -208,8 +241,9 @@ package final class EventConsumer {
         answerRebalances(now)
     }
 
-    func warn(_ error: RdkafkaError, now: Now) {
-        if let warning = warnings.admit(error, now: now.monotonic) {
+    /// - Parameter topic: that the error speaks of, where it speaks of one.
+    func warn(_ error: RdkafkaError, of topic: Int? = nil, now: Now) {
+        if let warning = warnings.admit(error, of: topic, now: now.monotonic) {
             facts.append(.warning(warning))
         }
     }
@@ -237,7 +271,7 @@ package final class EventConsumer {
         now: Now, silence: Duration = .seconds(60)
     ) -> [PartitionEpoch] {
         partitions.assigned { row in
-            !row.isPaused && !row.isMuted && !row.isAtEnd
+            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused
                 && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
         }
     }

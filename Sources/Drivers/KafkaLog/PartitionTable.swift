@@ -15,6 +15,8 @@ struct PartitionTable {
         /// By us. Exact, because resuming a partition that is not paused rewinds it, and because
         /// the flag outlives an assignment.
         var isPaused = false
+        /// Its leader refuses to be read; the library goes on asking.
+        var isRefused = false
         /// No record since the end was reached.
         var isAtEnd = false
         /// In this epoch.

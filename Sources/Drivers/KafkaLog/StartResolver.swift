@@ -7,17 +7,29 @@ internal import Rdkafka
 /// Finds out where newly assigned partitions begin, in short attempts, so that the thread that
 /// consumes is never away for long. Meanwhile the group waits for our answer and heartbeats go on.
 ///
+/// One partition that cannot be asked about, for want of a leader or of a permission, does not keep
+/// the others from being started: it stays in `list`, and later attempts ask for it alone.
+///
 /// Offsets are asked for here and handed to the library as absolute positions, because the library
 /// (to this day, issue 5586) gives up on a partition when its own question is answered once with
 /// NOT_COORDINATOR, and because falling back to the beginning on an error is never right.
 struct StartResolver {
-    let list: TopicPartitionList
+    /// What has no start yet.
+    private(set) var list: TopicPartitionList
+    /// Why, of those of `list` that the last attempt could not start.
+    private(set) var faults: [TopicPartition: RdkafkaError] = [:]
+    /// Some of the partitions have started: the group has its answer, and the rest has time.
+    private var isPartial = false
     private let topics: [Topic]
     /// Topics that are read from their beginning each time.
     private let replayed: Set<Int>
     private let startFrom: StartFrom
     private let openedAt: Now
     private var nextAttempt: MonotonicTime
+    private var attempts = 0
+    /// Of topics that the group has never read; once that is known our own commits do not change it.
+    private var newTopicNames: Set<String> = []
+    private let openedTopics: Set<String>
 
     struct Start {
         var topic: Int
@@ -27,18 +39,18 @@ struct StartResolver {
     }
 
     enum Outcome {
-        /// In the order of `list`.
-        case ready([Start])
+        /// These can be read, in the order of `list`; what is left of it waits for another attempt.
+        case started([Start])
         case again
         case failed(RdkafkaError)
     }
 
-    /// How long one question may keep the thread; the first that gets no answer ends the attempt.
-    private static let questionTimeout = Duration.seconds(1)
     static let attemptInterval = Duration.milliseconds(100)
+    /// Of what is left behind: each attempt keeps the thread from its pushes for a moment.
+    private static let partialIntervalMax = Duration.seconds(5)
     /// After this the consumer is better closed and opened again.
     private static let patience = Duration.seconds(30)
-    /// How long others wait for the member that opens a topic (see `isOpener`).
+    /// How long others wait for the member that opens a topic (see `openedTopics`).
     private static let openerPatience = Duration.seconds(5)
     /// A new leader may know of a lower end for a moment.
     private static let truncationPatience = Duration.seconds(3)
@@ -53,71 +65,115 @@ struct StartResolver {
         self.startFrom = startFrom
         openedAt = now
         nextAttempt = now.monotonic
+        openedTopics = Set(
+            (0..<list.count).filter { list[$0].partition == 0 }.map { list[$0].topic })
     }
 
     var nextAttemptAt: MonotonicTime { nextAttempt }
 
+    /// How long one question may keep the thread; the first that gets no answer ends the attempt.
+    private var questionTimeout: Duration { isPartial ? .milliseconds(300) : .seconds(1) }
+
     mutating func attempt(with client: Client, now: Now) -> Outcome {
         guard now.monotonic >= nextAttempt else { return .again }
-        nextAttempt = now.monotonic + Self.attemptInterval
-        if list.isEmpty { return .ready([]) }
+        let interval = Self.attemptInterval * (1 << min(attempts, 10))
+        nextAttempt =
+            now.monotonic
+            + (isPartial ? min(interval, Self.partialIntervalMax) : Self.attemptInterval)
+        if isPartial { attempts += 1 }
+        if list.isEmpty { return .started([]) }
         do throws(RdkafkaError) {
-            return try resolve(with: client, now: now).map { .ready($0) } ?? .again
+            guard let starts = try resolve(with: client, now: now) else { return .again }
+            if isPartial, starts.isEmpty { return .again }
+            isPartial = true
+            let started = Set(starts.map { TopicPartition($0, topics) })
+            list = list.filter { !started.contains(TopicPartition($0)) }
+            return .started(starts)
         } catch {
+            if isPartial { return .again }
             let isOver = waited(now) >= Self.patience
             return isOver || !error.code.passesByItself ? .failed(error) : .again
         }
     }
 
+    /// The group has taken these back.
+    mutating func remove(_ partitions: TopicPartitionList) {
+        let gone = Set((0..<partitions.count).map { TopicPartition(partitions[$0]) })
+        list = list.filter { !gone.contains(TopicPartition($0)) }
+    }
+
     private func waited(_ now: Now) -> Duration { now.monotonic - openedAt.monotonic }
 
-    /// Nil means to wait for another member.
-    private func resolve(with client: Client, now: Now) throws(RdkafkaError) -> [Start]? {
-        let committed = try client.committed(list, timeout: Self.questionTimeout).positions()
+    /// Nil means to wait for another member, or for a leader to show its log's end.
+    private mutating func resolve(
+        with client: Client, now: Now
+    ) throws(RdkafkaError) -> [Start]? {
+        faults = [:]
+        let committed = try client.committed(list, timeout: questionTimeout)
+            .positions(faults: &faults)
         let newTopics = try self.newTopics(committed: committed, client: client)
-        let openers = Set(newTopics.filter { topic in isOpener(of: topic.name) }.map(\.name))
-        if openers.count < newTopics.count, waited(now) < Self.openerPatience { return nil }
+        let opened = newTopics.filter { openedTopics.contains($0.name) }
+        let isAwaited = opened.count < newTopics.count && waited(now) < Self.openerPatience
+        if isAwaited, !isPartial { return nil }
 
         // All partitions of the topics we open, beside those we were given.
-        let wanted = list.copy()
-        for topic in newTopics where openers.contains(topic.name) {
-            for partition in 0..<topic.partitionCount
-            where committed[TopicPartition(topic: topic.name, partition: partition)] == nil {
+        let wanted = list.filter { faults[TopicPartition($0)] == nil }
+        let ours = wanted.count
+        for topic in opened {
+            for partition in 0..<topic.partitionCount {
+                let key = TopicPartition(topic: topic.name, partition: partition)
+                guard committed[key] == nil, faults[key] == nil else { continue }
                 wanted.append(topic: topic.name, partition: partition)
             }
         }
-        let evidence = try self.evidence(
-            for: wanted, committed: committed, newTopics: Set(newTopics.map(\.name)),
-            client: client)
-        let starts = evidence.map { key, evidence in
-            let topic = topics.firstIndex { $0.name == key.topic } ?? 0
-            let isReplayed = replayed.contains(topic)
-            return Start(
-                topic: topic, partition: key.partition,
-                decision: isReplayed
-                    ? StartRule.Decision(offset: evidence.low, commits: false)
-                    : StartRule.decide(evidence, startFrom: startFrom),
-                committed: isReplayed ? nil : evidence.committed)
+        newTopicNames.formUnion(newTopics.map(\.name))
+        let evidence = try self.evidence(for: wanted, committed: committed, client: client)
+        var starts: [Start] = []
+        var oursStarted = 0
+        for index in 0..<wanted.count {
+            let key = TopicPartition(wanted[index])
+            guard let evidence = evidence[key] else { continue }
+            starts.append(start(key, evidence))
+            if index < ours { oursStarted += 1 }
         }
         if starts.contains(where: { $0.decision.loss == .truncation }),
             waited(now) < Self.truncationPatience
         {
             return nil
         }
-        try commit(starts, client: client)
-        return Array(starts.prefix(list.count))
+        let refused = try commit(starts, client: client)
+        return starts.prefix(oursStarted).filter { !refused.contains(TopicPartition($0, topics)) }
+    }
+
+    private func start(_ key: TopicPartition, _ evidence: StartEvidence) -> Start {
+        let topic = topics.firstIndex { $0.name == key.topic } ?? 0
+        let isReplayed = replayed.contains(topic)
+        return Start(
+            topic: topic, partition: key.partition,
+            decision: isReplayed
+                ? StartRule.Decision(offset: evidence.low, commits: false)
+                : StartRule.decide(evidence, startFrom: startFrom),
+            committed: isReplayed ? nil : evidence.committed)
     }
 
     /// Start positions are committed before the first record is read: from here on "never
     /// committed" means a partition that was added.
-    private func commit(_ starts: [Start], client: Client) throws(RdkafkaError) {
+    /// - Returns: those that the group may not commit: they cannot be read either.
+    private mutating func commit(
+        _ starts: [Start], client: Client
+    ) throws(RdkafkaError) -> Set<TopicPartition> {
         let list = TopicPartitionList(capacity: starts.count)
         for start in starts where start.decision.commits {
             list.append(
                 topic: topics[start.topic].name, partition: start.partition,
                 offset: start.decision.offset)
         }
-        if !list.isEmpty { try client.commit(list, timeout: Self.questionTimeout) }
+        guard !list.isEmpty else { return [] }
+        let answer = try client.commit(list, timeout: questionTimeout)
+        var refused: [TopicPartition: RdkafkaError] = [:]
+        _ = try answer.positions(faults: &refused)
+        faults.merge(refused) { _, new in new }
+        return Set(refused.keys)
     }
 
     // MARK: Topics the group has never read
@@ -127,24 +183,27 @@ struct StartResolver {
     /// take its own partitions for added ones and read them from the beginning. Should the opener
     /// not come, the others go ahead on their own; its later commit is of positions that it asked
     /// for earlier, so it moves nobody forward.
-    private func isOpener(of topic: String) -> Bool {
-        (0..<list.count).contains { list[$0].topic == topic && list[$0].partition == 0 }
-    }
-
-    private func newTopics(
+    private mutating func newTopics(
         committed: [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicMetadata] {
         var new: [TopicMetadata] = []
         for (index, topic) in topics.enumerated() where !replayed.contains(index) {
             let ours = committed.filter { $0.key.topic == topic.name }
             guard !ours.isEmpty, ours.allSatisfy({ $0.value == nil }) else { continue }
-            let metadata = try client.metadata(of: topic, timeout: Self.questionTimeout)
-            guard metadata.error == .none else { throw RdkafkaError(metadata.error) }
+            let metadata = try client.metadata(of: topic, timeout: questionTimeout)
+            guard metadata.error == .none else {
+                let error = RdkafkaError(metadata.error)
+                guard error.code.concernsPartitions else { throw error }
+                for key in ours.keys { faults[key] = error }
+                continue
+            }
             let all = TopicPartitionList(capacity: Int(metadata.partitionCount))
             for partition in 0..<metadata.partitionCount {
                 all.append(topic: topic.name, partition: partition)
             }
-            let others = try client.committed(all, timeout: Self.questionTimeout).positions()
+            var unknown: [TopicPartition: RdkafkaError] = [:]
+            let others = try client.committed(all, timeout: questionTimeout)
+                .positions(faults: &unknown)
             if others.values.allSatisfy({ $0 == nil }) { new.append(metadata) }
         }
         return new
@@ -152,50 +211,41 @@ struct StartResolver {
 
     // MARK: Evidence
 
-    /// In the order of `wanted`.
-    private func evidence(
-        for wanted: TopicPartitionList, committed: [TopicPartition: Int64?],
-        newTopics: Set<String>, client: Client
-    ) throws(RdkafkaError) -> [(TopicPartition, StartEvidence)] {
-        let lows = try offsets(of: wanted, at: Offset.beginning, client: client)
-        let highs = try offsets(of: wanted, at: Offset.end, client: client)
+    /// Of those that could be asked about; the others are in `faults`.
+    private mutating func evidence(
+        for wanted: TopicPartitionList, committed: [TopicPartition: Int64?], client: Client
+    ) throws(RdkafkaError) -> [TopicPartition: StartEvidence] {
+        var questions = OffsetQuestions(
+            topics: topics, client: client, isAskedApart: isPartial, timeout: questionTimeout)
+        let lows = try questions.offsets(of: wanted, at: Offset.beginning)
+        let highs = try questions.offsets(of: wanted, at: Offset.end)
         var times: [TopicPartition: Int64] = [:]
-        if case .ago(let age) = startFrom, !newTopics.isEmpty {
+        if case .ago(let age) = startFrom, !newTopicNames.isEmpty {
             let since = (openedAt.wall + (.zero - age)).milliseconds
-            times = try offsets(of: wanted, at: max(0, since), client: client)
+            times = try questions.offsets(of: wanted, at: max(0, since))
         }
-        var result: [(TopicPartition, StartEvidence)] = []
+        faults.merge(questions.faults) { _, new in new }
+        var result: [TopicPartition: StartEvidence] = [:]
         for index in 0..<wanted.count {
             let key = TopicPartition(wanted[index])
+            guard faults[key] == nil else { continue }
             guard let low = lows[key], let high = highs[key] else {
-                throw RdkafkaError(.leaderNotAvailable)
+                faults[key] = RdkafkaError(.leaderNotAvailable)
+                continue
             }
             var atTime = times[key]
             if atTime == Offset.end { atTime = try isEmbedded(client) ? low : nil }
-            result.append(
-                (
-                    key,
-                    StartEvidence(
-                        committed: committed[key] ?? nil, low: low, high: high,
-                        isNewTopic: newTopics.contains(key.topic), atTime: atTime)
-                ))
+            result[key] = StartEvidence(
+                committed: committed[key] ?? nil, low: low, high: high,
+                isNewTopic: newTopicNames.contains(key.topic), atTime: atTime)
         }
         return result
-    }
-
-    private func offsets(
-        of wanted: TopicPartitionList, at time: Int64, client: Client
-    ) throws(RdkafkaError) -> [TopicPartition: Int64] {
-        let question = wanted.copy()
-        for index in 0..<question.count { question.setOffset(time, at: index) }
-        let answer = try client.offsetsForTimes(question, timeout: Self.questionTimeout)
-        return try answer.positions().compactMapValues { $0 }
     }
 
     /// The mock cluster answers "none" to every time, so there that answer says nothing and the
     /// beginning is the safe reading of it. Its cluster id gives it away; a real one is a UUID.
     private func isEmbedded(_ client: Client) throws(RdkafkaError) -> Bool {
-        guard let id = client.clusterID(timeout: Self.questionTimeout) else {
+        guard let id = client.clusterID(timeout: questionTimeout) else {
             throw RdkafkaError(.timedOut, message: "the cluster did not tell its id in time")
         }
         return id.hasPrefix(Client.mockClusterIDPrefix)
@@ -213,21 +263,62 @@ extension TopicPartition {
     }
 }
 
+extension TopicPartition {
+    fileprivate init(_ start: StartResolver.Start, _ topics: [Topic]) {
+        self.init(topic: topics[start.topic].name, partition: start.partition)
+    }
+}
+
 extension TopicPartitionList {
-    /// The offset of each partition, nil where the library says "none"; throws the first error.
-    func positions() throws(RdkafkaError) -> [TopicPartition: Int64?] {
+    /// The offset of each partition, nil where the library says "none". What is one partition's
+    /// fault goes to `faults`; the first error of another kind is thrown.
+    func positions(
+        faults: inout [TopicPartition: RdkafkaError]
+    ) throws(RdkafkaError) -> [TopicPartition: Int64?] {
         var result: [TopicPartition: Int64?] = [:]
         for index in 0..<count {
             let element = self[index]
-            guard element.error == .none else { throw RdkafkaError(element.error) }
+            guard element.error == .none else {
+                let error = RdkafkaError(element.error)
+                guard error.code.concernsPartitions else { throw error }
+                faults[TopicPartition(element)] = error
+                continue
+            }
             let offset = element.offset == Offset.unset ? nil : element.offset
             result.updateValue(offset, forKey: TopicPartition(element))
+        }
+        return result
+    }
+
+    func append(contentsOf other: TopicPartitionList) {
+        for index in 0..<other.count {
+            append(topic: other[index].topic, partition: other[index].partition)
+        }
+    }
+
+    func filter(_ isWanted: (Element) -> Bool) -> TopicPartitionList {
+        let result = TopicPartitionList(capacity: count)
+        for index in 0..<count where isWanted(self[index]) {
+            result.append(
+                topic: self[index].topic, partition: self[index].partition,
+                offset: self[index].offset)
         }
         return result
     }
 }
 
 extension ErrorCode {
+    /// Whether it says something of a topic or a partition rather than of the group or the cluster.
+    var concernsPartitions: Bool {
+        switch self {
+        case .topicAuthorizationFailed, .unknownTopicOrPartition, .unknownPartition, .unknownTopic,
+            .leaderNotAvailable, .notLeader:
+            true
+        default:
+            false
+        }
+    }
+
     /// Whether asking again later can help without anybody's doing.
     var passesByItself: Bool {
         switch self {

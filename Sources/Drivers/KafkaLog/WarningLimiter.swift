@@ -4,19 +4,28 @@
 internal import PushModel
 internal import Rdkafka
 
-/// Lets one warning per code through in an interval and counts the rest: an outage repeats the same
-/// one for every broker, commit and reconnection. Bounded by the number of the library's codes.
+/// Lets one warning per code (and topic, of those that speak of one) through in an interval and counts
+/// the rest: an outage repeats the same one for every broker, commit and reconnection. Bounded by the
+/// number of the library's codes and of our topics.
 struct WarningLimiter {
-    private var rows: [ErrorCode: (reportedAt: MonotonicTime, suppressed: Int)] = [:]
+    private struct Kind: Hashable {
+        var code: ErrorCode
+        var topic: Int?
+    }
+
+    private var rows: [Kind: (reportedAt: MonotonicTime, suppressed: Int)] = [:]
     private static let interval = Duration.seconds(10)
 
-    mutating func admit(_ error: RdkafkaError, now: MonotonicTime) -> KafkaWarning? {
-        let row = rows[error.code]
+    mutating func admit(
+        _ error: RdkafkaError, of topic: Int? = nil, now: MonotonicTime
+    ) -> KafkaWarning? {
+        let kind = Kind(code: error.code, topic: topic)
+        let row = rows[kind]
         if let row, now - row.reportedAt < Self.interval {
-            rows[error.code] = (row.reportedAt, row.suppressed + 1)
+            rows[kind] = (row.reportedAt, row.suppressed + 1)
             return nil
         }
-        rows[error.code] = (now, 0)
+        rows[kind] = (now, 0)
         return KafkaWarning(
             code: error.code.name, text: error.message, suppressed: row?.suppressed ?? 0)
     }
