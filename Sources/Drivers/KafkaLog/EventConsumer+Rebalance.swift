@@ -45,106 +45,6 @@ extension EventConsumer {
         }
     }
 
-    // MARK: Assignment
-
-    /// One attempt at finding the start positions, when it is time for one.
-    func advanceAssignment(_ now: Now) {
-        guard case .assigning(var resolver) = pending, let session else { return }
-        switch resolver.attempt(with: session.client, now: now) {
-        case .again:
-            pending = .assigning(resolver)
-        case .started(let starts):
-            pending = nil
-            keepUnstarted(resolver, now: now)
-            start(starts, now: now)
-        case .failed(let error):
-            pending = nil
-            // Reading from anywhere else could skip or flood; nothing is read until the restart.
-            answerWithoutPartitions(resolver.list, now: now)
-            askForRestart(error)
-        }
-    }
-
-    /// Asks again where the rest of the assignment begins, when it is time for it.
-    func startMore(_ now: Now) {
-        guard pending == nil, rebalances.isEmpty, var resolver = unstarted, let session else {
-            return
-        }
-        let outcome = resolver.attempt(with: session.client, now: now)
-        keepUnstarted(resolver, now: now)
-        if case .started(let starts) = outcome { start(starts, now: now) }
-    }
-
-    private func keepUnstarted(_ resolver: StartResolver, now: Now) {
-        unstarted = resolver.list.isEmpty ? nil : resolver
-        for (key, cause) in resolver.faults {
-            guard let topic = topics.firstIndex(of: key.topic) else { continue }
-            unavailable.note(topic, key.partition, cause, now: now.monotonic)
-        }
-    }
-
-    /// - Parameter taken: nil for all of them.
-    private func forgetUnstarted(_ taken: TopicPartitionList? = nil) {
-        guard let taken else {
-            unstarted = nil
-            return unavailable.removeAll()
-        }
-        unstarted?.remove(taken)
-        if unstarted?.list.isEmpty == true { unstarted = nil }
-        for index in 0..<taken.count {
-            guard let topic = topics.firstIndex(of: taken[index].topic) else { continue }
-            unavailable.forget(topic, taken[index].partition)
-        }
-    }
-
-    /// Begins to read these beside those that are being read already.
-    private func start(_ starts: [StartResolver.Start], now: Now) {
-        guard let client = session?.client else { return }
-        let list = TopicPartitionList(capacity: starts.count)
-        for start in starts {
-            list.append(
-                topic: topics[start.topic], partition: start.partition,
-                offset: start.decision.offset)
-        }
-        do {
-            if client.isCooperative {
-                try client.incrementalAssign(list)
-            } else {
-                // An eager member can only replace its whole assignment: what is being read goes on
-                // behind the last record that was handed out.
-                let running = partitions.assigned()
-                for id in running {
-                    guard let row = partitions.row(id) else { continue }
-                    list.append(
-                        topic: topics[id.topic], partition: id.partition, offset: row.received + 1)
-                }
-                try client.assign(list)
-                // The library has committed what it had and forgotten it: say it again.
-                for id in running { partitions.update(id) { $0.stored = $0.startOffset } }
-            }
-        } catch {
-            answerWithoutPartitions(list, now: now)
-            return askForRestart(error)
-        }
-        for start in starts { isReadAgain(start.topic, start.partition) }
-        let assignments = starts.map { start in
-            Assignment(
-                partition: partitions.assign(
-                    topic: start.topic, partition: start.partition,
-                    startOffset: start.decision.offset, now: now.monotonic),
-                startOffset: start.decision.offset)
-        }
-        append(.assigned(assignments))
-        for start in starts {
-            guard let cause = start.decision.loss, let committed = start.committed else { continue }
-            append(
-                .offsetsLost(
-                    OffsetLoss(
-                        topic: start.topic, partition: start.partition, cause: cause,
-                        committed: committed, startOffset: start.decision.offset)))
-        }
-    }
-
     // MARK: Revocation
 
     /// The answer is deferred until the caller has finished what it was given of these partitions.
@@ -186,7 +86,7 @@ extension EventConsumer {
         answerWithoutPartitions(list.filter { held.contains(TopicPartition($0)) }, now: now)
     }
 
-    private func answerWithoutPartitions(_ list: TopicPartitionList, now: Now) {
+    func answerWithoutPartitions(_ list: TopicPartitionList, now: Now) {
         guard let client = session?.client else { return }
         do {
             if client.isCooperative {

@@ -201,25 +201,6 @@ package final class EventConsumer {
         if isFirst { facts.append(.endOfPartition(id)) }
     }
 
-    // MARK: Partitions that cannot be read
-
-    /// How many of our partitions cannot be read at the moment.
-    package var unavailableCount: Int { unavailable.count }
-
-    private func tellOfUnavailable(_ now: Now) {
-        let due = unavailable.takeDue(now: now.monotonic)
-        if !due.isEmpty { append(.unavailable(due)) }
-    }
-
-    func isReadAgain(_ topic: Int, _ partition: Int32) {
-        if let id = partitions.epoch(topic: topic, partition: partition) {
-            partitions.update(id) { $0.isRefused = false }
-        }
-        if unavailable.forget(topic, partition) {
-            append(.availableAgain(topic: topic, partition: partition))
-        }
-    }
-
     // MARK: Facts
 
     /// Whether `takeFacts` has something; a record's partition may be among them.

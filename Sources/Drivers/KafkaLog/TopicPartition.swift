@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Rdkafka
+
+struct TopicPartition: Hashable {
+    var topic: String
+    var partition: Int32
+}
+
+extension TopicPartition {
+    init(_ element: TopicPartitionList.Element) {
+        self.init(topic: element.topic, partition: element.partition)
+    }
+}
+
+extension TopicPartitionList {
+    /// The offset of each partition, nil where the library says "none". What is one partition's
+    /// fault goes to `faults`; the first error of another kind is thrown.
+    func positions(
+        faults: inout [TopicPartition: RdkafkaError]
+    ) throws(RdkafkaError) -> [TopicPartition: Int64?] {
+        var result: [TopicPartition: Int64?] = [:]
+        for index in 0..<count {
+            let element = self[index]
+            guard element.error == .none else {
+                let error = RdkafkaError(element.error)
+                guard error.code.concernsPartitions else { throw error }
+                faults[TopicPartition(element)] = error
+                continue
+            }
+            let offset = element.offset == Offset.unset ? nil : element.offset
+            result.updateValue(offset, forKey: TopicPartition(element))
+        }
+        return result
+    }
+
+    func append(contentsOf other: TopicPartitionList) {
+        for index in 0..<other.count {
+            append(topic: other[index].topic, partition: other[index].partition)
+        }
+    }
+
+    func filter(_ isWanted: (Element) -> Bool) -> TopicPartitionList {
+        let result = TopicPartitionList(capacity: count)
+        for index in 0..<count where isWanted(self[index]) {
+            result.append(
+                topic: self[index].topic, partition: self[index].partition,
+                offset: self[index].offset)
+        }
+        return result
+    }
+}
+
+extension ErrorCode {
+    /// Whether it says something of a topic or a partition rather than of the group or the cluster.
+    var concernsPartitions: Bool {
+        switch self {
+        case .topicAuthorizationFailed, .unknownTopicOrPartition, .unknownPartition, .unknownTopic,
+            .leaderNotAvailable, .notLeader:
+            true
+        default:
+            false
+        }
+    }
+
+    /// Whether asking again later can help without anybody's doing.
+    var passesByItself: Bool {
+        switch self {
+        case .timedOut, .transport, .allBrokersDown, .waitingForCoordinator, .requestTimedOut,
+            .leaderNotAvailable, .notLeader, .coordinatorLoading, .coordinatorNotAvailable,
+            .notCoordinator, .rebalanceInProgress, .unknownTopicOrPartition, .unknownPartition:
+            true
+        default:
+            false
+        }
+    }
+}
