@@ -24,7 +24,7 @@ internal import Testing
     }
 
     private func hasRoom(_ fixture: PipelineFixture) -> [Bool] {
-        [fixture.pipeline.hasRoomForEvents, fixture.pipeline.hasRoomForRecords]
+        [fixture.pipeline.hasRoomForEvents, fixture.pipeline.roomForRegistrations > 0]
     }
 
     @Test func `events wait while as many walk as may`() {
@@ -38,30 +38,52 @@ internal import Testing
         #expect(!fixture.isIdle)
     }
 
-    @Test func `events and registrations wait while as many records wait for Kafka as may`() {
+    @Test func `events wait for letters that Kafka takes, and for none that it does not`() {
         let fixture = fixture {
-            $0.unacknowledgedMax = 2
+            $0.deadLetterBytesMax = 4096
+            $0.deadLetterEventBytesMax = 0
             $0.immediateFanOutMax = 1
         }
-        #expect(fixture.roomForEvents == 2)
+        #expect(fixture.roomForEvents == 2048 / TicketTable.overhead)
         fixture.event("door", "{")
-        #expect(hasRoom(fixture) == [true, true] && fixture.roomForEvents == 1)
         fixture.event("door", "{")
-        #expect(hasRoom(fixture) == [false, false])
+        fixture.pass(.milliseconds(100))
+        #expect(hasRoom(fixture) == [false, true], "registrations write no letters")
+        fixture.pass(.milliseconds(500))
+        #expect(hasRoom(fixture) == [true, true] && fixture.roomForEvents > 4)
         fixture.acknowledge(fixture.takeRecords())
-        #expect(hasRoom(fixture) == [true, true] && fixture.isIdle)
+        fixture.pass(.zero)
+        #expect(hasRoom(fixture)[1] && fixture.roomForEvents == 2048 / TicketTable.overhead)
     }
 
     @Test func `a failing token counts from its failure on, not from its letter on`() {
-        let fixture = fixture { $0.unacknowledgedMax = 1 }
+        let fixture = fixture()
         fixture.event("door")
         fixture.answer(fixture.take()[0], 400, .badMessageId)
-        #expect(fixture.load.unacknowledged == 1 && !fixture.isIdle)
-        #expect(hasRoom(fixture) == [false, false])
+        let letters = fixture.pipeline.waiting(for: .deadLetters)
+        #expect(letters.records == 1 && letters.bytes > 0 && !fixture.isIdle)
         fixture.pass(.seconds(1))
         #expect(fixture.load.unacknowledged == 1 && !fixture.isIdle)
         fixture.acknowledge(fixture.takeRecords())
-        #expect(fixture.load.unacknowledged == 0 && fixture.isIdle)
+        let left = fixture.pipeline.waiting(for: .deadLetters)
+        #expect(left.records == 0 && left.bytes == 0 && fixture.isIdle)
+    }
+
+    @Test func `nothing is deferred while deferrals of as many bytes as may wait for Kafka`() {
+        let fixture = fixture(controls: 3) {
+            $0.holdMax = .seconds(10)
+            $0.deferralBytesMax = 1
+        }
+        fixture.event("door")
+        for _ in 0..<3 {
+            fixture.pass(.seconds(9))
+            let records = fixture.takeRecords()
+            #expect(records.map(\.topic) == [.deferred])
+            fixture.pass(.seconds(1))
+            #expect(fixture.takeRecords().isEmpty)
+            fixture.acknowledge(records)
+        }
+        #expect(fixture.isIdle)
     }
 
     @Test func `events wait while payloads take up their share of memory`() {

@@ -288,6 +288,7 @@ extension PushPipeline {
         var claimed: Set<HolderID> = []
         pushes.forEachHold { claimed.insert($0.holder) }
         fanOuts.forEachHold { claimed.insert($0.holder) }
+        merged.forEachHold { claimed.insert($0.holder) }
         letters.forEachHold { claimed.insert($0.holder) }
         tickets.forEachHold { claimed.insert($0.holder) }
         deferred.checkInvariants()

@@ -87,16 +87,6 @@ internal import Testing
         #expect(letter.contains(#""firstAt":"\#(began)""#))
     }
 
-    @Test func `as many are in flight as their ends may have to be written down`() {
-        let fixture = controls(6) { $0.unacknowledgedMax = 4 }
-        fixture.event("hot")
-        let first = fixture.take()
-        #expect(first.count == 4)
-        #expect(fixture.take().isEmpty)
-        fixture.answer(first[0], 200)
-        #expect(fixture.take().count == 1)
-    }
-
     @Test func `delivery is told until when a push is worth sending`() {
         let fixture = controls(1)
         fixture.event("hot", #"{"v":1,"ttlSeconds":30}"#)

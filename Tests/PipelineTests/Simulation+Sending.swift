@@ -44,7 +44,9 @@ extension Simulation {
             let flight = worker.flights[index]
             tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
             coverage.note(flight.answer.rawValue, worker, push: worker.pipeline.pushes[flight.slot])
+            let merged = worker.pipeline.merged.failures
             try worker.answered(index, world: &kafka, now: now)
+            if worker.pipeline.merged.failures > merged { coverage.note("failures merged", worker) }
         }
     }
 

@@ -25,7 +25,8 @@ struct SimulationCoverage {
     static let events = [
         "revoked", "lost", "start deleted", "end truncated", "crash", "stopped", "stalled",
         "refused record", "too large record", "unreadable", "bad registration", "no room",
-        "no slot", "deferred lost", "deferred revoked", "null read", "compacted", "clock step",
+        "no slot", "failures merged", "deferred lost", "deferred revoked", "null read", "compacted",
+        "clock step",
     ]
     static let answers = SimulatedAnswer.allCases.map(\.rawValue)
     static var faults: [String] { answers + events }
@@ -54,7 +55,7 @@ struct SimulationCoverage {
         case .resting: load.resting > 0
         case .walking: !worker.pipeline.fanOuts.isEmpty
         case .late: !worker.pipeline.lateRequests.isEmpty
-        case .letters: worker.pipeline.unacknowledged > 0
+        case .letters: worker.pipeline.unacknowledged > worker.pipeline.tickets.deferrals
         case .deferrals: worker.pipeline.tickets.deferrals > 0
         case .waiting: load.deferred > 0
         case .taken: worker.pipeline.pushes.deferredShareCount > 0

@@ -49,9 +49,12 @@ struct SimulationModel {
         }
     }
 
-    /// - Parameter ticket: of the dead letter; the event ends with its acknowledgement.
-    mutating func unreadable(_ event: ReadEvent, ticket: UInt64) {
-        debts.append(Debt(read: event, token: nil, tickets: [ticket], isBound: true))
+    /// - Parameter ticket: of the dead letter; the event ends with its acknowledgement. Nil if that is
+    ///   not written yet.
+    mutating func unreadable(_ event: ReadEvent, ticket: UInt64?) {
+        var debt = Debt(read: event, token: nil, isBound: true)
+        if let ticket { debt.tickets = [ticket] } else { debt.isUnwritten = true }
+        debts.append(debt)
     }
 
     mutating func apply(_ record: SimulatedTableRecord, now: Now) {
@@ -162,7 +165,8 @@ struct SimulationModel {
     /// A dead letter names these tokens, in hexadecimal.
     mutating func written(letter: String, ticket: UInt64, holding: Holding) {
         for index in debts.indices where debts[index].isUnwritten {
-            guard letter.contains(debts[index].token!.nameInLetters) else { continue }
+            guard let token = debts[index].token, letter.contains(token.nameInLetters)
+            else { continue }
             // Two letters may name one token; the offset waits for its own.
             let holds = holding(debts[index].read)
             guard holds || !debts[index].isBound else { continue }
@@ -170,6 +174,15 @@ struct SimulationModel {
             // It may be another push's letter that names the token: then its own is still to come.
             debts[index].isUnwritten = !holds
             debts[index].isBound = holds
+        }
+    }
+
+    /// A letter for many failures names nobody; it holds what it tells of.
+    mutating func written(mergedLetter ticket: UInt64, holding: Holding) {
+        for index in debts.indices where debts[index].isUnwritten && holding(debts[index].read) {
+            debts[index].tickets.insert(ticket)
+            debts[index].isUnwritten = false
+            debts[index].isBound = true
         }
     }
 
@@ -195,6 +208,13 @@ struct SimulationModel {
     mutating func pass(_ ticket: UInt64, to later: UInt64) {
         for index in debts.indices where debts[index].tickets.remove(ticket) != nil {
             debts[index].tickets.insert(later)
+        }
+    }
+
+    /// A letter that is not written yet takes the place of the record.
+    mutating func unwrite(_ ticket: UInt64) {
+        for index in debts.indices where debts[index].tickets.remove(ticket) != nil {
+            debts[index].isUnwritten = true
         }
     }
 

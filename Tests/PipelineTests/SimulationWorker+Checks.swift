@@ -36,9 +36,16 @@ extension SimulationWorker {
         try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
         // When a replay has ended, what a later partition's rows had hidden is written again at once.
         let rewritten = Int(pipeline.counters.deferredRewritten)
+        let verdicts = pipeline.tickets.usage(of: .verdicts).count
+        try require(verdicts <= settings.unacknowledgedMax, "too many verdicts: \(verdicts)")
+        let deferrals = pipeline.tickets.deferrals
         try require(
-            load.unacknowledged <= 2 * settings.unacknowledgedMax + 1 + rewritten,
-            "too many records unacknowledged: \(load.unacknowledged)")
+            deferrals <= settings.unacknowledgedMax + 1 + rewritten,
+            "too many deferrals unacknowledged: \(deferrals)")
+        let letterBytes = pipeline.letterBytes
+        try require(
+            letterBytes <= settings.deadLetterBytesMax + 2048,
+            "too many bytes of letters: \(letterBytes)")
         try require(
             pipeline.pushes.deferredShareCount <= settings.deferredSlots,
             "deferred pushes take slots from events")

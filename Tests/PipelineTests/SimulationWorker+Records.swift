@@ -69,6 +69,13 @@ extension SimulationWorker {
             let text = String(decoding: record.value!, as: UTF8.self)
             model.written(
                 letter: text, ticket: record.ticket, holding: holding(record.ticket))
+            if text.contains("\"failures\":") {
+                model.written(mergedLetter: record.ticket, holding: holding(record.ticket))
+                for index in rejections.indices where rejections[index].isMerged {
+                    rejections[index].tickets.insert(record.ticket)
+                }
+                continue
+            }
             let payload = try Self.payload(inLetter: record.value!)
             for token in Set(untold.map(\.token)) {
                 let times = text.occurrences(of: token.nameInLetters)
@@ -167,7 +174,12 @@ extension SimulationWorker {
         _ record: OutgoingRecord, world: inout SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
         let written = pipeline.records.count
+        let merged = pipeline.counters.failuresMerged
         pipeline.tooLarge(record.ticket)
+        if pipeline.counters.failuresMerged > merged {
+            deferrals[record.ticket] = nil
+            return model.unwrite(record.ticket)
+        }
         if deferrals.removeValue(forKey: record.ticket) != nil {
             // A letter takes its place.
             model.pass(record.ticket, to: pipeline.records[written].ticket)

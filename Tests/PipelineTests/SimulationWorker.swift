@@ -41,7 +41,7 @@ final class SimulationWorker {
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
     /// acknowledged.
-    var rejections: [(flight: Flight, tickets: Set<UInt64>)] = []
+    var rejections: [(flight: Flight, isMerged: Bool, tickets: Set<UInt64>)] = []
     /// Events whose payload may be on its way, by body.
     var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
     /// The clock when the last event with a payload was read; it does not go back.
@@ -73,6 +73,7 @@ final class SimulationWorker {
         settings.tokenGuard.badShareMax = 0.4
         settings.tokenGuard.verdictsPerMinuteMax = 6
         settings.deadLetterTokensMax = 3
+        settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
@@ -121,6 +122,7 @@ final class SimulationWorker {
     ) throws(SimulationFailure) {
         sequence += 1
         let written = pipeline.records.count
+        let merged = pipeline.counters.failuresMerged
         withBytes(record.key.map { Array($0.utf8) }) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in
                 let event = EventRecord(
@@ -144,12 +146,13 @@ final class SimulationWorker {
             deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
         let letters = pipeline.records[written...]
         try require(
-            letters.count == (record.event == nil ? 1 : 0), "one letter for a record unread")
+            letters.count + pipeline.counters.failuresMerged - merged
+                == (record.event == nil ? 1 : 0), "one letter for a record unread")
         if let payload = event.payload { bodies[payload.body] = (event, sequence) }
         if record.event != nil {
             model.read(read)
         } else {
-            model.unreadable(read, ticket: letters.first!.ticket)
+            model.unreadable(read, ticket: letters.first?.ticket)
         }
     }
 
@@ -235,9 +238,10 @@ final class SimulationWorker {
         try require((after.strikes > before.strikes) == isStrike, "a strike")
         if outcome.status == 200 { model.ended(flight) }
         if after.rejected > before.rejected {
-            untold.append((flight.token, flight.payload?.event.payload?.body))
+            let isMerged = after.failuresMerged > before.failuresMerged
+            if !isMerged { untold.append((flight.token, flight.payload?.event.payload?.body)) }
             model.rejected(flight, ticket: nil, isAhead: isAhead)
-            rejections.append((flight, []))
+            rejections.append((flight, isMerged, []))
         } else if after.accepted > before.accepted || after.unregistered > before.unregistered
             || after.deadUnconfirmed > before.deadUnconfirmed
         {

@@ -55,6 +55,8 @@ package struct Counters: Sendable, Equatable {
     package var verdictsWritten = 0
     package var verdictsRead = 0
     package var deadLettersWritten = 0
+    /// Told together with others of their partition and reason, for want of room for a letter each.
+    package var failuresMerged = 0
     /// Produced again.
     package var recordsRefused = 0
     /// Too large for Kafka even without the event.

@@ -27,6 +27,7 @@ struct DeadLetterDrafts {
                 && left.app == right.app && left.subject == right.subject
                 && left.collapseID == right.collapseID
                 && left.original?.value == right.original?.value
+                && left.isOriginalLeftOut == right.isOriginalLeftOut
         }
 
         func hash(into hasher: inout Hasher) {
@@ -46,6 +47,8 @@ struct DeadLetterDrafts {
         var letter: DeadLetter
         var holds: [Hold]
         var due: MonotonicTime
+        /// About.
+        fileprivate var bytes: Int
 
         mutating func add(_ other: DeadLetter, _ more: [Hold]) {
             letter.targets.append(contentsOf: other.targets)
@@ -64,6 +67,8 @@ struct DeadLetterDrafts {
     var isEmpty: Bool { drafts.isEmpty }
     /// Failing tokens in all drafts.
     private(set) var targets = 0
+    /// About the bytes of all drafts, as records.
+    private(set) var bytes = 0
 
     var nextDue: MonotonicTime { first < order.count ? order[first].due : .distantFuture }
 
@@ -73,17 +78,23 @@ struct DeadLetterDrafts {
     ) -> Draft? {
         let key = Key(letter: letter)
         targets += letter.targets.count
+        let cost =
+            Self.cost(ofCoordinates: letter, holds: holds.count) + (letter.original?.size ?? 0)
         guard let index = drafts.index(forKey: key) else {
-            let draft = Draft(letter: letter, holds: holds, due: now + delay)
+            let draft = Draft(letter: letter, holds: holds, due: now + delay, bytes: cost)
             if letter.targets.count >= tokensMax {
                 targets -= letter.targets.count
                 return draft
             }
             drafts[key] = draft
+            bytes += cost
             order.append(Begun(key: key, due: draft.due))
             return nil
         }
         drafts.values[index].add(letter, holds)
+        let more = Self.cost(ofTargets: letter.targets, holds: holds.count)
+        drafts.values[index].bytes += more
+        bytes += more
         return drafts.values[index].letter.targets.count >= tokensMax ? take(key) : nil
     }
 
@@ -110,7 +121,28 @@ struct DeadLetterDrafts {
     private mutating func take(_ key: Key) -> Draft? {
         let draft = drafts.removeValue(forKey: key)
         targets -= draft?.letter.targets.count ?? 0
+        bytes -= draft?.bytes ?? 0
         return draft
+    }
+
+    // MARK: Bytes
+
+    /// About what a letter takes up without its event, as a draft or as a record.
+    static func cost(ofCoordinates letter: DeadLetter, holds: Int) -> Int {
+        let words = [letter.reason, letter.message, letter.app, letter.collapseID]
+        let text = words.reduce(letter.subject.count) { $0 + ($1?.utf8.count ?? 0) }
+        return TicketTable.overhead + jsonBytes + 3 * text
+            + cost(ofTargets: letter.targets, holds: holds)
+    }
+
+    /// Names, punctuation, times and source, in the letter and in the least that it can say.
+    private static let jsonBytes = 768
+
+    private static func cost(ofTargets targets: [DeadLetter.Target], holds: Int) -> Int {
+        // A token's digits, and the names and punctuation around them.
+        targets.reduce(holds * MemoryLayout<Hold>.stride) {
+            $0 + 2 * $1.token.count + $1.apnsTopic.utf8.count + 64
+        }
     }
 
     func forEachHold(_ body: (Hold) -> Void) {

@@ -20,9 +20,16 @@ package struct PipelineSettings: Sendable {
     package var shards: ShardTopic?
     /// Bytes of payloads kept, at most.
     package var payloadBytesMax = 64 << 20
-    /// Verdicts, dead letters and shards that wait for Kafka's acknowledgement, at most; and as many
+    /// Verdicts that wait for Kafka's acknowledgement, at most; and as many shards, and as many
     /// deferred pushes.
     package var unacknowledgedMax = 32_768
+    /// Bytes of shards that wait for it, at most: above that, events are not split.
+    package var shardBytesMax = 16 << 20
+    /// Bytes of deferred pushes that wait for it: above that, nothing more is deferred.
+    package var deferralBytesMax = 64 << 20
+    /// Bytes of dead letters that wait for it, at most. In the second half are letters without their
+    /// events; what finds no room there is merged with its like.
+    package var deadLetterBytesMax = 32 << 20
     /// No waiting push holds an offset longer: it is deferred.
     package var holdMax = Duration.seconds(10)
     /// Deferred pushes that this worker keeps in memory, at most.

@@ -16,9 +16,7 @@ extension PushPipeline {
         let row = Int(pool.rawValue)
         guard pushes.hasQueued(in: pool) else { return 0 }
         let allowance = pools[row].gate.allowance(now: now.monotonic) - pools[row].inFlight
-        // Each push in flight may end in a verdict or a dead letter.
-        let recordRoom = settings.unacknowledgedMax - unacknowledged - pushes.inFlightCount
-        let most = min(batch.count, max(0, min(allowance, recordRoom)))
+        let most = min(batch.count, max(0, allowance))
         var taken = 0
         // One ahead: what its token's row says comes from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, now: now) : nil

@@ -131,7 +131,9 @@ extension PushPipeline {
 
     var hasRoomForDeferrals: Bool {
         // A row that has ended will ask for its null.
-        tickets.deferrals + ledger.endedRows.count < settings.unacknowledgedMax
+        let waiting = tickets.usage(of: .deferred)
+        return waiting.count + ledger.endedRows.count < settings.unacknowledgedMax
+            && waiting.bytes < settings.deferralBytesMax
     }
 
     /// The earliest time at which delivery may have this waiting push.

@@ -147,7 +147,7 @@ extension PushPipeline {
         _ slot: UInt32, _ outcome: PushOutcome, lane: LaneID, now: Now
     ) {
         guard lanes[Int(lane.rawValue)].tokenGuard.tokenRejected(now: now.monotonic),
-            !pushes.isOrphaned(slot)
+            !pushes.isOrphaned(slot), hasRoomForVerdicts
         else {
             reject(slot, outcome, now: now)
             return
@@ -178,13 +178,18 @@ extension PushPipeline {
                 return
             }
         }
-        guard lanes[row].tokenGuard.tokenDied(now: now.monotonic) else {
+        guard lanes[row].tokenGuard.tokenDied(now: now.monotonic), hasRoomForVerdicts else {
             counters.deadUnconfirmed += 1
             end(slot, now: now)
             return
         }
         counters.unregistered += 1
         _ = giveVerdict(slot, outcome, lane: lane, now: now)
+    }
+
+    /// Where there is none, the token stays as it is: the next answer that calls it dead tells again.
+    private var hasRoomForVerdicts: Bool {
+        tickets.usage(of: .verdicts).count < settings.unacknowledgedMax
     }
 
     /// Writes a verdict, applies it, and ends the push and, if the token is suppressed now, what

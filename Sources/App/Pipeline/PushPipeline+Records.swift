@@ -6,7 +6,7 @@ internal import Delivery
 internal import Intake
 internal import Ledger
 internal import Planning
-package import PushModel
+internal import PushModel
 
 extension PushPipeline {
     // MARK: Verdicts
@@ -65,51 +65,6 @@ extension PushPipeline {
         return Array(bytes)
     }
 
-    /// Puts a failed push into the letter that says the same of it. Its claims pass to the letter.
-    mutating func draft(_ letter: DeadLetter, holds: [Hold], now: Now) {
-        if let full = letters.add(letter, holds: holds, now: now.monotonic) { write(full) }
-    }
-
-    /// Writes the letters whose time has come; all of them when the worker is about to stop.
-    package mutating func flushDeadLetters(now: Now, all: Bool) {
-        while let draft = letters.takeDue(now: now.monotonic, all: all) { write(draft) }
-    }
-
-    private mutating func write(_ draft: DeadLetterDrafts.Draft) {
-        counters.deadLettersWritten += 1
-        records.append(
-            tickets.issue(
-                topic: .deadLetters, key: key(of: draft.letter),
-                value: DeadLetterEncoder.value(
-                    draft.letter, eventBytesMax: settings.deadLetterEventBytesMax),
-                holds: draft.holds, fallback: Self.minimal(draft.letter)))
-    }
-
-    /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
-    mutating func writeUnreadable(
-        _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
-        _ reason: UnreadableRecord, hold: Hold, at position: RecordPosition, now: Now
-    ) {
-        var letter = DeadLetter(
-            reason: reason.code, source: source(position), firstAt: now.wall, lastAt: now.wall)
-        letter.message = reason.message
-        let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
-        if size <= settings.deadLetterEventBytesMax {
-            letter.original = DeadLetter.Original(
-                key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
-                headers: headers)
-        } else {
-            letter.isOriginalLeftOut = true
-        }
-        counters.deadLettersWritten += 1
-        records.append(
-            tickets.issue(
-                topic: .deadLetters, key: record.key.map { Array($0) } ?? [],
-                value: DeadLetterEncoder.value(
-                    letter, eventBytesMax: settings.deadLetterEventBytesMax),
-                holds: [hold], fallback: Self.minimal(letter)))
-    }
-
     func source(_ position: RecordPosition) -> DeadLetter.Source {
         DeadLetter.Source(
             topic: originTopics.names[Int(position.topic)], partition: position.partition,
@@ -117,7 +72,7 @@ extension PushPipeline {
     }
 
     /// The subject; the event's place where that is not known any more.
-    private func key(of letter: DeadLetter) -> [UInt8] {
+    func key(of letter: DeadLetter) -> [UInt8] {
         if !letter.subject.isEmpty { return letter.subject }
         let source = letter.source
         return Array("\(source.topic)/\(source.partition)/\(source.offset)".utf8)
@@ -197,23 +152,10 @@ extension PushPipeline {
         letter.collapseID = push.collapseID
         letter.payloadSource = push.payloadSource
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
+        letter.leaveOutOriginal()
         counters.rejected += 1
         counters.deferred -= 1
-        counters.deadLettersWritten += 1
-        records.append(
-            tickets.issue(
-                topic: .deadLetters, key: key(of: letter),
-                value: DeadLetterEncoder.value(letter, eventBytesMax: 0), holds: ticket.holds,
-                fallback: Self.minimal(letter)))
-    }
-
-    private static func minimal(_ letter: DeadLetter) -> [UInt8] {
-        var minimal = letter
-        minimal.isOriginalLeftOut = letter.original != nil || letter.isOriginalLeftOut
-        minimal.original = nil
-        minimal.targets = []
-        minimal.subject = []
-        return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
+        writeAtOnce(letter, holds: ticket.holds)
     }
 
     // MARK: Late requests

@@ -17,7 +17,8 @@ extension PushPipeline {
         _ event: Event, list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now
     ) -> Bool {
         guard let topic = settings.shards, topic.count > 1, event.shard == nil,
-            unacknowledged + Int(topic.count) <= settings.unacknowledgedMax
+            tickets.usage(of: .events).count + Int(topic.count) <= settings.unacknowledgedMax,
+            tickets.usage(of: .events).bytes <= settings.shardBytesMax
         else { return false }
         let key = Array(event.subject)
         let values = (0..<topic.count).map { index in

@@ -44,6 +44,11 @@ package struct PushPipeline: ~Copyable {
     var payloadsReadAt = WallTime(milliseconds: 0)
     var tickets = TicketTable()
     var letters: DeadLetterDrafts
+    var merged = MergedLetters()
+    /// Too many letters wait, and they go out too slowly for reading to wait for them.
+    var lettersStalled = false
+    /// Nil while there is room for letters.
+    var lettersFull: LettersFull?
     var random: SplitMix64
 
     /// Counts events read and pushes handed over, so that "read before it was handed over" is a
@@ -113,6 +118,13 @@ package struct PushPipeline: ~Copyable {
             gate.recovered()
             _ = health.received(.healthy)
         }
+    }
+
+    /// Since when there has been no room for letters, or when that was last looked at.
+    struct LettersFull {
+        var since: MonotonicTime
+        /// `TicketTable.letterBytesClosed` then.
+        var closed: Int
     }
 
     struct TrackPlace {
@@ -208,6 +220,7 @@ package struct PushPipeline: ~Copyable {
         recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         sendLateRequests(now: now)
         fanOutRefusedShards(now: now)
+        watchLetters(now: now)
         flushDeadLetters(now: now, all: false)
         deferWhatWaits(now: now)
         sendDeferred(now: now)
@@ -230,13 +243,8 @@ package struct PushPipeline: ~Copyable {
 
     /// Whether another event may be read: every place it could need is there.
     package var hasRoomForEvents: Bool {
-        freeEventSlots > settings.immediateFanOutMax && !fanOuts.isFull && hasRoomForRecords
-            && pushes.bodies.bytes < settings.payloadBytesMax
-    }
-
-    /// Whether another registration or verdict may be read.
-    package var hasRoomForRecords: Bool {
-        lateRequests.isEmpty && unacknowledged < settings.unacknowledgedMax
+        freeEventSlots > settings.immediateFanOutMax && !fanOuts.isFull && lateRequests.isEmpty
+            && hasRoomForLetters && pushes.bodies.bytes < settings.payloadBytesMax
     }
 
     /// So many events may be read in one go: few enough to be fanned out at once if each has as many
@@ -246,7 +254,7 @@ package struct PushPipeline: ~Copyable {
         guard hasRoomForEvents else { return 0 }
         return min(
             max(1, freeEventSlots / (2 * settings.immediateFanOutMax)),
-            settings.fanOutsMax - fanOuts.count, settings.unacknowledgedMax - unacknowledged)
+            settings.fanOutsMax - fanOuts.count, max(1, roomForLetters))
     }
 
     /// Slots that walks leave, so that events of few tokens go at once beside the largest audience:
@@ -266,7 +274,7 @@ package struct PushPipeline: ~Copyable {
     /// So many registrations may be read in one go: one when slots are scarce, since each may ask for
     /// pushes that find none.
     package var roomForRegistrations: Int {
-        guard hasRoomForRecords else { return 0 }
+        guard lateRequests.isEmpty else { return 0 }
         return freeEventSlots * 2 > pushes.slots ? .max : 1
     }
 
@@ -280,13 +288,20 @@ package struct PushPipeline: ~Copyable {
         deferred.count < settings.deferredMax && deferred.bodies.bytes < settings.deferredBytesMax
     }
 
-    /// Verdicts, dead letters and shards that are to be acknowledged, drafts included.
-    var unacknowledged: Int { tickets.count + letters.targets }
+    /// Records that are to be acknowledged, and letters that are not written yet.
+    var unacknowledged: Int { tickets.count + letters.targets + merged.count }
+
+    /// What is to be acknowledged of one topic, and about its bytes.
+    package func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
+        let usage = tickets.usage(of: topic)
+        guard topic == .deadLetters else { return (usage.count, usage.bytes) }
+        return (usage.count + letters.targets + merged.failures, letterBytes)
+    }
 
     /// Nothing waits, is in flight, or waits for an acknowledgement.
     package var isIdle: Bool {
         pushes.freeSlots == pushes.slots && fanOuts.isEmpty && tickets.isEmpty && letters.isEmpty
-            && lateRequests.isEmpty
+            && lateRequests.isEmpty && merged.isEmpty
     }
 
     package var poolCount: Int { pools.count }
@@ -296,7 +311,7 @@ package struct PushPipeline: ~Copyable {
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
             resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
             holders: ledger.holderCount, deferred: deferred.count,
-            unacknowledged: unacknowledged + tickets.deferrals, refused: tickets.refused,
+            unacknowledged: unacknowledged, refused: tickets.refused,
             payloadBytes: pushes.bodies.bytes)
     }
 

@@ -5,7 +5,7 @@ internal import Planning
 internal import PushModel
 
 /// Which topic a record of ours goes to.
-package enum RecordTopic: Sendable, Hashable {
+package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
     case verdicts
     case deadLetters
     case deferred
@@ -33,8 +33,19 @@ struct TicketTable {
     private var last: UInt64 = 0
     /// Of each key of `deferred` with an open ticket the latest one.
     private var latestDeferrals: [[UInt8]: UInt64] = [:]
-    /// Open tickets of `deferred`, which have a bound of their own.
-    private(set) var deferrals = 0
+    /// By topic. Each has a bound of its own: a topic that takes nothing must not use up another's.
+    private var usages = Array(repeating: Usage(), count: RecordTopic.allCases.count)
+    /// Bytes of the dead letters that have been acknowledged so far, or given up.
+    private(set) var letterBytesClosed = 0
+
+    struct Usage: Equatable {
+        var count = 0
+        /// About what the records take up in memory, with what belongs to them.
+        var bytes = 0
+    }
+
+    /// What a ticket takes up beside its texts and claims.
+    static let overhead = 512
 
     /// Open tickets whose record Kafka has refused at least once.
     private(set) var refused = 0
@@ -46,6 +57,8 @@ struct TicketTable {
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
         var verdict: GivenVerdict?
+        /// As counted when it was issued.
+        fileprivate var bytes = 0
     }
 
     /// What a verdict record says, for the comparison with what is known by the time it is refused.
@@ -55,11 +68,13 @@ struct TicketTable {
         var registeredAt: WallTime
     }
 
-    /// Verdicts, dead letters and shards.
-    var count: Int { open.count - deferrals }
+    var count: Int { open.count }
+    var deferrals: Int { usage(of: .deferred).count }
     var isEmpty: Bool { open.isEmpty }
 
     subscript(ticket: UInt64) -> Ticket? { open[ticket] }
+
+    func usage(of topic: RecordTopic) -> Usage { usages[topic.rawValue] }
 
     mutating func issue(
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
@@ -68,7 +83,13 @@ struct TicketTable {
         last += 1
         let record = OutgoingRecord(
             topic: topic, key: key, value: value, ticket: last, partition: partition)
-        open[last] = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
+        var ticket = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
+        ticket.bytes =
+            Self.overhead + key.count + (value?.count ?? 0) + (fallback?.count ?? 0)
+            + holds.count * MemoryLayout<Hold>.stride
+        open[last] = ticket
+        usages[topic.rawValue].count += 1
+        usages[topic.rawValue].bytes += ticket.bytes
         return record
     }
 
@@ -92,7 +113,6 @@ struct TicketTable {
             topic: .deferred, partition: partition, key: key, value: value, holds: holds)
         record.endedOffset = endedOffset
         open[record.ticket]!.record.endedOffset = endedOffset
-        deferrals += 1
         // What an owner writes again says nothing of what this worker has deferred since.
         if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record
@@ -113,8 +133,11 @@ struct TicketTable {
     mutating func close(_ ticket: UInt64) -> Ticket? {
         guard let closed = open.removeValue(forKey: ticket) else { return nil }
         if closed.wasRefused { refused -= 1 }
-        guard closed.record.topic == .deferred else { return closed }
-        deferrals -= 1
+        let topic = closed.record.topic
+        usages[topic.rawValue].count -= 1
+        usages[topic.rawValue].bytes -= closed.bytes
+        if topic == .deadLetters { letterBytesClosed += closed.bytes }
+        guard topic == .deferred else { return closed }
         if latestDeferrals[closed.record.key] == ticket {
             latestDeferrals[closed.record.key] = nil
         }

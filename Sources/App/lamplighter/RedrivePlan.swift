@@ -53,7 +53,7 @@ struct RedrivePlan: ~Copyable {
     }
 
     mutating func orders(for letter: DeadLetter, now: WallTime) -> Orders {
-        let count = max(1, letter.targets.count)
+        let count = max(1, letter.failures ?? letter.targets.count)
         if AnswerTable.forbiddenToRetry.contains(APNSReason(letter.reason)) {
             return Orders(refused: [.forbidden: count])
         }

@@ -75,8 +75,12 @@ package struct DeadLetter: Sendable {
     package var collapseID: String?
     /// Of pushes that failed, the payload as the value; of a record that cannot be read, the record.
     package var original: Original?
-    /// There was an original, and it was too large for the letter.
+    /// There was an original, and there was no room for it.
     package var isOriginalLeftOut = false
+    /// Of a letter for many failures of one reason, from `source` on: how many, and the offset of the
+    /// last event. It names no tokens.
+    package var failures: Int?
+    package var lastOffset: Int64?
 
     package init(
         reason: String, source: Source, firstAt: WallTime, lastAt: WallTime, attempts: Int = 0,
@@ -90,11 +94,17 @@ package struct DeadLetter: Sendable {
         self.subject = subject
         self.targets = targets
     }
+
+    /// Its coordinates say where it is.
+    package mutating func leaveOutOriginal() {
+        isOriginalLeftOut = original != nil || isOriginalLeftOut
+        original = nil
+    }
 }
 
 package enum DeadLetterField: String, CaseIterable, Sendable {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
-    case subject, subjectBase64, collapseID, tokens, event, eventLeftOut
+    case subject, subjectBase64, collapseID, failures, lastOffset, tokens, event, eventLeftOut
 }
 
 /// Values of the dead-letters topic. The key is the subject.
@@ -116,6 +126,8 @@ package enum DeadLetterEncoder {
             json.member("app", letter.app)
             json.member("subject", bytes: letter.subject.isEmpty ? nil : letter.subject)
             json.member("collapseID", letter.collapseID)
+            json.member("failures", letter.failures)
+            json.member("lastOffset", letter.lastOffset)
             write(letter.targets, to: &json)
             if let original = letter.original, original.size <= eventBytesMax {
                 write(original, to: &json)

@@ -58,6 +58,8 @@ extension DeadLetter {
         payloadSource = try fields.optional("payloadSource").map(Source.init(json:))
         app = try fields.optional("app").map(Self.words)
         collapseID = try fields.optional("collapseID").map(DeferredPush.collapseID)
+        failures = try fields.optional("failures").map(Self.count).map(Int.init)
+        lastOffset = try fields.optional("lastOffset").map(Self.count)
         original = try fields.optional("event").map(Original.init(json:))
         isOriginalLeftOut = fields.optional("eventLeftOut") != nil
     }
@@ -67,6 +69,10 @@ extension DeadLetter {
 
     private static func words(_ value: JSONValue) throws(UnreadableRecord) -> String {
         String(try value.text("message and app", bytes: 0...wordsMax))
+    }
+
+    private static func count(_ value: JSONValue) throws(UnreadableRecord) -> Int64 {
+        try value.integer("failures and lastOffset", in: 0...Int64.max)
     }
 
     private static func targets(_ value: JSONValue) throws(UnreadableRecord) -> [Target] {

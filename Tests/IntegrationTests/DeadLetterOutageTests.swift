@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import Foundation
+import Testing
+
+/// Nobody leads the partitions of the dead-letters topic: nothing can be written to it.
+@Suite(.serialized, .timeLimit(.minutes(4)), .fleet(FleetPlan(settle: "200ms")))
+struct `While nobody leads the dead-letters topic` {
+    private let fleet: Fleet
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    private func setLeader(_ broker: Int, by kafka: ChildProcess) {
+        for partition in 0..<FleetTopics.partitions {
+            kafka.say("leader \(fleet.topics.deadLetters) \(partition) \(broker)")
+        }
+    }
+
+    @Test func `good events are pushed, a line says what waits, and then all of it is written`()
+        async throws
+    {
+        // Only of the embedded one can the leaders be taken away.
+        guard let kafka = fleet.broker, let worker = fleet.workers.first else { return }
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        try await fleet.registrationsApplied()
+        setLeader(-1, by: kafka)
+        let bad = "{" + String(repeating: "x", count: 60_000)
+        for _ in 0..<10 {
+            try fleet.write(
+                (0..<30).map { WrittenRecord(topic: .events, key: "bad-\($0)", value: bad) })
+            try await fleet.change("door", heardBy: token)
+        }
+        try await fleet.eventually("a line") {
+            worker.output.contains("Kafka takes no dead letters: pushes go on")
+        }
+        // Registrations are applied as well.
+        let other = TestToken()
+        try fleet.register(.controls([other], show: ["lamp"]))
+        try await fleet.registrationsApplied()
+        try await fleet.change("lamp", heardBy: other)
+
+        setLeader(1, by: kafka)
+        let log = try fleet.deadLetterLog
+        try await fleet.eventually("the letters") { log.records.count == 300 }
+        let letters = try log.records.map { try $0.decoded(as: DeadLetterValue.self) }
+        #expect(letters.allSatisfy { $0.reason == "invalidJSON" && $0.tokens.isEmpty })
+        #expect(Set(letters.map(\.source)).count == 300)
+        try await fleet.eventually("another line") {
+            worker.output.contains("Kafka takes dead letters again")
+        }
+    }
+}
