@@ -35,6 +35,34 @@ internal import Testing
         #expect(lines.taken().count == 1, "shut again")
     }
 
+    @Test
+    func `a topic that takes no records when that is found, each minute, and when it is over`() {
+        var watch = ConsumerWatch()
+        func at(_ seconds: Int64) -> Now {
+            Now(
+                monotonic: MonotonicTime(nanoseconds: seconds * 1_000_000_000),
+                wall: WallTime(milliseconds: seconds * 1000))
+        }
+        let letters = TroubledTopic(
+            topic: .deadLetters, name: "fleet.dead-letters", records: 1234, bytes: 5_000_000,
+            cause: "UNKNOWN_TOPIC_OR_PART")
+        for second in 0..<60 as Range<Int64> {
+            watch.report([letters], now: at(second), logger: logger)
+        }
+        #expect(
+            lines.taken() == [
+                "error Kafka takes no dead letters: pushes go on, but the offsets of what failed are "
+                    + "held, and a restart sends again what was read after them; create the topic "
+                    + "(lamplighter topics create), give this user WRITE on it, or look after its "
+                    + "leaders [cause=UNKNOWN_TOPIC_OR_PART, topic=fleet.dead-letters, waiting=1234, "
+                    + "waitingKiB=4883]"
+            ])
+        watch.report([letters], now: at(60), logger: logger)
+        #expect(lines.taken().count == 1)
+        for second in 61..<63 as Range<Int64> { watch.report([], now: at(second), logger: logger) }
+        #expect(lines.taken() == ["notice Kafka takes dead letters again []"])
+    }
+
     @Test func `what flows, and what waits though nothing flows`() {
         var watch = ConsumerWatch()
         var load = PushPipeline.Load(

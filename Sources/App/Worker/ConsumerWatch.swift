@@ -6,7 +6,6 @@ internal import KafkaLog
 internal import Logging
 internal import Pipeline
 internal import PushModel
-internal import Rdkafka
 
 /// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
 /// per push, and never a token or a record's content.
@@ -14,11 +13,12 @@ struct ConsumerWatch {
     private var reported = Counters()
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
-    private var refusalLoggedAt: MonotonicTime?
     /// The names of the gates that are known to be shut.
     private var shut: Set<String> = []
 
-    private static let refusalLogInterval = Duration.seconds(10)
+    /// Of each topic that takes no records, when that was last said.
+    private var troubled: [RecordTopic: MonotonicTime] = [:]
+    private static let troubleInterval = Duration.seconds(60)
 
     /// So many unreadable records of tables are named a minute; of the others the counter tells.
     private static let unreadableLoggedMax = 20
@@ -89,12 +89,31 @@ struct ConsumerWatch {
         }
     }
 
-    mutating func refused(_ error: RdkafkaError, topic: String, now: Now, logger: Logger) {
-        if let last = refusalLoggedAt, now.monotonic - last < Self.refusalLogInterval { return }
-        refusalLoggedAt = now.monotonic
-        logger.error(
-            "Kafka does not take a record of ours",
-            metadata: ["topic": "\(topic)", "cause": "\(error)"])
+    /// Tells of each topic that takes no records when that is found, every minute, and once when it does
+    /// again.
+    mutating func report(_ topics: [TroubledTopic], now: Now, logger: Logger) {
+        for topic in topics {
+            if let last = troubled[topic.topic], now.monotonic - last < Self.troubleInterval {
+                continue
+            }
+            troubled[topic.topic] = now.monotonic
+            logger.error(
+                """
+                Kafka takes no \(topic.words.records): \(topic.words.consequence); create the topic \
+                (lamplighter topics create), give this user WRITE on it, or look after its leaders
+                """,
+                metadata: [
+                    "topic": "\(topic.name)", "waiting": "\(topic.records)",
+                    "waitingKiB": "\((topic.bytes + 1023) / 1024)",
+                    "cause": "\(topic.cause ?? "no acknowledgement")",
+                ])
+        }
+        for topic in RecordTopic.allCases where troubled[topic] != nil {
+            guard !topics.contains(where: { $0.topic == topic }) else { continue }
+            troubled[topic] = nil
+            let records = TroubledTopic.words(topic).records
+            logger.notice("Kafka takes \(records) again")
+        }
     }
 
     /// Tells of each bulkhead once when it is found shut, and once when it is open again.
@@ -153,5 +172,39 @@ struct ConsumerWatch {
                 "partitionsUnavailable": "\(unavailable)",
             ])
         reported = counters
+    }
+}
+
+/// A topic of ours to which nothing can be written at the moment.
+struct TroubledTopic {
+    var topic: RecordTopic
+    var name: String
+    var records: Int
+    /// About.
+    var bytes: Int
+    var cause: String?
+
+    var words: (records: String, consequence: String) { Self.words(topic) }
+
+    /// For people: what is kept back, and what that means.
+    static func words(_ topic: RecordTopic) -> (records: String, consequence: String) {
+        switch topic {
+        case .verdicts:
+            (
+                "suppressions",
+                "pushes go on, but offsets of events that met dead tokens are held, "
+                    + "and a restart sends again what was read after them"
+            )
+        case .deadLetters:
+            (
+                "dead letters",
+                "pushes go on, but the offsets of what failed are held, and a restart "
+                    + "sends again what was read after them"
+            )
+        case .deferred:
+            ("deferred pushes", "what waits holds its offsets for longer than delivery.holdMax")
+        case .events:
+            ("shards", "an event of many tokens is sent by the one worker that has read it")
+        }
     }
 }

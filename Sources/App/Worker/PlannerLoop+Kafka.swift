@@ -268,6 +268,7 @@ extension PlannerLoop {
             pipeline.counters, load: pipeline.load, unavailable: consumer?.unavailableCount ?? 0,
             logger: logger)
         watch.report(pipeline.shutGates(now: now), logger: logger)
+        watch.report(troubledTopics(now: now), now: now, logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
@@ -311,64 +312,5 @@ extension PlannerLoop {
             end = .clientFailed("Kafka's consumer cannot be opened anew: \(error)")
         }
         takeFacts(of: consumer, now: now)
-    }
-
-    // MARK: Records of ours
-
-    mutating func produceRecords(now: Now) {
-        if !pipeline.records.isEmpty {
-            unproduced.append(contentsOf: pipeline.records)
-            pipeline.records.removeAll(keepingCapacity: true)
-        }
-        guard producesAgainAt <= now.monotonic else { return }
-        var done = 0
-        while done < unproduced.count, produce(unproduced[done], now: now) { done += 1 }
-        unproduced.removeFirst(done)
-    }
-
-    /// - Returns: false when there is no room now, and the record is to be tried again.
-    private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
-        let topic =
-            switch record.topic {
-            case .verdicts: WorkerPlan.verdictsProduced
-            case .deadLetters: WorkerPlan.deadLettersProduced
-            case .deferred: WorkerPlan.deferredProduced
-            case .events: WorkerPlan.shardsProduced
-            }
-        let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
-        let acceptance = record.key.withUnsafeBytes { key in
-            (record.value ?? []).withUnsafeBytes { value in
-                producer.produce(
-                    topic: topic, partition: record.partition, key: key,
-                    value: record.value == nil ? nil : value, headers: headers,
-                    ticket: record.ticket)
-            }
-        }
-        switch acceptance {
-        case .accepted: break
-        case .queueFull: return false
-        case .failed(let error) where error.code == .messageTooLarge:
-            pipeline.tooLarge(record.ticket)
-        case .failed(let error):
-            watch.refused(
-                error, topic: plan.producedTopics[topic], now: now, logger: logger)
-            // Back to the end of the line, so that records for the other topic go first.
-            pipeline.refused(record.ticket)
-            producesAgainAt = now.monotonic + Self.producePause
-        }
-        return true
-    }
-
-    /// After a record that the producer would not take at all, such as for a topic that is gone.
-    private static var producePause: Duration { .seconds(1) }
-
-    mutating func collectAcknowledgements(now: Now) -> Bool {
-        producer.poll(now: now) { ticket, error in
-            switch error {
-            case nil: pipeline.acknowledged(ticket)
-            case .messageTooLarge: pipeline.tooLarge(ticket)
-            default: pipeline.refused(ticket)
-            }
-        } > 0
     }
 }

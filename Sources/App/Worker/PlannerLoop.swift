@@ -34,9 +34,8 @@ struct PlannerLoop: ~Copyable {
     var revoke: RevokeDrain?
     var stop: StopDrain?
     var end: WorkerEnd?
-    /// Records that the producer had no room for.
-    var unproduced: [OutgoingRecord] = []
-    var producesAgainAt = MonotonicTime(nanoseconds: 0)
+    /// By `RecordTopic`.
+    var outlets: [RecordOutlet]
     /// Pushes with each port, by pool.
     var outstanding: [[Int]]
     /// The port that is offered pushes first.
@@ -90,6 +89,7 @@ struct PlannerLoop: ~Copyable {
         self.control = control
         self.logger = logger
         outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
+        outlets = RecordOutlet.all(properties: plan.kafka.properties)
         schedule = TurnSchedule(now: Self.clock())
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)

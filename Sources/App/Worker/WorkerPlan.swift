@@ -36,6 +36,16 @@ package struct WorkerPlan: Sendable {
     static let deferredProduced = 2
     static let shardsProduced = 3
 
+    /// Position in `producedTopics`.
+    func producedTopic(_ topic: RecordTopic) -> Int {
+        switch topic {
+        case .verdicts: Self.verdictsProduced
+        case .deadLetters: Self.deadLettersProduced
+        case .deferred: Self.deferredProduced
+        case .events: Self.shardsProduced
+        }
+    }
+
     /// Position among the topics that are read in the group.
     var deferredConsumed: Int { eventTopics.count }
 

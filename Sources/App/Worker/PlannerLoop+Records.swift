@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import KafkaLog
+internal import Pipeline
+internal import PushModel
+internal import Rdkafka
+
+/// Records of ours: suppressions, dead letters, deferred pushes and shards. Each topic has an outlet of
+/// its own, so that one which takes nothing keeps back no other's records.
+extension PlannerLoop {
+    mutating func produceRecords(now: Now) {
+        if !pipeline.records.isEmpty {
+            for record in pipeline.records { outlets[record.topic.rawValue].append(record) }
+            pipeline.records.removeAll(keepingCapacity: true)
+        }
+        for topic in RecordTopic.allCases {
+            while let record = outlets[topic.rawValue].next(now: now) {
+                guard produce(record, now: now) else { break }
+            }
+        }
+    }
+
+    /// - Returns: false when the producer has no room now, and the record is to be tried again.
+    private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
+        let outlet = record.topic.rawValue
+        let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
+        let acceptance = record.key.withUnsafeBytes { key in
+            (record.value ?? []).withUnsafeBytes { value in
+                producer.produce(
+                    topic: plan.producedTopic(record.topic), partition: record.partition, key: key,
+                    value: record.value == nil ? nil : value, headers: headers,
+                    ticket: record.ticket)
+            }
+        }
+        switch acceptance {
+        case .queueFull: return false
+        case .accepted:
+            outlets[outlet].take(isAccepted: true, now: now)
+        case .failed(let error) where error.code == .messageTooLarge:
+            outlets[outlet].take(isAccepted: false, now: now)
+            pipeline.tooLarge(record.ticket)
+        case .failed(let error):
+            outlets[outlet].take(isAccepted: false, now: now)
+            outlets[outlet].refused(cause: error.code.name, now: now)
+            pipeline.refused(record.ticket)
+        }
+        return true
+    }
+
+    mutating func collectAcknowledgements(now: Now) -> Bool {
+        producer.poll(now: now) { ticket, error in
+            let isRefused = error != nil && error != .messageTooLarge
+            let cause = isRefused ? error?.name : nil
+            _ = outlets.indices.first { outlets[$0].reported(ticket, cause: cause, now: now) }
+            switch error {
+            case nil: pipeline.acknowledged(ticket)
+            case .messageTooLarge: pipeline.tooLarge(ticket)
+            default: pipeline.refused(ticket)
+            }
+        } > 0
+    }
+
+    /// The topics of ours that take no records at the moment.
+    func troubledTopics(now: Now) -> [TroubledTopic] {
+        RecordTopic.allCases.compactMap { topic in
+            guard let trouble = outlets[topic.rawValue].trouble(now: now) else { return nil }
+            let waiting = pipeline.waiting(for: topic)
+            return TroubledTopic(
+                topic: topic, name: plan.producedTopics[plan.producedTopic(topic)],
+                records: waiting.records, bytes: waiting.bytes, cause: trouble.cause)
+        }
+    }
+}
