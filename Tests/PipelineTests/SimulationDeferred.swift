@@ -147,6 +147,8 @@ struct SimulatedDeferred {
         if model.isSuppressed(token) || !model.isRegistered(token) { return true }
         // What is on its way ends when nobody shows its token, even if the token comes back.
         if let time = model.unregisteredAt[token], time >= reading.time(of: owed) { return true }
+        // So it does where the token was suppressed, though the null may wait for its letter.
+        if let time = model.unsuppressedAt[token], time >= reading.time(of: owed) { return true }
         return suppressions[token].map { $0 >= owed.at } ?? false
             || reading.deadline(of: owed) <= now.monotonic
             || endings[owed.key, default: []].contains { answers($0, owed) }

@@ -16,6 +16,8 @@ struct SimulationModel {
     /// When a token was last shown by nobody any more, be it back since or not.
     private(set) var unregisteredAt: [SimulatedToken: MonotonicTime] = [:]
     private var verdicts: [SimulatedToken: WallTime] = [:]
+    /// When a token was last suppressed, of those that are not any more.
+    private(set) var unsuppressedAt: [SimulatedToken: MonotonicTime] = [:]
     private var recent: [ReadEvent] = []
     private let settle: Duration
     private let changeTTL: Duration
@@ -77,6 +79,7 @@ struct SimulationModel {
             }
         }
         for token in numbers.keys {
+            if isSuppressed(token) { unsuppressedAt[token] = now.monotonic }
             registeredAt[token] = registeredAt[token].map { max($0, time) } ?? time
         }
         registrations[record.key] = shown
@@ -109,6 +112,7 @@ struct SimulationModel {
     // MARK: What ends them
 
     mutating func learned(_ token: SimulatedToken, verdict: WallTime?, now: Now) {
+        if isSuppressed(token) { unsuppressedAt[token] = now.monotonic }
         if let verdict {
             verdicts[token] = max(verdicts[token] ?? verdict, verdict)
         } else {

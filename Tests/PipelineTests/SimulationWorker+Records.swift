@@ -98,8 +98,18 @@ extension SimulationWorker {
             if case .whole(let body) = payload { return body == rejected.body }
             return true
         }
-        try require(index != nil, "a letter names \(token) with the payload of another: \(payload)")
-        untold.remove(at: index!)
+        if let index {
+            untold.remove(at: index)
+        } else if toldWithout.remove(token) == nil {
+            throw SimulationFailure(
+                text: "a letter names \(token) with the payload of another: \(payload)")
+        } else {
+            // The one without a payload was of another push to the token.
+            untold.remove(at: untold.firstIndex { $0.token == token }!)
+        }
+        if case .leftOut = payload, untold.contains(where: { $0.token == token }) {
+            toldWithout.insert(token)
+        }
     }
 
     private enum LetterPayload {

@@ -51,6 +51,8 @@ final class SimulationWorker {
     var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of, with what they were to say.
     var untold: [(token: SimulatedToken, body: String?)] = []
+    /// Tokens of a letter that does not say which of several payloads it is about.
+    var toldWithout: Set<SimulatedToken> = []
 
     static let app = "com.example.Home"
     static let bindings = [
