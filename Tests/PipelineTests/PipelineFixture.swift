@@ -169,6 +169,8 @@ final class PipelineFixture {
     var counters: Counters { pipeline.counters }
     var isIdle: Bool { pipeline.isIdle }
     var load: PushPipeline.Load { pipeline.load }
+    var appsOutOfKinds: [(app: String, rows: Int)] { pipeline.appsOutOfKinds }
+    var kindsKnown: Int { pipeline.audience.statistics.kinds }
     var track: TrackID { tracks.last! }
     var frontier: Int64 { pipeline.frontier(track, now: now) }
 

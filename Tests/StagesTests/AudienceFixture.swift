@@ -74,6 +74,12 @@ extension Audience {
         Array(name.utf8).withUnsafeBytes { subject(app, $0) }
     }
 
+    func kindWide(named name: String, app: AppID = AudienceFixture.home) -> SubjectID? {
+        Array(name.utf8).withUnsafeBytes { name in
+            kindWide(app, name, hash: hash(app, name, isKindWide: true))
+        }
+    }
+
     func token(named name: String, lane: LaneID = AudienceFixture.lane()) -> TokenID? {
         Array(name.utf8).withUnsafeBytes { token(lane, $0) }
     }

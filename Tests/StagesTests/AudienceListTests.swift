@@ -16,9 +16,9 @@ private typealias Fixture = AudienceFixture
                 [ShownRow("t1", "door-1", kind: "door"), ShownRow("t1", "door-1", kind: "lock")]))
         let subject = audience.subject(named: "door-1")!
         let kinds = (0..<audience.count(subject)).map { audience.entry(subject, at: $0).kind }
-        #expect(kinds == [audience.kind(named: "door")!, audience.kind(named: "lock")!])
-        #expect(audience.name(of: kinds[1]) == "lock")
-        #expect(audience.kind(named: "lamp") == nil)
+        #expect(kinds == ["door", "lock"].map { audience.kind(Fixture.home, named: $0)! })
+        #expect(audience.name(of: kinds[1], in: Fixture.home) == "lock")
+        #expect(audience.kind(Fixture.home, named: "lamp") == nil)
         #expect(audience.statistics.tokens == 1)
     }
 
@@ -47,24 +47,24 @@ private typealias Fixture = AudienceFixture
                     ShownRow("t3", "door-1", kind: "lamp"), ShownRow("w1", "door-1", .widget),
                 ]))
         audience.checkInvariants()
-        let all = audience.kindWide(Fixture.home, audience.kind(named: "door")!)!
+        let all = audience.kindWide(named: "door")!
         let names = (0..<audience.count(all)).map { position in
             audience.tokenName(audience.entry(all, at: position).token)
         }
         #expect(names.sorted() == ["t1", "t2"])
-        #expect(audience.kindWide(Fixture.mail, audience.kind(named: "door")!) == nil)
+        #expect(audience.kindWide(named: "door", app: Fixture.mail) == nil)
         #expect(audience.subject(named: "door") == nil)
         #expect(audience.statistics.subscriptions == 4)
 
         audience.apply(Fixture.registration("a", []))
-        #expect(audience.kindWide(Fixture.home, audience.kind(named: "door")!) == nil)
+        #expect(audience.kindWide(named: "door") == nil)
         audience.checkInvariants()
     }
 
     @Test func `of kinds are not kept where not allowed`() {
         var audience = Fixture.audience(allowKindWide: false)
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
-        #expect(audience.kindWide(Fixture.home, audience.kind(named: "door")!) == nil)
+        #expect(audience.kindWide(named: "door") == nil)
     }
 
     @Test func `report an entry that moved into a hole only while a cursor walks them`() {

@@ -21,8 +21,11 @@ private typealias Fixture = AudienceFixture
         }
         run.forgetAll()
         run.audience.checkInvariants()
+        run.audience.reclaimKinds()
+        run.audience.checkInvariants()
         let rest = run.audience.statistics
         #expect(rest.tokens + rest.subjects + rest.subscriptions + rest.registrations == 0)
+        #expect(rest.kinds == 0)
         #expect(rest.verdicts == run.model.verdicts.count)
     }
 }
@@ -59,6 +62,7 @@ private struct ModelRun: ~Copyable {
     private mutating func clearReports() {
         // What a change frees may be reused by the very next one.
         if dice.below(2) == 0 { audience.reclaimRemoved() }
+        if dice.below(4) == 0 { audience.reclaimKinds() }
         audience.changes.clear()
         model.clearReports()
     }
@@ -81,7 +85,7 @@ private struct ModelRun: ~Copyable {
             rows.append(
                 ShownRow(
                     "token-\(dice.below(40))", dice.below(9) == 0 ? "" : "s\(dice.below(25))",
-                    kind: "kind-\(dice.below(3))", classes[dice.below(3)],
+                    kind: "kind-\(dice.below(dice.below(9) == 0 ? 90 : 3))", classes[dice.below(3)],
                     hearsChanges: dice.below(4) > 0))
         }
         // Clocks of registrars are not in order.
@@ -122,10 +126,15 @@ private struct ModelRun: ~Copyable {
         for listed in audience.changes.subscribed {
             let shown = AudienceModel.Shown(
                 token: token(listed.entry.token), subject: audience.subjectName(listed.subject),
-                kind: audience.name(of: listed.entry.kind))
+                kind: kind(of: listed.entry))
             reported[shown, default: 0] += 1
         }
         return reported
+    }
+
+    private func kind(of entry: AudienceEntry) -> String {
+        audience.name(
+            of: entry.kind, in: Fixture.routing[audience.lane(of: entry.token)].app)
     }
 
     private func token(_ token: TokenID) -> AudienceModel.Token {
@@ -165,7 +174,7 @@ private struct ModelRun: ~Copyable {
         return (0..<audience.count(subject)).map { position in
             let entry = audience.entry(subject, at: position)
             let lane = audience.lane(of: entry.token).rawValue
-            let kind = audience.name(of: entry.kind)
+            let kind = kind(of: entry)
             return "\(lane) \(audience.tokenName(entry.token)) \(kind) \(entry.hearsChanges)"
         }.sorted()
     }

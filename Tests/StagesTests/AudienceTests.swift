@@ -172,15 +172,60 @@ private typealias Fixture = AudienceFixture
 
     @Test func `takes rows without their kind when there are too many kinds`() {
         var audience = Fixture.audience(allowKindWide: true)
-        let kinds = 65_535
+        let kinds = Audience.kindsMax
         let rows = (0..<kinds).map { ShownRow("t1", "door-1", kind: "kind-\($0)") }
         #expect(audience.apply(Fixture.registration("a", rows)) == SetAside())
-        let setAside = audience.apply(
-            Fixture.registration("a", [ShownRow("t1", "door-1", kind: "one-more")]))
-        #expect(setAside.withoutKind == 1)
+        var full = audience.appsOutOfKinds
+        #expect(full.isEmpty, "none went without")
+        let more = Fixture.registration("b", [ShownRow("t2", "door-2", kind: "one-more")])
+        #expect(audience.apply(more).withoutKind == 1)
         #expect(audience.statistics.kinds == kinds)
-        #expect(audience.kind(named: "one-more") == nil)
-        #expect(audience.entry(audience.subject(named: "door-1")!, at: 0).kind == .none)
+        #expect(audience.kind(Fixture.home, named: "one-more") == nil)
+        #expect(audience.entry(audience.subject(named: "door-2")!, at: 0).kind == .none)
+        full = audience.appsOutOfKinds
+        #expect(full.map(\.app) == [Fixture.home] && full.map(\.refused) == [1])
+        audience.checkInvariants()
+
+        // Of another app, none is missing.
+        let other = Fixture.registration(
+            "c", app: Fixture.mail, [ShownRow("t3", "inbox", kind: "one-more")])
+        #expect(audience.apply(other) == SetAside())
+        #expect(audience.kind(Fixture.mail, named: "one-more") != nil)
+        #expect(audience.kind(Fixture.home, named: "one-more") == nil)
+
+        // What goes makes room.
+        audience.apply(Fixture.registration("a", Array(rows.dropFirst())))
+        #expect(audience.apply(more).withoutKind == 1, "an event may still name it by number")
+        #expect(audience.statistics.kinds == kinds + 1)
+        audience.reclaimKinds()
+        full = audience.appsOutOfKinds
+        #expect(full.isEmpty && audience.statistics.kinds == kinds)
+        #expect(audience.apply(more) == SetAside())
+        #expect(audience.kind(Fixture.home, named: "one-more") != nil)
+        #expect(audience.kind(Fixture.home, named: "kind-0") == nil)
+        audience.checkInvariants()
+    }
+
+    @Test func `keeps a kind while one subscription shows it`() {
+        var audience = Fixture.audience(allowKindWide: true)
+        for key in ["a", "b"] {
+            audience.apply(Fixture.registration(key, [ShownRow("t-" + key, "door-1")]))
+        }
+        let kind = audience.kind(Fixture.home, named: "door")
+        audience.apply(Fixture.registration("a", [ShownRow("t-a", "door-1", kind: "lamp")]))
+        audience.reclaimKinds()
+        #expect(kind != nil && audience.kind(Fixture.home, named: "door") == kind)
+        _ = audience.removeRegistration("b")
+        #expect(audience.statistics.kinds == 2)
+        audience.reclaimKinds()
+        #expect(audience.kind(Fixture.home, named: "door") == nil)
+        #expect(audience.kind(Fixture.home, named: "lamp") != kind)
+        audience.checkInvariants()
+        // It comes back before its number has gone.
+        _ = audience.removeRegistration("a")
+        audience.apply(Fixture.registration("c", [ShownRow("t-c", "door-1", kind: "lamp")]))
+        audience.reclaimKinds()
+        #expect(audience.kind(Fixture.home, named: "lamp") != nil)
         audience.checkInvariants()
     }
 }

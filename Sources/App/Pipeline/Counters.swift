@@ -65,6 +65,9 @@ package struct Counters: Sendable, Equatable {
     package var registrationsUnreadable = 0
     /// Rows of readable registrations that could not be used.
     package var registrationRowsSetAside = 0
+    /// Rows that were taken without their kind, since their app has used up its kinds: they hear
+    /// every event of their subject but those that name kinds.
+    package var registrationRowsWithoutKind = 0
     package var verdictsUnreadable = 0
 
     // Bulkheads.

@@ -93,9 +93,13 @@ extension PushPipeline {
     }
 
     func kindList(of event: Event, name: String) -> EventList {
-        EventList(
-            subject: audience.kind(named: name).flatMap { audience.kindWide(event.app, $0) },
-            hash: kindHash(app: event.app, name: name), kind: name)
+        var text = name
+        return text.withUTF8 { utf8 in
+            let utf8 = UnsafeRawBufferPointer(utf8)
+            let hash = audience.hash(event.app, utf8, isKindWide: true)
+            return EventList(
+                subject: audience.kindWide(event.app, utf8, hash: hash), hash: hash, kind: name)
+        }
     }
 
     /// What the event asks of each token of the list. Whoever takes it owes its body a release.
@@ -106,7 +110,7 @@ extension PushPipeline {
             subject: list.subject?.rawValue ?? 0,
             filter: AudienceFilter(
                 environment: event.environment, classes: event.classes,
-                kinds: numbers(ofKinds: event.kinds), shard: event.shard?.tokens),
+                kinds: numbers(ofKinds: event.kinds, of: event.app), shard: event.shard?.tokens),
             expiresAt: now.monotonic(at: event.expiresAt), origin: position,
             readSequence: sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
         if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
@@ -119,7 +123,7 @@ extension PushPipeline {
         return request
     }
 
-    /// - Returns: whether anybody shows the subject.
+    /// - Returns: whether anybody shows the subject, under one of the kinds if the event names some.
     private mutating func fanOut(
         _ event: Event, to list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now
     ) -> Bool {
@@ -130,7 +134,7 @@ extension PushPipeline {
         } else {
             recentSubjects.changed(hash: hash, now: now.monotonic)
         }
-        let count = list.subject.map { audience.count($0) } ?? 0
+        let count = isForNobody(request) ? 0 : list.subject.map { audience.count($0) } ?? 0
         if count == 0 {
             pushes.bodies.release(request.body)
         } else if count > settings.splitAbove, split(event, list: list, track, position, now: now) {
@@ -163,6 +167,12 @@ extension PushPipeline {
             if count > 1, index % Self.prefetchedEntries == 0 {
                 audience.prefetch(
                     subject, entries: index..<min(index + Self.prefetchedEntries, count))
+    /// The event names kinds, and no registration of its app shows any of them.
+    private func isForNobody(_ request: FanOutRequest) -> Bool {
+        !request.filter.kinds.isEmpty
+            && request.filter.kinds.allSatisfy { $0 == KindID.unknown.rawValue }
+    }
+
             }
             let entry = audience.entry(subject, at: index)
             let visited = visit(entry, request, claims: .event(hold), now: now)
@@ -371,9 +381,9 @@ extension PushPipeline {
 
     // MARK: Reading an event
 
-    /// A kind that nobody shows has no number; the one given here belongs to none.
-    func numbers(ofKinds names: [String]) -> [UInt16] {
-        names.isEmpty ? [] : names.map { audience.kind(named: $0)?.rawValue ?? .max }
+    func numbers(ofKinds names: [String], of app: AppID) -> [UInt16] {
+        names.isEmpty
+            ? [] : names.map { (audience.kind(app, named: $0) ?? .unknown).rawValue }
     }
 
     @inline(never)
@@ -390,13 +400,6 @@ extension PushPipeline {
         request.body = pushes.bodies.insert(
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
             origin: request.origin)
-    }
-
-    private func kindHash(app: AppID, name: String) -> UInt64 {
-        var name = name
-        return name.withUTF8 { utf8 in
-            audience.hash(app, UnsafeRawBufferPointer(utf8), isKindWide: true)
-        }
     }
 
     /// Identifies an event across workers and restarts.

@@ -26,11 +26,22 @@ extension PushPipeline {
         }
         counters.registrationsRead += 1
         if !audience.changes.isEmpty { registrationApplied(now: now) }
+        // Walks and late requests name kinds by number; what is remembered of events, by name.
+        if audience.hasUnusedKinds, fanOuts.isEmpty, lateRequests.isEmpty {
+            audience.reclaimKinds()
+        }
         return nil
     }
 
     private mutating func count(_ setAside: SetAside) {
         counters.registrationRowsSetAside += setAside.unroutable + setAside.outOfBounds
+        counters.registrationRowsWithoutKind += setAside.withoutKind
+    }
+
+    /// Apps that have used up their kinds, by name, and how many rows were taken without since the
+    /// start.
+    package var appsOutOfKinds: [(app: String, rows: Int)] {
+        audience.appsOutOfKinds.map { (routing.name(of: $0.app), $0.refused) }
     }
 
     /// A record of the verdicts topic was read.
@@ -142,7 +153,7 @@ extension PushPipeline {
             var payload = recent.request
             payload.subject = added.subject.rawValue
             // A kind that nobody had shown may have come with this very registration.
-            payload.filter.kinds = numbers(ofKinds: recent.kinds)
+            payload.filter.kinds = numbers(ofKinds: recent.kinds, of: app)
             requestLate(payload, for: added.entry, now: now)
         }
     }

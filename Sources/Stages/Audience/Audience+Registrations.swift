@@ -87,7 +87,7 @@ extension Audience {
     ) -> Target? {
         let app = registration.app
         guard let lane = lanes[registration.environment, app, row.tokenClass] else { return nil }
-        let kind = row.kind.count == 0 ? .none : kinds.intern(bytes[row.kind]) ?? .none
+        let kind = row.kind.count == 0 ? .none : kinds.intern(app, bytes[row.kind]) ?? .none
         let token = tokens.intern(lane: lane, bytes: bytes[row.token])
         let wasSuppressed = tokens.isSuppressed(token)
         tokens.registered(token, at: registration.registeredAt)
@@ -201,6 +201,7 @@ extension Audience {
 
     private mutating func add(_ subscription: Subscription, at row: UInt32) {
         tokens.retain(subscription.token)
+        kinds.retain(app(of: subscription), subscription.kind)
         registrations[row] = subscription
         guard subscription.subject != Subscription.noSubject else { return }
         registrations[row].position = subjects.append(subscription.subject, row)
@@ -220,6 +221,11 @@ extension Audience {
         }
     }
 
+    /// That of its token's lane: a registration's rows are all of one app.
+    func app(of subscription: Subscription) -> AppID {
+        lanes.app(of: tokens.lane(of: subscription.token))
+    }
+
     private mutating func drop(_ subscription: Subscription) {
         let subject = subscription.subject
         if subject != Subscription.noSubject {
@@ -233,6 +239,7 @@ extension Audience {
             }
             subjects.freeUnlessNeeded(subject)
         }
+        kinds.release(app(of: subscription), subscription.kind)
         if tokens.release(subscription.token) {
             changes.removedTokens.append(subscription.token)
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// How much the index holds, and what it costs.
 package struct AudienceStatistics: Hashable, Sendable {
     /// Held by a registration.
@@ -39,17 +41,23 @@ extension Audience {
             listBytes: subjects.listBytes, registrationBytes: registrations.blockBytes,
             indexBytes: tokens.indexBytes + subjects.indexBytes + registrations.indexBytes,
             verdictBytes: tokens.verdictBytes, kindBytes: kinds.memoryBytes,
-            freeBytes: tokens.freeBytes + subjects.freeBytes + registrations.freeBytes)
+            freeBytes: tokens.freeBytes + subjects.freeBytes + registrations.freeBytes
+                + kinds.freeBytes)
     }
 
     /// Traps unless all structures agree: each row is listed at the place it names, each list names
     /// rows that say so, and each token counts its rows. Visits everything: for tests.
     package func checkInvariants() {
         var references: [UInt32: Int] = [:]
+        var kindReferences: [AppID: [KindID: Int]] = [:]
         var listed = 0
         registrations.forEach { row in
             let subscription = registrations[row]
             references[subscription.token.rawValue, default: 0] += 1
+            if subscription.kind != .none {
+                kindReferences[app(of: subscription), default: [:]][
+                    subscription.kind, default: 0] += 1
+            }
             let subject = subscription.subject
             guard subject != Subscription.noSubject else { return }
             listed += 1
@@ -62,5 +70,6 @@ extension Audience {
         registrations.checkInvariants()
         subjects.checkInvariants()
         tokens.checkInvariants(references: references)
+        kinds.checkInvariants(references: kindReferences)
     }
 }

@@ -53,7 +53,7 @@ package struct Audience: ~Copyable, Sendable {
         tokens = TokenTable(seed: hashSeed)
         subjects = SubjectTable(seed: hashSeed)
         registrations = RegistrationTable()
-        kinds = KindTable(seed: hashSeed)
+        kinds = KindTable(apps: routing.apps.count, seed: hashSeed)
         lanes = LaneGrid(routing)
         allowsKindWide = allowKindWide
         keySeed = hashSeed
@@ -81,11 +81,12 @@ package struct Audience: ~Copyable, Sendable {
     }
 
     /// All controls of a kind, each once; nil where there are none or `allowKindWide` is not set.
-    package func kindWide(_ app: AppID, _ kind: KindID) -> SubjectID? {
-        guard kind != .none else { return nil }
-        let name = kinds.name(of: kind)
-        return subjects.find(
-            app, name, .kindWide, hash: hash(app, name, isKindWide: true))
+    ///
+    /// - Parameter hash: that of these.
+    package func kindWide(
+        _ app: AppID, _ name: UnsafeRawBufferPointer, hash: UInt64
+    ) -> SubjectID? {
+        subjects.find(app, name, .kindWide, hash: hash)
     }
 
     /// Whether this is the list of a kind rather than of a subject.
@@ -114,15 +115,29 @@ package struct Audience: ~Copyable, Sendable {
 
     // MARK: Kinds
 
-    /// Nil for a kind that no registration has shown yet.
-    package func kind(named name: String) -> KindID? {
+    /// Kinds of one app that can be told apart at once.
+    package static let kindsMax = KindTable.countMax
+
+    /// Nil for a kind that no registration of this app shows.
+    package func kind(_ app: AppID, named name: String) -> KindID? {
         var name = name
-        return name.withUTF8 { utf8 in kinds.find(UnsafeRawBufferPointer(utf8)) }
+        return name.withUTF8 { utf8 in kinds.find(app, UnsafeRawBufferPointer(utf8)) }
     }
 
-    package func name(of kind: KindID) -> String {
-        String(decoding: kinds.name(of: kind), as: UTF8.self)
+    package func name(of kind: KindID, in app: AppID) -> String {
+        String(decoding: kinds.name(of: kind, in: app), as: UTF8.self)
     }
+
+    /// Whether there is something for `reclaimKinds()` to do.
+    package var hasUnusedKinds: Bool { kinds.hasUnused }
+
+    /// Gives the numbers of kinds that nobody shows any more to others: call it only while no event
+    /// is under way that names kinds by number.
+    package mutating func reclaimKinds() { kinds.reclaimUnused() }
+
+    /// Apps that show `kindsMax` kinds, and how many rows of their registrations were taken without
+    /// theirs since the start.
+    package var appsOutOfKinds: [(app: AppID, refused: Int)] { kinds.full }
 
     // MARK: Tokens
 
@@ -189,6 +204,7 @@ package struct Audience: ~Copyable, Sendable {
 struct LaneGrid: Sendable {
     private let lanes: [LaneID?]
     private let apps: Int
+    private let appOfLane: [AppID]
 
     init(_ routing: RoutingTable) {
         var lanes: [LaneID?] = []
@@ -204,7 +220,10 @@ struct LaneGrid: Sendable {
         }
         self.lanes = lanes
         apps = routing.apps.count
+        appOfLane = routing.lanes.map(\.app)
     }
+
+    func app(of lane: LaneID) -> AppID { appOfLane[Int(lane.rawValue)] }
 
     subscript(environment: PushEnvironment, app: AppID, tokenClass: TokenClass) -> LaneID? {
         guard app.rawValue < apps else { return nil }

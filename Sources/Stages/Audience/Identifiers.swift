@@ -18,14 +18,17 @@ package struct SubjectID: Hashable, Sendable, BitwiseCopyable {
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
-/// Names a kind for the life of the process, in every app alike.
+/// Names a kind of one app while a subscription shows it, and until `Audience.reclaimKinds()` after
+/// the last has gone.
 package struct KindID: Hashable, Sendable, BitwiseCopyable {
     package let rawValue: UInt16
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// A target without a kind, or with one beyond the 65,535 that can be told apart: it hears
+    /// A target without a kind, or with one beyond those that its app can tell apart: it hears
     /// every event of its subject except those that name kinds.
     package static let none = KindID(rawValue: 0)
+    /// Never a subscription's: what an event asks for that names a kind nobody shows.
+    package static let unknown = KindID(rawValue: .max)
 }
 
 /// One line of a subject's list: what the fan-out needs to know of a subscription.
@@ -76,7 +79,7 @@ package struct SetAside: Hashable, Sendable {
     package var unroutable = 0
     /// A token not of 1 to 512 bytes, a subject or kind over 256: the row is left out.
     package var outOfBounds = 0
-    /// The table of kinds is full: the row is taken with `KindID.none`.
+    /// The app has used up its kinds: the row is taken with `KindID.none`.
     package var withoutKind = 0
 
     package init() {}

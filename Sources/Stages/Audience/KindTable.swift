@@ -4,58 +4,189 @@
 internal import FlatMemory
 internal import PushModel
 
-/// The names of kinds, each kept once and for the life of the process: apps have tens of them.
+/// The names of kinds that some subscription shows, each app's numbered by themselves: an app that
+/// uses up its numbers takes none from another.
+///
+/// A number whose last subscription has gone is handed out again after `reclaimUnused()`, since an
+/// event that is under way may still name it.
 struct KindTable: ~Copyable, Sendable {
-    /// Byte strings by `KindID`; row 0 is `KindID.none`.
-    private var names: Column<Slice>
-    private var bytes: ByteArena
-    private var index: IndexTable
-    private let seed: UInt64
-
-    private struct Slice: BitwiseCopyable {
-        var block: UInt32
-        var count: UInt32
+    private struct Row: BitwiseCopyable {
+        /// The block of its name; of a free row, the app's next free number.
+        var block: UInt32 = 0
+        /// Subscriptions that name it.
+        var references: UInt32 = 0
+        /// Of its name in bytes; 0 marks a free row.
+        var length: UInt16 = 0
+        var isListedUnused = false
     }
 
-    /// All that 16 bits can name, 0 excepted.
-    static let countMax = 65_535
+    private struct App {
+        /// The lowest number never handed out.
+        var fresh: UInt32 = 1
+        /// The first of its free numbers; 0 for none.
+        var free: UInt32 = 0
+        var count = 0
+        /// Rows of registrations that were taken without their kind.
+        var refused = 0
+    }
+
+    /// By app and number, as the index names them: `app << 16 | number`.
+    private var rows: Column<Row>
+    private var apps: [App]
+    private var names: ByteArena
+    private var index: IndexTable
+    /// Rows that reached zero references since the last reclaim, each once.
+    private var unused: [UInt32] = []
+    private let seed: UInt64
+
+    /// Of each app: all that 16 bits can name but `KindID.none` and `KindID.unknown`.
+    static let countMax = 65_534
     /// The longest name.
     static let bytesMax = 256
+    /// A number in each of an app's rows: 65,536.
+    private static let numbers = 1 << 16
+    /// Address space for an app's names where every size of block has held a name of each number,
+    /// since freed blocks are not merged: 65,536 × (8 + 16 + … + 256).
+    private static let nameBytesMax = numbers * (8 + bytesMax) * (bytesMax / 8) / 2
 
-    init(seed: UInt64) {
-        names = Column(capacity: Self.countMax + 1)
-        names.append(Slice(block: 0, count: 0))
-        bytes = ByteArena(reservedBytes: (Self.countMax + 1) * Self.bytesMax)
-        index = IndexTable(reservedSlots: 2 * Self.countMax)
+    init(apps: Int, seed: UInt64) {
+        let apps = max(1, apps)
+        rows = Column(capacity: apps * Self.numbers)
+        rows.extend(to: apps * Self.numbers)
+        self.apps = Array(repeating: App(), count: apps)
+        names = ByteArena(
+            reservedBytes: min(apps * Self.nameBytesMax, ByteArena.reservedBytesMax))
+        index = IndexTable(reservedSlots: min(2 * apps * Self.numbers, 1 << 30))
         self.seed = seed
     }
 
-    var count: Int { names.count - 1 }
-    var memoryBytes: Int { names.bytes + bytes.bytes + index.bytes }
-
-    func find(_ name: UnsafeRawBufferPointer) -> KindID? {
-        index.row(hash: StableHash.hash64(name, seed: seed)) { row in
-            let slice = names[Int(row)]
-            return Int(slice.count) == name.count
-                && bytes.holds(name, at: slice.block, offset: 0)
-        }.map { KindID(rawValue: UInt16($0)) }
+    /// In all apps.
+    var count: Int { index.count }
+    var freeBytes: Int { names.freeBytes }
+    var memoryBytes: Int {
+        let rows = apps.reduce(0) { $0 + Int($1.fresh) }
+        return rows * MemoryLayout<Row>.stride + names.bytes + index.bytes
     }
 
-    /// Nil when the table is full.
-    mutating func intern(_ name: UnsafeRawBufferPointer) -> KindID? {
-        if let known = find(name) { return known }
-        guard count < Self.countMax else { return nil }
-        let block = bytes.allocate(bytes: name.count)
-        bytes.write(name, to: block, offset: 0)
-        let row = UInt32(names.count)
-        names.append(Slice(block: block, count: UInt32(name.count)))
-        index.insert(hash: StableHash.hash64(name, seed: seed), row: row)
-        return KindID(rawValue: UInt16(row))
+    func find(_ app: AppID, _ name: UnsafeRawBufferPointer) -> KindID? {
+        row(app, name).map { KindID(rawValue: UInt16(truncatingIfNeeded: $0)) }
+    }
+
+    private func row(_ app: AppID, _ name: UnsafeRawBufferPointer) -> UInt32? {
+        index.row(hash: hash(app, name)) { row in
+            row >> 16 == app.rawValue && Int(rows[Int(row)].length) == name.count
+                && names.holds(name, at: rows[Int(row)].block, offset: 0)
+        }
+    }
+
+    /// The kind's number, to be retained by the subscription that names it. Nil, and counted, when
+    /// the app has used up its numbers.
+    mutating func intern(_ app: AppID, _ name: UnsafeRawBufferPointer) -> KindID? {
+        if let known = find(app, name) { return known }
+        guard let number = takeNumber(of: app) else {
+            apps[Int(app.rawValue)].refused += 1
+            return nil
+        }
+        let row = Self.row(app, number)
+        let block = names.allocate(bytes: name.count)
+        names.write(name, to: block, offset: 0)
+        rows[Int(row)] = Row(block: block, length: UInt16(name.count))
+        index.insert(hash: hash(app, name), row: row)
+        apps[Int(app.rawValue)].count += 1
+        return number
+    }
+
+    private mutating func takeNumber(of app: AppID) -> KindID? {
+        let place = Int(app.rawValue)
+        let free = apps[place].free
+        if free != 0 {
+            let number = KindID(rawValue: UInt16(free))
+            apps[place].free = rows[Int(Self.row(app, number))].block
+            return number
+        }
+        guard apps[place].fresh <= Self.countMax else { return nil }
+        apps[place].fresh += 1
+        return KindID(rawValue: UInt16(apps[place].fresh - 1))
+    }
+
+    /// A subscription of this app names the kind from now on.
+    mutating func retain(_ app: AppID, _ kind: KindID) {
+        guard kind != .none else { return }
+        rows[Int(Self.row(app, kind))].references += 1
+    }
+
+    /// A subscription does no longer.
+    mutating func release(_ app: AppID, _ kind: KindID) {
+        guard kind != .none else { return }
+        let row = Self.row(app, kind)
+        rows[Int(row)].references -= 1
+        guard rows[Int(row)].references == 0, !rows[Int(row)].isListedUnused else { return }
+        rows[Int(row)].isListedUnused = true
+        unused.append(row)
+    }
+
+    var hasUnused: Bool { !unused.isEmpty }
+
+    /// Frees the numbers that no subscription names.
+    mutating func reclaimUnused() {
+        for row in unused {
+            rows[Int(row)].isListedUnused = false
+            guard rows[Int(row)].references == 0 else { continue }
+            let app = AppID(rawValue: UInt16(row >> 16))
+            index.remove(hash: hash(app, name(ofRow: row)), row: row)
+            names.free(rows[Int(row)].block, bytes: Int(rows[Int(row)].length))
+            rows[Int(row)] = Row(block: apps[Int(app.rawValue)].free)
+            apps[Int(app.rawValue)].free = row & 0xFFFF
+            apps[Int(app.rawValue)].count -= 1
+        }
+        unused.removeAll(keepingCapacity: true)
     }
 
     /// Empty for `KindID.none`.
-    func name(of kind: KindID) -> UnsafeRawBufferPointer {
-        let slice = names[Int(kind.rawValue)]
-        return bytes.bytes(slice.block, offset: 0, count: Int(slice.count))
+    func name(of kind: KindID, in app: AppID) -> UnsafeRawBufferPointer {
+        kind == .none
+            ? UnsafeRawBufferPointer(start: nil, count: 0) : name(ofRow: Self.row(app, kind))
+    }
+
+    private func name(ofRow row: UInt32) -> UnsafeRawBufferPointer {
+        names.bytes(rows[Int(row)].block, offset: 0, count: Int(rows[Int(row)].length))
+    }
+
+    /// Apps that have none of their numbers left, with the rows that went without so far.
+    var full: [(app: AppID, refused: Int)] {
+        apps.indices.compactMap { place in
+            guard apps[place].count >= Self.countMax, apps[place].refused > 0 else { return nil }
+            return (AppID(rawValue: UInt16(place)), apps[place].refused)
+        }
+    }
+
+    // MARK: Checks
+
+    /// Traps unless every kind can be found, is needed, and has exactly these references.
+    ///
+    /// - Parameter expected: by app and kind.
+    func checkInvariants(references expected: [AppID: [KindID: Int]]) {
+        index.checkInvariants()
+        var found = 0
+        index.forEach { row in
+            let app = AppID(rawValue: UInt16(row >> 16))
+            let kind = KindID(rawValue: UInt16(truncatingIfNeeded: row))
+            let held = expected[app]?[kind] ?? 0
+            precondition(find(app, name(of: kind, in: app)) == kind, "a kind cannot be found")
+            precondition(Int(rows[Int(row)].references) == held, "a kind is miscounted")
+            precondition(held > 0 || rows[Int(row)].isListedUnused, "a kind is kept too long")
+            precondition(rows[Int(row)].isListedUnused == unused.contains(row))
+            if held > 0 { found += 1 }
+        }
+        precondition(found == expected.values.reduce(0) { $0 + $1.count }, "a kind is lost")
+        precondition(apps.reduce(0) { $0 + $1.count } == count, "kinds are miscounted")
+    }
+
+    private static func row(_ app: AppID, _ kind: KindID) -> UInt32 {
+        UInt32(app.rawValue) << 16 | UInt32(kind.rawValue)
+    }
+
+    private func hash(_ app: AppID, _ name: UnsafeRawBufferPointer) -> UInt64 {
+        StableHash.hash64(name, seed: seed &+ UInt64(app.rawValue) &* 0x9E37_79B9_7F4A_7C15)
     }
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+
+/// Events that name kinds.
+@Suite struct `Kinds in the pipeline` {
+    private static let otherApp = "com.example.Mail"
+
+    @Test func `an app that uses up its kinds takes none from another, and is named`() {
+        let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp])
+        fixture.checksEachCall = false
+        let each = 8_000
+        for first in stride(from: 0, through: Audience.kindsMax, by: each) {
+            let shows = (first..<first + each).map { number in
+                RegistrationDraft.Show(kind: "kind-\(number)", subjects: ["s"])
+            }
+            let target = RegistrationDraft.Target(
+                tokenClass: .control, token: [1], shows: shows)
+            fixture.register("A\(first)", [target])
+        }
+        let refused = 9 * each - Audience.kindsMax
+        #expect(fixture.counters.registrationRowsWithoutKind == refused)
+        let full = fixture.appsOutOfKinds
+        #expect(full.map(\.app) == [PipelineFixture.app] && full.map(\.rows) == [refused])
+
+        fixture.register(
+            "B", [.control([2], shows: ["inbox"], kind: "mailbox")], app: Self.otherApp)
+        fixture.event("inbox", #"{"v":1,"app":"\#(Self.otherApp)","kinds":["mailbox"]}"#)
+        #expect(fixture.deliverAll().map(\.token) == [[2]])
+        #expect(fixture.counters.registrationRowsWithoutKind == refused)
+    }
+
+    @Test func `an event of kinds that nobody shows is counted as unmatched`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("I", [1], shows: ["door"], kind: "lock")
+        fixture.event("door", #"{"v":1,"kinds":["lamp","window"]}"#)
+        #expect(fixture.counters.eventsUnmatched == 1)
+        #expect(fixture.deliverAll().isEmpty && fixture.isIdle)
+        fixture.event("door", #"{"v":1,"kinds":["lamp","lock"]}"#)
+        #expect(fixture.counters.eventsUnmatched == 1)
+        #expect(fixture.deliverAll().map(\.token) == [[1]])
+    }
+
+    @Test func `a kind that goes leaves its number to no other while an event walks with it`() {
+        let fixture = PipelineFixture { settings in
+            settings.slots = 16
+            settings.immediateFanOutMax = 2
+            settings.settle = .zero
+        }
+        for number in 0..<40 {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["hot"], kind: "door")
+        }
+        fixture.event("hot", #"{"v":1,"kinds":["door"]}"#)
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.load.fanOuts == 1)
+        for number in 0..<40 { fixture.unregister("I\(number)") }
+        fixture.registerControl("L", [99], shows: ["hot"], kind: "lamp")
+        var sent: [SentPush] = []
+        for _ in 0..<10 {
+            sent += fixture.deliverAll()
+            fixture.pass(.milliseconds(1))
+        }
+        #expect(!sent.contains { $0.token == [99] })
+        #expect(fixture.isIdle)
+        // With the walk, the number has become free.
+        fixture.registerControl("M", [98], shows: ["hot"], kind: "window")
+        #expect(fixture.kindsKnown == 2)
+    }
+}
