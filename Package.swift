@@ -86,7 +86,7 @@ let app: [Target] = [
         "App", "Worker",
         [
             "PushModel", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
-            "LinuxIO", "Rdkafka",
+            "LinuxIO", "FlatMemory", "Rdkafka",
         ],
         logs: true,
         products: [

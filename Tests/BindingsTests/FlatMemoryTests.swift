@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
+internal import Glibc
 internal import Testing
 
 @Suite struct `A column` {
@@ -30,8 +31,8 @@ internal import Testing
         #expect([column[0], column[1], column[2]] == [1, 9, 9])
     }
 
-    @Test func `traps beyond its capacity and beyond its end`() async {
-        await #expect(processExitsWith: .failure) {
+    @Test func `ends the process beyond its capacity, and traps beyond its end`() async {
+        await #expect(processExitsWith: .exitCode(70)) {
             var column = Column<UInt32>(capacity: 2)
             column.resize(to: 3, filling: 0)
         }
@@ -103,11 +104,44 @@ internal import Testing
         #expect(arena.bytes < 40 << 20, "freed blocks are not reused")
     }
 
-    @Test func `traps when it is full`() async {
-        await #expect(processExitsWith: .failure) {
+    @Test func `says so when it is full, and ends the process`() async throws {
+        let end = await #expect(
+            processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
+        ) {
             var arena = ByteArena(reservedBytes: 4096)
             _ = arena.allocate(bytes: 5000)
         }
+        let said = String(decoding: try #require(end).standardErrorContent, as: UTF8.self)
+        #expect(said.contains("a table in memory is full") && said.contains("docs/capacity.md"))
+    }
+
+    @Test func `names the limit of the address space when that is what made it small`()
+        async throws
+    {
+        let end = await #expect(
+            processExitsWith: .exitCode(78), observing: [\.standardErrorContent]
+        ) {
+            var limit = rlimit(rlim_cur: 64 << 30, rlim_max: 64 << 30)
+            guard setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0 else { return }
+            // All of these fit, and leave room for as much again.
+            let arenas = (0..<5).map { _ in Arena() }
+            _ = arenas[0].memory.allocate(bytes: 1 << 30)
+            _ = arenas[0].memory.allocate(bytes: 3 << 30)
+        }
+        let said = String(decoding: try #require(end).standardErrorContent, as: UTF8.self)
+        #expect(said.contains("limited to 65536 MiB by ulimit -v"))
+    }
+}
+
+/// A share of the address space.
+private final class Arena { var memory = ByteArena() }
+
+@Suite struct `A limited address space` {
+    @Test func `gives each table a share, and none below the smallest that is of use`() {
+        #expect(AddressSpace(limit: nil, cause: "").reservationMax == .max)
+        #expect(AddressSpace(limit: 64 << 30, cause: "").reservationMax == 2 << 30)
+        #expect(AddressSpace(limit: 1 << 30, cause: "").reservationMax == 64 << 20)
+        #expect(AddressSpace.limitMin == 2 << 30)
     }
 }
 

@@ -26,9 +26,12 @@ final class ChildProcess: Sendable {
         process.executableURL = executable
         process.arguments = arguments
         // Variables of that name are the configuration's; those for the tests are none of them.
-        process.environment = ProcessInfo.processInfo.environment.filter {
+        var environment = ProcessInfo.processInfo.environment.filter {
             !$0.key.hasPrefix("LAMPLIGHTER_")
         }
+        // A crash of ours is worth a stack trace.
+        environment["SWIFT_BACKTRACE"] = environment["SWIFT_BACKTRACE"] ?? "enable=yes"
+        process.environment = environment
         process.standardInput = pipe
         process.standardOutput = output
         process.standardError = output

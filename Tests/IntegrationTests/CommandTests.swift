@@ -109,6 +109,16 @@ struct `The command line` {
         #expect(!result.output.contains("refuses credential 'other'"))
     }
 
+    @Test func `a worker that may map too little memory says so and does not start`() async throws {
+        let program = try Fleet.program.path
+        let run = "exec '\(program)' run --config '\(fleet.configurationFile.path)'"
+        let result = try await fleet.run(
+            ["-c", "ulimit -v 1500000; \(run)"], program: "/bin/sh")
+        #expect(result.status == 78)
+        result.expect("lamplighter: the address space is limited to 1464 MiB by ulimit -v")
+        #expect(result.lines.count == 1)
+    }
+
     /// Side by side, since each of them waits before it gives up.
     @Test func `who cannot be reached at the start is named, with 69`() async throws {
         let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]

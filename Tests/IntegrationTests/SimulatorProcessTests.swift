@@ -20,6 +20,24 @@ struct `A simulator as a process` {
         try await expectEnd(of: ["simulate", "apns", "--app", "com.example.Home"], at: signal)
     }
 
+    @Test func `that crashes says so in one line, and exits 70`() async throws {
+        let output = FileManager.default.temporaryDirectory
+            .appending(path: "simulator-\(UUID().uuidString).log")
+        defer { try? FileManager.default.removeItem(at: output) }
+        let program = try Fleet.program.path
+        let process = try ChildProcess(
+            "simulator", executable: URL(filePath: "/usr/bin/env"),
+            arguments: [
+                "-u", "SWIFT_BACKTRACE", program, "simulate", "apns", "--app", "com.example.Home",
+            ], outputFile: output, input: "")
+        try await waitUntil("the simulator to serve") { process.output.contains("127.0.0.1:") }
+        process.signal(SIGSEGV)
+        #expect(try await process.finish(within: .seconds(60)) == 70)
+        let last = process.output.split(separator: "\n").last
+        #expect(last?.hasPrefix("lamplighter: internal error: SIGSEGV") == true)
+        #expect(last?.contains("sent by process \(getpid())") == true)
+    }
+
     private func expectEnd(of arguments: [String], at signal: Int32) async throws {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import FlatMemory
 internal import Glibc
 package import KafkaLog
 internal import LinuxIO
@@ -21,10 +22,29 @@ package struct LamplighterWorker: Service {
     package let control = WorkerControl()
 
     package init(configuration: Configuration, logger: Logger) throws {
+        try Self.checkAddressSpace(.current, logger: logger)
         self.configuration = configuration
         plan = WorkerPlan(configuration)
         keys = try SigningKeys(configuration.apns)
         self.logger = logger
+    }
+
+    /// The index reserves address space far beyond its size; a process that may map little must know
+    /// that before it is in the middle of its work.
+    private static func checkAddressSpace(_ space: AddressSpace, logger: Logger) throws {
+        guard let limit = space.limit else { return }
+        guard limit >= AddressSpace.limitMin else {
+            throw WorkerFailure.addressSpace(
+                "the address space is limited to \(limit >> 20) MiB by \(space.cause): a worker "
+                    + "needs \(AddressSpace.limitMin >> 20) MiB at least, and uses far less memory "
+                    + "than it maps; limit its memory by its container instead")
+        }
+        logger.warning(
+            "the address space is limited, and with it the index: lift that, and limit memory instead",
+            metadata: [
+                "limitMiB": "\(limit >> 20)", "by": "\(space.cause)",
+                "tableMiBMax": "\(space.reservationMax >> 20)",
+            ])
     }
 
     package func run() async throws {
@@ -162,10 +182,13 @@ package enum WorkerFailure: Error, CustomStringConvertible {
     /// At start.
     case kafka(KafkaError)
     case clientFailed(String)
+    /// At start.
+    case addressSpace(String)
 
     package var description: String {
         switch self {
         case .kafka(let error): error.description
+        case .addressSpace(let reason): reason
         case .clientFailed(let reason): "\(reason); start the worker again"
         }
     }

@@ -33,6 +33,7 @@ struct Failure: Error {
         case let error as SigningKeyError: self.init(.configuration, "\(error)")
         case let error as UnusablePath: self.init(.configuration, "\(error)")
         case WorkerFailure.kafka(let error): self.init(kafka: error)
+        case WorkerFailure.addressSpace: self.init(.configuration, "\(error)")
         case let error as WorkerFailure: self.init(.temporary, "\(error)")
         default: self.init(.internalError, "\(error)")
         }

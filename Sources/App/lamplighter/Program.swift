@@ -10,6 +10,7 @@ import OpenSSL
 @main
 enum Program {
     static func main() {
+        CrashReport.install(program: "lamplighter", version: Version.line)
         // A peer that closes its socket must be an error of that write, not the end of the process.
         BrokenPipe.ignoreSignal()
         // A command ends when its answer is there, whatever its threads are in the middle of.

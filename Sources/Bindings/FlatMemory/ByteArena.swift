@@ -26,7 +26,7 @@ package struct ByteArena: ~Copyable, Sendable {
     /// All that 32-bit references can name.
     package static let reservedBytesMax = 8 << 32
 
-    /// - Parameter reservedBytes: address space, not memory; going past it traps.
+    /// - Parameter reservedBytes: address space, not memory; going past it ends the process.
     package init(reservedBytes: Int = reservedBytesMax) {
         precondition(reservedBytes <= Self.reservedBytesMax, "references name at most 32 GiB")
         memory = Reservation(bytes: reservedBytes)
@@ -47,8 +47,7 @@ package struct ByteArena: ~Copyable, Sendable {
         }
         let start = frontier
         frontier += size.units
-        precondition(
-            Int(frontier) * Self.unitBytes <= memory.bytes, "an arena is full: reserve more bytes")
+        if Int(frontier) * Self.unitBytes > memory.bytes { OutOfSpace.isFull(memory.bytes) }
         return UInt32(start)
     }
 

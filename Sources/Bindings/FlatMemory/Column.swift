@@ -5,8 +5,8 @@ internal import CLinux
 
 /// A growable array at a fixed address: growing never copies and never holds two copies.
 ///
-/// Going past `capacity` traps, with its name in the message: a capacity is address space, chosen
-/// so far above any machine's memory that only a defect reaches it.
+/// Going past `capacity` ends the process with a sentence: a capacity is address space, chosen so far
+/// above any machine's memory that only a limit of the address space or a defect reaches it.
 @usableFromInline
 package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     @usableFromInline let memory: Reservation
@@ -52,7 +52,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
 
     @inlinable
     package mutating func append(_ element: Element) {
-        precondition(size < capacity, "a column is full: reserve more rows")
+        if size >= capacity { isFull() }
         elements[size] = element
         size &+= 1
         if size > peak { peak = size }
@@ -61,7 +61,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     /// Makes it at least so long without touching memory: elements that were never written are not to
     /// be read.
     package mutating func extend(to count: Int) {
-        precondition(count <= capacity, "a column is full: reserve more rows")
+        if count > capacity { isFull() }
         size = max(size, count)
         peak = max(peak, count)
     }
@@ -69,7 +69,8 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     /// Drops elements from the end, or adds copies of `element`.
     @inlinable
     package mutating func resize(to count: Int, filling element: Element) {
-        precondition(count >= 0 && count <= capacity, "a column is full: reserve more rows")
+        precondition(count >= 0, "a column has rows or none")
+        if count > capacity { isFull() }
         var index = size
         while index < count {
             elements[index] = element
@@ -78,6 +79,9 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
         size = count
         if count > peak { peak = count }
     }
+
+    @usableFromInline
+    func isFull() -> Never { OutOfSpace.isFull(memory.bytes) }
 
     @inlinable
     package mutating func popLast() -> Element? {

@@ -14,25 +14,21 @@ package struct Reservation: ~Copyable, @unchecked Sendable {
 
     /// The size of a huge page on x86-64 and on arm64 with 4 KiB pages.
     private static let hugePageBytes = 2 << 20
-    /// An index of some hundred thousand subscriptions fits into reservations of this size.
-    private static let bytesMin = 64 << 20
 
-    /// Where the kernel refuses so much (`ulimit -v`, `vm.overcommit_memory=2`, valgrind) it takes
-    /// half, and half of that, down to `bytesMin`; and traps when even that is refused.
+    /// Where the address space is limited it takes a share of it; where the kernel refuses so much
+    /// all the same (valgrind) half, and half of that, down to `AddressSpace.reservationMin`. When
+    /// even that is refused the process ends, and says why.
     /// - Parameter bytes: rounded up to whole pages.
     package init(bytes: Int) {
         let page = Int(getpagesize())
-        var wanted = (max(bytes, 1) + page - 1) / page * page
+        let most = min(max(bytes, 1), AddressSpace.current.reservationMax)
+        var wanted = (most + page - 1) / page * page
         var base = CLinux_reserve(wanted)
-        while base == nil, wanted / 2 >= Self.bytesMin {
+        while base == nil, wanted / 2 >= AddressSpace.reservationMin {
             wanted = wanted / 2 / page * page
             base = CLinux_reserve(wanted)
         }
-        guard let base else {
-            preconditionFailure(
-                "cannot reserve \(wanted) bytes of address space: errno \(errno); see ulimit -v "
-                    + "and vm.overcommit_memory")
-        }
+        guard let base else { OutOfSpace.cannotReserve(wanted, code: errno) }
         self.base = base
         self.bytes = wanted
         preferHugePages()

@@ -38,6 +38,7 @@ package struct NamedThread: ~Copyable, Sendable {
             { context in
                 let start = Unmanaged<Start>.fromOpaque(context!).takeRetainedValue()
                 CLinux_nameThread(start.name)
+                CLinux_useSignalStack()
                 start.body()
                 return nil
             }, start.toOpaque())

@@ -101,7 +101,7 @@ enum PEM {
         return pem.withUTF8 { utf8 in
             // Fails only when out of memory. The length is explicit: -1 would mean "until NUL".
             guard let bio = BIO_new_mem_buf(utf8.baseAddress, CInt(clamping: utf8.count)) else {
-                preconditionFailure("BIO_new_mem_buf: out of memory")
+                fatalError("BIO_new_mem_buf: out of memory")
             }
             defer { BIO_free(bio) }
             return "".withCString { body(bio, UnsafeMutableRawPointer(mutating: $0)) }

@@ -44,7 +44,7 @@ package struct TLSStream: ~Copyable {
     /// bear; nil makes the stream the server's side.
     package init(context: TLSContext, descriptor: CInt, serverName: String?) {
         guard let pointer = SSL_new(context.pointer), SSL_set_fd(pointer, descriptor) == 1 else {
-            preconditionFailure("SSL_new: out of memory")
+            fatalError("SSL_new: out of memory")
         }
         self.pointer = pointer
         if let serverName {

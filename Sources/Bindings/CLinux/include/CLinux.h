@@ -27,6 +27,13 @@ static inline void *CLinux_reserve(size_t bytes) {
     return address == MAP_FAILED ? 0 : address;
 }
 
+/// In bytes; 0 where there is none.
+static inline uint64_t CLinux_addressSpaceLimit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
+    return limit.rlim_cur;
+}
+
 /// Has the processor fetch the cache line of this address, which may be any; waits for nothing.
 static inline void CLinux_prefetch(const void *address) { __builtin_prefetch(address, 0, 3); }
 
@@ -45,3 +52,21 @@ int CLinux_pipe(int descriptors[2]);
 
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline void CLinux_nameThread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+/// Exit codes of sysexits(3).
+enum { CLinux_internalError = 70, CLinux_badConfiguration = 78 };
+
+/// From now on a fatal signal (SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT) prints one line on
+/// standard error, which begins with this name and ends with this version, and ends the process with
+/// CLinux_internalError.
+/// Where the variable SWIFT_BACKTRACE is set, to whatever, the line is followed by what would have
+/// come without it: Swift's stack trace, or the kernel's core dump. A sanitizer keeps its own report.
+/// Call it before there are threads.
+void CLinux_reportCrashes(const char *name, const char *version);
+
+/// Gives the calling thread a stack for signal handlers, so that a full stack can be reported. The
+/// main thread has one after CLinux_reportCrashes.
+void CLinux_useSignalStack(void);
+
+/// Prints the sentence, as one line that begins with the name, and ends the process at once.
+_Noreturn void CLinux_end(int code, const char *sentence);
