@@ -196,6 +196,65 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
+    @Test func `a partition without a leader grows old, with the cause, until it has one again`()
+        async throws
+    {
+        let fixture = try KafkaFixture(["registrations": 2])
+        let reader = try fixture.reader(["registrations"])
+        var now = Now.current
+        func look() {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            reader.watch(now: now)
+        }
+        try await eventually("the ends, and that they are known") {
+            look()
+            return reader.isCaughtUp && reader.age(topic: 0, now: now) < .seconds(1)
+        }
+        now.monotonic = now.monotonic + .seconds(100)
+        try await eventually("an answer to a new question") {
+            look()
+            return reader.lags(now: now).isEmpty
+        }
+        try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: -1))
+        now.monotonic = now.monotonic + .seconds(100)
+        try await eventually("a failure of the second alone") {
+            look()
+            let lags = reader.lags(now: now)
+            return lags.map(\.partition) == [TablePartition(topic: 0, number: 1)]
+                && lags.allSatisfy { $0.cause != nil && $0.age >= .seconds(100) }
+        }
+        try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: 1))
+        try await eventually("its end") {
+            look()
+            return reader.lags(now: now).isEmpty
+        }
+        reader.close(timeout: .seconds(5))
+    }
+
+    @Test func `records that are not read make a table old, however well its ends are known`()
+        async throws
+    {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let reader = try fixture.reader(["registrations"])
+        var now = Now.current
+        try await eventually("the end") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            return reader.isCaughtUp
+        }
+        try fixture.write(7, to: "registrations")
+        now.monotonic = now.monotonic + .seconds(100)
+        try await eventually("the new end") {
+            reader.watch(now: now)
+            return reader.lags(now: now).map(\.unread) == [7]
+        }
+        try await eventually("the records") {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            reader.watch(now: now)
+            return reader.lags(now: now).isEmpty
+        }
+        reader.close(timeout: .seconds(5))
+    }
+
     @Test func `a missing topic is an error that names it, and at once`() throws {
         let fixture = try KafkaFixture(["registrations": 1])
         try fixture.kafka.perform(.topicError(name: "verdicts", code: 3))

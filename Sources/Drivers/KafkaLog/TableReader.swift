@@ -23,6 +23,8 @@ package final class TableReader {
     /// Every partition that is read, to ask its end for.
     private let everyPartition = TopicPartitionList()
     private var prompter = FetchPrompter()
+    private let inquiry = EndInquiry()
+    private var freshness: TableFreshness
     /// Partitions that have not reached their end yet.
     private var behind = 0
 
@@ -37,9 +39,14 @@ package final class TableReader {
     private struct Row {
         /// The highest offset delivered.
         var received: Int64 = -1
+        /// Where the log ended when the library last said so.
+        var endedAt: Int64 = 0
         var hasReachedEnd = false
         /// This user may not read it: so it was said, and nothing has come since.
         var isRefused = false
+
+        /// The offset of the next record.
+        var position: Int64 { max(received + 1, endedAt) }
     }
 
     private var refusedPartitions = 0
@@ -49,6 +56,8 @@ package final class TableReader {
     private static let discoveryInterval = Duration.seconds(60)
     /// Keeps the thread when no broker answers; a missed look is made up for a minute later.
     private static let discoveryTimeout = Duration.milliseconds(250)
+    /// An index so old is not ready to serve; an ordinary election of leaders takes less.
+    package static let ageMax = Duration.seconds(30)
 
     /// Finds every topic's partitions and begins to read them.
     ///
@@ -60,6 +69,7 @@ package final class TableReader {
         precondition(!topics.isEmpty, "a reader without a topic")
         self.topics = topics
         partitions = Array(repeating: [], count: topics.count)
+        freshness = TableFreshness(topics: topics.count)
         discoverAt = now.monotonic + Self.discoveryInterval
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
@@ -67,7 +77,7 @@ package final class TableReader {
         let deadline = ContinuousClock.now + timeout
         for topic in topics.indices {
             let count = try discover(topic, until: deadline)
-            try add(partitions: count, of: topic)
+            try add(partitions: count, of: topic, now: now)
         }
     }
 
@@ -123,7 +133,7 @@ package final class TableReader {
         switch error.code {
         case .partitionEOF:
             guard let topic = session.index(of: message) else { return }
-            reachedEnd(topic: topic, partition: Int(message.partition))
+            reachedEnd(topic: topic, partition: Int(message.partition), at: message.offset)
         case .autoOffsetReset, .offsetOutOfRange:
             failure = error
         case .fatal:
@@ -138,8 +148,9 @@ package final class TableReader {
 
     /// The library reports the end also for empty partitions and for those whose tail was compacted
     /// away, where comparing offsets with the high watermark would wait for ever.
-    private func reachedEnd(topic: Int, partition: Int) {
+    private func reachedEnd(topic: Int, partition: Int, at end: Int64) {
         guard partition < partitions[topic].count else { return }
+        partitions[topic][partition].endedAt = max(end, partitions[topic][partition].endedAt)
         if partitions[topic][partition].isRefused { readAgain(topic, partition) }
         guard !partitions[topic][partition].hasReachedEnd else { return }
         partitions[topic][partition].hasReachedEnd = true
@@ -233,6 +244,45 @@ package final class TableReader {
     /// Why nothing comes, where it is known.
     package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
 
+    // MARK: Freshness
+
+    /// Looks how far reading has come, and asks for the ends again. Call it every few seconds.
+    package func watch(now: Now) {
+        var all: [TopicPartition] = []
+        for topic in topics.indices {
+            for (number, row) in partitions[topic].enumerated() {
+                freshness.read(
+                    TablePartition(topic: topic, number: Int32(number)), to: row.position,
+                    now: now.monotonic)
+                all.append(TopicPartition(topic: topics[topic], partition: Int32(number)))
+            }
+        }
+        if let answers = inquiry.takeAnswers() {
+            for (key, answer) in answers.partitions {
+                guard let topic = topics.firstIndex(of: key.topic) else { continue }
+                let partition = TablePartition(topic: topic, number: key.partition)
+                switch answer {
+                case .end(let end):
+                    freshness.told(end: end, of: partition, askedAt: answers.askedAt)
+                case .failed(let cause): freshness.failed(cause, of: partition)
+                }
+            }
+        }
+        inquiry.begin(with: session.client, all, now: now.monotonic)
+    }
+
+    /// Partitions of which what Kafka had more than `ageMax` ago is not all read, as of the last
+    /// `watch`.
+    package func lags(now: Now) -> [TableLag] {
+        freshness.lags(
+            olderThan: Self.ageMax, whileReplaying: !isCaughtUp, now: now.monotonic)
+    }
+
+    /// How old the copy of a topic is at most: everything that was written before is read.
+    package func age(topic: Int, now: Now) -> Duration {
+        freshness.age(topic: topic, now: now.monotonic)
+    }
+
     // MARK: Partitions
 
     private func discover(
@@ -263,7 +313,9 @@ package final class TableReader {
     }
 
     /// Also for the first ones: one way in, used every time.
-    private func add(partitions count: Int32, of topic: Int) throws(KafkaError) {
+    private func add(
+        partitions count: Int32, of topic: Int, now: Now
+    ) throws(KafkaError) {
         let known = partitions[topic].count
         guard Int(count) > known else { return }
         let list = TopicPartitionList(capacity: Int(count) - known)
@@ -278,6 +330,7 @@ package final class TableReader {
         }
         partitions[topic] += Array(repeating: Row(), count: list.count)
         behind += list.count
+        freshness.add(partitions: list.count, of: topic, now: now.monotonic)
     }
 
     private func discoverAddedPartitions(_ now: Now) {
@@ -288,7 +341,7 @@ package final class TableReader {
                 let metadata = try session.client.metadata(
                     of: session.topics[topic], timeout: Self.discoveryTimeout)
                 guard metadata.error == .none else { throw RdkafkaError(metadata.error) }
-                try add(partitions: metadata.partitionCount, of: topic)
+                try add(partitions: metadata.partitionCount, of: topic, now: now)
             } catch let error as RdkafkaError {
                 if error.code == .topicAuthorizationFailed {
                     // Who may not even see it may not read it.
@@ -306,7 +359,10 @@ package final class TableReader {
 
     /// Lets the client go; false when it did not end in time.
     @discardableResult
-    package func close(timeout: Duration) -> Bool { session.close(timeout: timeout) }
+    package func close(timeout: Duration) -> Bool {
+        inquiry.cancel()
+        return session.close(timeout: timeout)
+    }
 }
 
 package struct TableProgress: Hashable, Sendable {
