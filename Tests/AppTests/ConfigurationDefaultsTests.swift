@@ -98,7 +98,6 @@ private let defaults = """
     kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
     complication, voip, fileProvider, location, pushToTalk]
     kafka.events[lamplighter.events].delay: 0s
-    kafka.startFrom: 1h
     kafka.skip: []
     intake.allowKindWide: false
     intake.recordBytesMax: 1MiB

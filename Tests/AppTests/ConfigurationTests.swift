@@ -94,6 +94,17 @@ func configuration(
         #expect(read.kafka.startFrom == .ago(duration))
     }
 
+    @Test func `a group that has committed nothing starts so far back as a push is worth`() throws {
+        #expect(try configuration("").startFrom == .ago(.seconds(86_400)))
+        let long = try configuration(
+            "planning: {ttl: 2h, payloadTTL: 3h}\nkafka: {events: {a: {ttl: 1h}, b: {}}}")
+        #expect(long.startFrom == .ago(.seconds(3 * 3600)))
+        let short = try configuration("kafka: {events: {a: {ttl: 1h}, b: {ttl: 2h}}}")
+        #expect(short.startFrom == .ago(.seconds(2 * 3600)))
+        let chosen = try configuration("kafka: {startFrom: latest}")
+        #expect(chosen.startFrom == .latest)
+    }
+
     @Test(arguments: ["30", "1.5h", "-1s", "1 h", "1h30m", "99999999999999999999h", "s", "h1"])
     func `anything else is no duration`(text: String) {
         #expect(

@@ -46,7 +46,8 @@ import Testing
     @Test func `a topic pattern is no topic`() throws {
         #expect(throws: KafkaError.missingTopic("^events")) {
             _ = try EventConsumer(
-                settings: settings([:]), topics: ["^events"], logger: Logger(label: "kafka"))
+                settings: settings([:]), topics: ["^events"], startFrom: .latest,
+                logger: Logger(label: "kafka"))
         }
     }
 

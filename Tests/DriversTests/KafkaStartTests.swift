@@ -14,19 +14,23 @@ import Testing
     @Test(arguments: [
         (StartFrom.earliest, Int64(10)), (.latest, 100), (.ago(.seconds(60)), 60),
     ])
-    func `a new topic begins where the configuration says`(from: StartFrom, offset: Int64) {
+    func `a new topic begins where the configuration says, and what that skips is known`(
+        from: StartFrom, offset: Int64
+    ) {
         let decision = StartRule.decide(Self.evidence, startFrom: from)
-        #expect(decision == .init(offset: offset, commits: true))
+        #expect(
+            decision
+                == .init(offset: offset, commits: true, reason: .startFrom, skipped: offset - 10))
     }
 
     @Test func `when no record is young enough the start is the end`() {
         var evidence = Self.evidence
         evidence.atTime = nil
-        let decision = StartRule.decide(evidence, startFrom: .standard)
-        #expect(decision == .init(offset: 100, commits: true))
+        let decision = StartRule.decide(evidence, startFrom: .ago(.seconds(60)))
+        #expect(decision == .init(offset: 100, commits: true, reason: .startFrom, skipped: 90))
     }
 
-    @Test(arguments: [StartFrom.earliest, .latest, .standard])
+    @Test(arguments: [StartFrom.earliest, .latest, .ago(.seconds(60))])
     func `a partition that was added begins at its beginning`(from: StartFrom) {
         var evidence = Self.evidence
         evidence.isNewTopic = false
@@ -35,9 +39,9 @@ import Testing
 
     @Test(arguments: [
         (Int64(9), StartRule.Decision(offset: 10, loss: .retention, commits: true)),
-        (10, .init(offset: 10, commits: false)),
-        (55, .init(offset: 55, commits: false)),
-        (100, .init(offset: 100, commits: false)),
+        (10, .init(offset: 10, commits: false, reason: .committed)),
+        (55, .init(offset: 55, commits: false, reason: .committed)),
+        (100, .init(offset: 100, commits: false, reason: .committed)),
         (101, .init(offset: 10, loss: .truncation, commits: true)),
     ])
     func `a committed offset is used as long as the log has it`(
@@ -81,7 +85,7 @@ import Testing
     @Test func `an hour ago is the beginning where times cannot be looked up`() async throws {
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(5, to: "events")
-        let reading = Reading(try fixture.consumer(["events"], startFrom: .standard))
+        let reading = Reading(try fixture.consumer(["events"], startFrom: .ago(.seconds(3600))))
         try await reading.waitForRecords(5)
         reading.close()
     }

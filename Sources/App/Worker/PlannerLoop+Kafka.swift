@@ -213,7 +213,9 @@ extension PlannerLoop {
             consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
             for assignment in assignments { replayed(assignment.partition, now: now) }
         }
-        logger.info("assigned", metadata: ["partitions": "\(assignments.count)"])
+        AssignmentReport.tell(
+            assignments, topics: plan.eventTopics + [plan.deferredTopic],
+            startFrom: plan.startFrom, logger: logger)
     }
 
     private mutating func unassign(_ ids: [PartitionEpoch]) {

@@ -52,7 +52,7 @@ package struct WorkerPlan: Sendable {
     package init(_ configuration: Configuration) {
         let topics = configuration.kafka.topics
         kafka = configuration.kafka.clientSettings
-        startFrom = configuration.kafka.startFrom
+        startFrom = configuration.startFrom
         let events = configuration.kafka.events.sorted { $0.key < $1.key }
         eventTopics = events.map(\.key)
         deferredTopic = topics.deferred

@@ -22,6 +22,29 @@ package struct Assignment: Hashable, Sendable {
     package let partition: PartitionEpoch
     /// The offset of the first record that can be delivered.
     package let startOffset: Int64
+    package let reason: StartReason
+    /// Offsets of the log before this one that the group has never read and does not read now.
+    package let skipped: Int64
+
+    package init(
+        partition: PartitionEpoch, startOffset: Int64, reason: StartReason, skipped: Int64
+    ) {
+        self.partition = partition
+        self.startOffset = startOffset
+        self.reason = reason
+        self.skipped = skipped
+    }
+}
+
+/// Why reading begins where it does.
+package enum StartReason: String, Hashable, Sendable {
+    /// Where the group has stopped.
+    case committed
+    /// The group has committed nothing of the topic, or its commits have expired.
+    case startFrom
+    /// The oldest record: a partition that was added, one whose committed offset the log does not
+    /// have, or one that is read from its beginning each time.
+    case beginning
 }
 
 /// The offset of the next record to read after a crash.

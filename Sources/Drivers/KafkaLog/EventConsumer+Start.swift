@@ -91,7 +91,8 @@ extension EventConsumer {
                 partition: partitions.assign(
                     topic: start.topic, partition: start.partition,
                     startOffset: start.decision.offset, now: now.monotonic),
-                startOffset: start.decision.offset)
+                startOffset: start.decision.offset, reason: start.decision.reason,
+                skipped: start.decision.skipped)
         }
         append(.assigned(assignments))
         for start in starts {

@@ -48,7 +48,7 @@ package final class EventConsumer {
     /// - Parameter foreseenMax: records whose keys are told before the first of them is.
     package init(
         settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
-        startFrom: StartFrom = .standard, foreseenMax: Int = 32, logger: Logger
+        startFrom: StartFrom, foreseenMax: Int = 32, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
         // The library would take it for a pattern, and deliver topics that have no position here.

@@ -7,8 +7,6 @@ package enum StartFrom: Hashable, Sendable {
     case latest
     /// At the first record not older than this.
     case ago(Duration)
-
-    package static let standard = StartFrom.ago(.seconds(3600))
 }
 
 /// What decides where reading of one partition begins.
@@ -32,6 +30,9 @@ enum StartRule {
         var loss: OffsetLoss.Cause?
         /// The position is new to the group and is committed before anything is read.
         var commits: Bool
+        var reason = StartReason.beginning
+        /// Offsets of the log before this one that the group has never read.
+        var skipped: Int64 = 0
     }
 
     static func decide(_ evidence: StartEvidence, startFrom: StartFrom) -> Decision {
@@ -44,14 +45,20 @@ enum StartRule {
         }
         switch startFrom {
         case .earliest:
-            return Decision(offset: evidence.low, commits: true)
+            return configured(evidence.low, evidence)
         case .latest:
-            return Decision(offset: evidence.high, commits: true)
+            return configured(evidence.high, evidence)
         case .ago:
             // No record is that young: what comes from now on is. `high` was read first, so a
             // record that arrives between the two questions is not skipped.
-            return Decision(offset: evidence.atTime ?? evidence.high, commits: true)
+            return configured(evidence.atTime ?? evidence.high, evidence)
         }
+    }
+
+    private static func configured(_ offset: Int64, _ evidence: StartEvidence) -> Decision {
+        Decision(
+            offset: offset, commits: true, reason: .startFrom,
+            skipped: max(0, offset - evidence.low))
     }
 
     private static func decide(committed: Int64, _ evidence: StartEvidence) -> Decision {
@@ -63,6 +70,6 @@ enum StartRule {
             // told from here. Its beginning is the one choice that skips nothing in either case.
             return Decision(offset: evidence.low, loss: .truncation, commits: true)
         }
-        return Decision(offset: committed, commits: false)
+        return Decision(offset: committed, commits: false, reason: .committed)
     }
 }

@@ -14,10 +14,21 @@ extension Configuration {
         package var topics = Topics()
         /// By Kafka topic.
         package var events = ["lamplighter.events": TopicBinding.standard]
-        package var startFrom = StartFrom.standard
+        /// Nil: the longest life that an event may give a push; see `Configuration.startFrom`.
+        package var startFrom: StartFrom?
         package var skip: [RecordCoordinates] = []
         /// For librdkafka, as they are; some hold passwords.
         package var properties: [String: Secret] = [:]
+    }
+}
+
+extension Configuration {
+    /// Where a group begins that has committed nothing. By default no push is skipped that would still
+    /// be worth sending.
+    package var startFrom: StartFrom {
+        if let startFrom = kafka.startFrom { return startFrom }
+        let lives = kafka.events.values.map { $0.ttl ?? max(planning.ttl, planning.payloadTTL) }
+        return .ago(lives.max() ?? max(planning.ttl, planning.payloadTTL))
     }
 }
 

@@ -28,10 +28,11 @@ extension Configuration.Kafka {
                 TopicBinding.keys,
                 "The event topics, each with how its records are read. Without any, "
                     + "`lamplighter.events` is read."),
-            .value(
+            .optional(
                 "startFrom", \.startFrom, .startFrom,
-                "Where to begin in a topic of which the group has committed nothing: so long ago, "
-                    + "or an end of the log."),
+                "Where to begin in a topic of which the group has committed nothing, or whose "
+                    + "commits have expired: so long ago, or an end of the log. Without it, the "
+                    + "longest `ttl` that is configured, since older events are worth nothing."),
             .value(
                 "skip", \.skip, .list(of: .coordinates, countMax: 1000),
                 "Event records to pass over, such as one that the worker cannot get past."),

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import Logging
+
+/// Says where reading starts in the partitions that this worker was given, and how many records that
+/// leaves out.
+enum AssignmentReport {
+    /// So many are named in the line; of more, each has a line of its own at level `debug`.
+    private static let namedMax = 20
+
+    /// - Parameter startFrom: what `kafka.startFrom` says or stands for.
+    static func tell(
+        _ assignments: [Assignment], topics: [String], startFrom: StartFrom, logger: Logger
+    ) {
+        let starts = assignments.map { text($0, topics: topics) }
+        var metadata: Logger.Metadata = ["partitions": "\(starts.count)"]
+        if !starts.isEmpty {
+            metadata["starts"] = "\(starts.prefix(namedMax).joined(separator: ", "))"
+        }
+        if starts.count > namedMax {
+            metadata["startsNotNamed"] = "\(starts.count - namedMax)"
+            for start in starts { logger.debug("reading starts", metadata: ["at": "\(start)"]) }
+        }
+        let skipped = assignments.reduce(0) { $0 + $1.skipped }
+        if skipped > 0 {
+            metadata["recordsSkipped"] = "\(skipped)"
+            metadata["kafka.startFrom"] = "\(text(startFrom))"
+        }
+        logger.log(level: skipped > 0 ? .notice : .info, "assigned", metadata: metadata)
+    }
+
+    private static func text(_ assignment: Assignment, topics: [String]) -> String {
+        let id = assignment.partition
+        let reason: String
+        switch assignment.reason {
+        case .committed: reason = "committed"
+        case .beginning: reason = "beginning"
+        case .startFrom: reason = "startFrom, \(assignment.skipped) skipped"
+        }
+        return "\(topics[id.topic])/\(id.partition) at \(assignment.startOffset) (\(reason))"
+    }
+
+    private static func text(_ startFrom: StartFrom) -> String {
+        switch startFrom {
+        case .earliest: "earliest"
+        case .latest: "latest"
+        case .ago(let duration): "\(duration.components.seconds)s"
+        }
+    }
+}
