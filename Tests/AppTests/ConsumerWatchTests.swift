@@ -13,13 +13,16 @@ internal import Testing
 @Suite struct `What the planner tells the operator` {
     private let lines = LogLines()
     private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
+    private let now = Now(
+        monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
     private let gate = ShutGate(
         name: "credential home in production", cause: .credentialRefused(.invalidProviderToken),
         probeIn: .seconds(7))
 
     @Test func `a bulkhead once when it shuts and once when it opens, with what to do`() {
         var watch = ConsumerWatch()
-        watch.report([], logger: logger)
+        watch.report([] as [ShutGate], logger: logger)
         #expect(lines.taken().isEmpty)
         for _ in 0..<3 { watch.report([gate], logger: logger) }
         #expect(
@@ -28,7 +31,7 @@ internal import Testing
                     + "key ID, team and environments "
                     + "[nextProbeSeconds=7, of=credential home in production]"
             ])
-        for _ in 0..<2 { watch.report([], logger: logger) }
+        for _ in 0..<2 { watch.report([] as [ShutGate], logger: logger) }
         #expect(
             lines.taken() == ["notice pushes go out again [of=credential home in production]"])
         watch.report([gate], logger: logger)
@@ -63,26 +66,82 @@ internal import Testing
         #expect(lines.taken() == ["notice Kafka takes dead letters again []"])
     }
 
-    @Test func `what flows, and what waits though nothing flows`() {
+    @Test func `an app that has used up its kinds once, and once when some are free`() {
         var watch = ConsumerWatch()
+        for rows in 1...3 {
+            watch.report([(app: "com.example.Home", rows: rows)], logger: logger)
+        }
+        let told = lines.taken()
+        #expect(told.count == 1)
+        #expect(told.first?.hasPrefix("warning an app shows more kinds") == true)
+        #expect(
+            told.first?.hasSuffix(
+                "[app=com.example.Home, kindsMax=65534, rowsWithoutKind=1]") == true)
+        for _ in 0..<2 { watch.report([] as [(app: String, rows: Int)], logger: logger) }
+        #expect(
+            lines.taken() == [
+                "notice an app's kinds can be told apart again [app=com.example.Home]"
+            ])
+    }
+
+    @Test func `what flows, and what waits though nothing flows`() {
+        var flow = FlowReport()
         var load = PushPipeline.Load(
             queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
             unacknowledged: 0, refused: 0, payloadBytes: 0)
-        watch.report(Counters(), load: load, logger: logger)
+        flow.report(Counters(), load: load, now: now, logger: logger)
         #expect(lines.taken().isEmpty, "what waits in Kafka waits")
         load.holders = 1
-        for _ in 0..<2 { watch.report(Counters(), load: load, logger: logger) }
+        for _ in 0..<2 { flow.report(Counters(), load: load, now: now, logger: logger) }
         let told = lines.taken()
         #expect(told.count == 2 && told.allSatisfy { $0.contains("held=1") })
         load.holders = 0
         var counters = Counters()
         counters.accepted = 5
-        for _ in 0..<2 { watch.report(counters, load: load, logger: logger) }
+        for _ in 0..<2 { flow.report(counters, load: load, now: now, logger: logger) }
         #expect(lines.taken().map { $0.contains("accepted=5") } == [true])
+    }
+
+    @Test func `every counter, as it moves and as a total, under its own name`() throws {
+        var flow = FlowReport()
+        let load = PushPipeline.Load(
+            queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+            unacknowledged: 0, payloadBytes: 0)
+        flow.report(Counters(), load: load, now: now, logger: logger)
+        var counters = Counters()
+        let names = counters.named.map(\.name)
+        #expect(MemoryLayout<Counters>.size == names.count * MemoryLayout<Int>.size)
+        withUnsafeMutableBytes(of: &counters) { bytes in
+            let numbers = bytes.bindMemory(to: Int.self)
+            for index in numbers.indices { numbers[index] = index + 1 }
+        }
+        let later = Now(monotonic: now.monotonic + .seconds(60), wall: now.wall)
+        flow.report(counters, load: load, now: later, logger: logger)
+        let told = lines.taken()
+        #expect(told.map { $0.prefix(9) } == ["info flow", "info tota"])
+        for line in told {
+            for (index, name) in names.enumerated() {
+                #expect(
+                    line.contains("[\(name)=\(index + 1)") || line.contains(" \(name)=\(index + 1)")
+                )
+            }
+        }
+        // What has not moved is not repeated, and the totals come once a minute.
+        counters.eventsUnmatched += 1
+        flow.report(counters, load: load, now: later, logger: logger)
+        let next = lines.taken()
+        #expect(next.count == 1)
+        #expect(next.first?.contains("eventsUnmatched=1") == true)
+        #expect(next.first?.contains("verdictsUnreadable") == false)
+        flow.reportTotals(counters, logger: logger)
+        #expect(
+            lines.taken().map { $0.contains("eventsUnmatched=\(counters.eventsUnmatched)") } == [
+                true
+            ])
     }
 }
 
-private final class LogLines: Sendable {
+final class LogLines: Sendable {
     private let lines = Mutex<[String]>([])
 
     func append(_ line: String) { lines.withLock { $0.append(line) } }
@@ -95,7 +154,7 @@ private final class LogLines: Sendable {
     }
 }
 
-private struct LineHandler: LogHandler {
+struct LineHandler: LogHandler {
     let lines: LogLines
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.trace

@@ -75,4 +75,27 @@ package struct Counters: Sendable, Equatable {
     package var lanesShut = 0
 
     package init() {}
+
+    /// All of them, in the order above: what shows them forgets none.
+    package var named: [(name: String, value: Int)] {
+        Mirror(reflecting: self).children.map { child in
+            guard let name = child.label, let value = child.value as? Int else {
+                preconditionFailure("a counter that is no number")
+            }
+            return (name, value)
+        }
+    }
+}
+
+/// Events that had expired when they were read.
+package struct ExpiredEvents: Sendable, Equatable {
+    /// They were worth something when they were written: reading is late, or this worker's clock
+    /// is ahead.
+    package var whileWaiting = 0
+    /// They were dead when they were written, by what their producer says.
+    package var beforeWritten = 0
+    /// Of the first kind, the longest time between writing and reading.
+    package var waitMax = Duration.zero
+
+    package init() {}
 }

@@ -28,7 +28,11 @@ extension PushPipeline {
             topic: place.topic, partition: place.partition, offset: offset)
         do throws(UnreadableRecord) {
             let event = try intake.decode(record, now: now.wall, header: header)
-            fanOut(event, track: track, position: position, now: now)
+            if event.expiresAt > now.wall {
+                fanOut(event, track: track, position: position, now: now)
+            } else {
+                countExpired(event, writtenAt: record.timestamp, now: now)
+            }
         } catch {
             counters.eventsUnreadable += 1
             writeUnreadable(
@@ -60,10 +64,6 @@ extension PushPipeline {
     private mutating func fanOut(
         _ event: Event, track: TrackID, position: RecordPosition, now: Now
     ) {
-        guard event.expiresAt > now.wall else {
-            counters.eventsExpired += 1
-            return
-        }
         var isMatched = false
         if !event.subject.isEmpty {
             let list = subjectList(of: event)
@@ -75,6 +75,24 @@ extension PushPipeline {
             }
         }
         if !isMatched { counters.eventsUnmatched += 1 }
+    }
+
+    private mutating func countExpired(_ event: Event, writtenAt: WallTime, now: Now) {
+        counters.eventsExpired += 1
+        if event.expiresAt <= writtenAt {
+            expiredEvents.beforeWritten += 1
+        } else {
+            expiredEvents.whileWaiting += 1
+            // A broker that keeps no times leaves it below zero.
+            guard writtenAt.milliseconds >= 0 else { return }
+            expiredEvents.waitMax = max(expiredEvents.waitMax, now.wall - writtenAt)
+        }
+    }
+
+    /// Since the last call.
+    package mutating func takeExpiredEvents() -> ExpiredEvents {
+        defer { expiredEvents = ExpiredEvents() }
+        return expiredEvents
     }
 
     /// Tokens that an event goes through, and the hash by which it is remembered.
@@ -149,6 +167,12 @@ extension PushPipeline {
         return count > 0
     }
 
+    /// The event names kinds, and no registration of its app shows any of them.
+    private func isForNobody(_ request: FanOutRequest) -> Bool {
+        !request.filter.kinds.isEmpty
+            && request.filter.kinds.allSatisfy { $0 == KindID.unknown.rawValue }
+    }
+
     @inline(never)
     private mutating func rememberPayload(
         _ request: FanOutRequest, kinds: [String], hash: UInt64, now: Now
@@ -167,12 +191,6 @@ extension PushPipeline {
             if count > 1, index % Self.prefetchedEntries == 0 {
                 audience.prefetch(
                     subject, entries: index..<min(index + Self.prefetchedEntries, count))
-    /// The event names kinds, and no registration of its app shows any of them.
-    private func isForNobody(_ request: FanOutRequest) -> Bool {
-        !request.filter.kinds.isEmpty
-            && request.filter.kinds.allSatisfy { $0 == KindID.unknown.rawValue }
-    }
-
             }
             let entry = audience.entry(subject, at: index)
             let visited = visit(entry, request, claims: .event(hold), now: now)

@@ -23,6 +23,7 @@ package struct PushPipeline: ~Copyable {
 
     package internal(set) var audience: Audience
     package internal(set) var counters = Counters()
+    var expiredEvents = ExpiredEvents()
     /// Records to be produced, oldest first. Emptied by the owner.
     package var records: [OutgoingRecord] = []
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Audience
 internal import Delivery
 internal import KafkaLog
 internal import Logging
@@ -10,11 +11,12 @@ internal import PushModel
 /// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
 /// per push, and never a token or a record's content.
 struct ConsumerWatch {
-    private var reported = Counters()
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
     /// The names of the gates that are known to be shut.
     private var shut: Set<String> = []
+    /// Apps that are known to have used up their kinds.
+    private var outOfKinds: Set<String> = []
 
     /// Of each topic that takes no records, when that was last said.
     private var troubled: [RecordTopic: MonotonicTime] = [:]
@@ -131,6 +133,26 @@ struct ConsumerWatch {
         }
     }
 
+    /// Tells of each app once when rows of it are taken without their kind, and once when kinds of it
+    /// have become free.
+    mutating func report(_ apps: [(app: String, rows: Int)], logger: Logger) {
+        for (app, rows) in apps where outOfKinds.insert(app).inserted {
+            logger.warning(
+                """
+                an app shows more kinds than can be told apart: further ones hear no event that \
+                names kinds, until some are given up and they are registered again
+                """,
+                metadata: [
+                    "app": "\(app)", "kindsMax": "\(Audience.kindsMax)",
+                    "rowsWithoutKind": "\(rows)",
+                ])
+        }
+        for app in outOfKinds.subtracting(apps.map(\.app)).sorted() {
+            logger.notice("an app's kinds can be told apart again", metadata: ["app": "\(app)"])
+            outOfKinds.remove(app)
+        }
+    }
+
     private static func words(_ cause: ShutGate.Cause) -> String {
         switch cause {
         case .credentialRefused(let reason):
@@ -140,38 +162,6 @@ struct ConsumerWatch {
         case .ill: "half of APNs's last answers are 5xx, or did not come"
         case .silent: "APNs answers nothing"
         }
-    }
-
-    /// One line, and only while something flows or waits.
-    mutating func report(
-        _ counters: Counters, load: PushPipeline.Load, unavailable: Int = 0, logger: Logger
-    ) {
-        let isWaiting =
-            load.queued + load.inFlight + load.resting + load.holders + load.unacknowledged > 0
-            || unavailable > 0
-        guard counters != reported || isWaiting else { return }
-        logger.info(
-            "flow",
-            metadata: [
-                "events": "\(counters.events - reported.events)",
-                "accepted": "\(counters.accepted - reported.accepted)",
-                "coalesced": "\(counters.pushesCoalesced - reported.pushesCoalesced)",
-                "expired": "\(counters.expired - reported.expired)",
-                "suppressed": "\(counters.suppressed - reported.suppressed)",
-                "unregistered": "\(counters.unregistered - reported.unregistered)",
-                "rejected": "\(counters.rejected - reported.rejected)",
-                "retried": "\(counters.retried - reported.retried)",
-                "resent": "\(counters.resent - reported.resent)",
-                "unreadable": "\(counters.eventsUnreadable - reported.eventsUnreadable)",
-                "deadLetters": "\(counters.deadLettersWritten - reported.deadLettersWritten)",
-                "refused": "\(counters.recordsRefused - reported.recordsRefused)",
-                "abandoned": "\(counters.recordsAbandoned - reported.recordsAbandoned)",
-                "queued": "\(load.queued)", "inFlight": "\(load.inFlight)",
-                "resting": "\(load.resting)", "deferred": "\(load.deferred)",
-                "held": "\(load.holders)", "unacknowledged": "\(load.unacknowledged)",
-                "partitionsUnavailable": "\(unavailable)",
-            ])
-        reported = counters
     }
 }
 

@@ -16,7 +16,13 @@ extension PlannerLoop {
     mutating func readTables(limit: Int, now: Now) -> Bool {
         let limit = min(limit, pipeline.roomForRegistrations)
         guard limit > 0 else { return false }
+        var isFirst = true
         let read = tables.poll(now: now, limit: limit) { record in
+            if isFirst {
+                isFirst = false
+                recordTimes.sampled(
+                    record.timestampMilliseconds, of: .table(record.topic), now: now)
+            }
             let problem =
                 record.topic == WorkerPlan.registrationsTable
                 ? pipeline.registrationRecord(
@@ -83,11 +89,19 @@ extension PlannerLoop {
         throttleDeferred(consumer, now: now)
         // While the partitions are paused the poll brings no records, and must go on all the same.
         let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
+        var isFirst = true
         let read = consumer.poll(now: now, limit: limit) { topic, key in
             if topic != plan.deferredConsumed { pipeline.foresee(key: key, binding: topic) }
         } _: { record in
             // A record may follow the fact of its partition's assignment within one batch.
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }
+            if isFirst {
+                isFirst = false
+                recordTimes.sampled(
+                    record.timestampMilliseconds,
+                    of: record.topic == plan.deferredConsumed ? .deferred : .events(record.topic),
+                    now: now)
+            }
             readEvent(record, now: now)
         }
         takeFacts(of: consumer, now: now)
@@ -266,11 +280,17 @@ extension PlannerLoop {
     mutating func watchOver(now: Now) {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
-        watch.report(
+        flow.report(
             pipeline.counters, load: pipeline.load, unavailable: consumer?.unavailableCount ?? 0,
-            logger: logger)
+            now: now, logger: logger)
+        recordTimes.report(
+            pipeline.takeExpiredEvents(), unread: consumer?.unread ?? 0, now: now, logger: logger
+        ) { [plan] source in plan.topic(of: source) }
+        tables.watch(now: now)
+        tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
         watch.report(pipeline.shutGates(now: now), logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
+        watch.report(pipeline.appsOutOfKinds, logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }

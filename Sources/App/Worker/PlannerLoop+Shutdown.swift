@@ -62,6 +62,7 @@ extension PlannerLoop {
         }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
+        flow.reportTotals(pipeline.counters, logger: logger)
         control.enter(.stopped)
         return end
     }

@@ -43,6 +43,9 @@ struct PlannerLoop: ~Copyable {
     var schedule: TurnSchedule
     var watch = ConsumerWatch()
     var restarts = ConsumerRestarts()
+    var flow = FlowReport()
+    var recordTimes = RecordTimeWatch()
+    var tableWatch = TableWatch()
 
     let slotBatch: UnsafeMutableBufferPointer<PushSlot>
     let outcomeBatch: UnsafeMutableBufferPointer<PushOutcome>

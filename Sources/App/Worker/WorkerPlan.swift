@@ -70,6 +70,14 @@ package struct WorkerPlan: Sendable {
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
     }
 
+    func topic(of source: RecordTimeWatch.Source) -> String {
+        switch source {
+        case .events(let position): eventTopics[position]
+        case .deferred: deferredTopic
+        case .table(let position): tableTopics[position]
+        }
+    }
+
     func isSkipped(topic: Int, partition: Int32, offset: Int64) -> Bool {
         guard !skipped.isEmpty else { return false }
         return skipped.contains(

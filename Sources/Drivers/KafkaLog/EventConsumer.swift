@@ -257,6 +257,19 @@ package final class EventConsumer {
         }
     }
 
+    /// Records between what was delivered and the ends of the assigned partitions but those of
+    /// replayed topics, as of their last fetches; asks nobody.
+    package var unread: Int64 {
+        guard let session else { return 0 }
+        return partitions.assigned().reduce(0) { sum, id in
+            guard !replayed.contains(id.topic), let row = partitions.row(id), !row.isAtEnd,
+                let marks = session.client.cachedWatermarks(
+                    topic: topics[id.topic], partition: id.partition)
+            else { return sum }
+            return sum + max(0, marks.high - (row.received + 1))
+        }
+    }
+
     /// Records behind the end of the partition, counted from what is safely stored. Nil when it is
     /// not assigned or nothing was fetched yet; asks nobody.
     package func lag(topic: Int, partition: Int32) -> Int64? {
