@@ -170,6 +170,7 @@ final class PipelineFixture {
     var isIdle: Bool { pipeline.isIdle }
     var load: PushPipeline.Load { pipeline.load }
     var appsOutOfKinds: [(app: String, rows: Int)] { pipeline.appsOutOfKinds }
+    func takeExpired() -> ExpiredEvents { pipeline.takeExpiredEvents() }
     var kindsKnown: Int { pipeline.audience.statistics.kinds }
     var track: TrackID { tracks.last! }
     var frontier: Int64 { pipeline.frontier(track, now: now) }
