@@ -140,7 +140,8 @@ let tests: [Target] = [
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
     .tests("DemoTests", ["Demo", "Intake", "PushModel"]),
     .tests(
-        "AppTests", ["PushModel", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog"],
+        "AppTests",
+        ["PushModel", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog", "OpenSSL"],
         logs: true),
     .tests(
         "IntegrationTests",

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import Intake
+import PushModel
 import Testing
 
 @testable import Worker

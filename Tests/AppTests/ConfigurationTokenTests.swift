@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import KafkaLog
+import PushModel
 import Testing
 import Worker
 

@@ -66,7 +66,7 @@ final class DeliveryBench {
         var pool = PoolSettings(
             id: PoolID(rawValue: 0), host: host, port: serverPort, serverName: serverName,
             caFile: caFile, connections: connections, providerTokens: tokens, limits: limits)
-        pool.proxy = proxy
+        pool.proxy = proxy.map { Secret($0) }
         port = DeliveryPort(slab: slab, pools: 1, plannerWaker: waker)
         transport = kind.make(
             port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),

@@ -19,7 +19,7 @@ internal import Testing
         var settings = PoolSettings(
             id: PoolID(rawValue: 0), host: "127.0.0.1", port: port, serverName: serverName,
             caFile: caFile, providerTokens: tokens)
-        settings.proxy = proxy
+        settings.proxy = proxy.map { Secret($0) }
         return EndpointProbe(settings).finding()
     }
 

@@ -14,7 +14,7 @@ internal import ServiceLifecycle
 
 /// One worker of the fleet. `run()` returns when it has been asked to stop and has stopped, and
 /// throws when a new process would do better.
-package struct LamplighterWorker: Service {
+package struct LamplighterWorker: Service, CustomStringConvertible {
     private let configuration: Configuration
     private let plan: WorkerPlan
     private let keys: SigningKeys
@@ -46,6 +46,9 @@ package struct LamplighterWorker: Service {
                 "tableMiBMax": "\(space.reservationMax >> 20)",
             ])
     }
+
+    /// What the group of services calls it in its log.
+    package var description: String { "worker" }
 
     package func run() async throws {
         let end = try await withGracefulShutdownHandler {

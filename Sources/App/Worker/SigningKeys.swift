@@ -4,6 +4,7 @@
 package import APNSDelivery
 internal import FoundationEssentials
 package import Logging
+internal import PushModel
 
 /// Why a credential's key cannot be used; named by the credential, never quoting the key.
 package struct SigningKeyError: Error, CustomStringConvertible {

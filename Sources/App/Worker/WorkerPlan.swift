@@ -106,7 +106,7 @@ package struct WorkerPlan: Sendable {
                 caFile: configuration.caFile(for: pool.environment),
                 connections: configuration.connectionBounds,
                 providerTokens: keys[pool.credential], limits: configuration.limits)
-            settings.proxy = configuration.proxy?.text
+            settings.proxy = configuration.proxy
             // What delivery keeps for want of a connection is out of the planner's reach, and holds
             // its offsets all the same.
             settings.limits.waitMax = min(settings.limits.waitMax, pipeline.holdMax / 5)

@@ -6,7 +6,7 @@ internal import CCurl
 /// One HTTP request and its answer, over a connection of its own. For what happens seldom: asking
 /// for a token, probing an endpoint. Redirects are not followed, and the process's environment has
 /// no say in the proxy.
-package struct HTTPExchange: Sendable {
+package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectable {
     /// `https://…`, or `http://…` where the caller allows that. Without credentials.
     package var url: String
     /// Lower-case names; each line is sent as it stands.
@@ -29,6 +29,10 @@ package struct HTTPExchange: Sendable {
     package var timeout = Duration.seconds(10)
 
     package init(url: String) { self.url = url }
+
+    /// The URL may have a key in its query, the header lines, body and credentials are secrets.
+    package var description: String { "HTTP exchange" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 
     package struct Answer: Sendable {
         package let status: UInt16

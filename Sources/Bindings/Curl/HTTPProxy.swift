@@ -5,7 +5,7 @@ internal import CCurl
 
 /// An HTTP proxy to tunnel through with CONNECT, and what it knows us by: a user and a password
 /// (Basic authentication), or nothing.
-package struct HTTPProxy: Sendable {
+package struct HTTPProxy: Sendable, CustomStringConvertible, CustomReflectable {
     /// `host:port`, without the credentials: what may be shown.
     package let address: String
     /// With the credentials. libcurl reads all of it, so no error text of libcurl's quotes it.
@@ -27,6 +27,9 @@ package struct HTTPProxy: Sendable {
         self.url = url
         address = "\(host):\(port)"
     }
+
+    package var description: String { address }
+    package var customMirror: Mirror { Mirror(self, children: ["address": address]) }
 
     /// Decoded; empty for one that is not there, nil for one that cannot be decoded.
     private static func part(

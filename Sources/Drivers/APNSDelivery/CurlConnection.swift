@@ -43,7 +43,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
             connectTimeout: settings.limits.connectTimeout,
             requestTimeout: settings.limits.requestTimeout)
         if let proxy = settings.proxy {
-            template.proxy = HTTPProxy(proxy)
+            template.proxy = HTTPProxy(proxy.text)
             // Without the text, which may hold a password.
             precondition(template.proxy != nil, "the proxy is not http://host:port")
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Curl
+internal import PushModel
 
 /// Looks for the reason why an APNs endpoint leaves a push unanswered, by one request of libcurl's
 /// over the same way: address, server name, trusted roots and proxy are the pool's.
@@ -23,7 +24,7 @@ package struct EndpointProbe {
         exchange.address = (settings.host, settings.port)
         exchange.caFile = settings.caFile
         exchange.offersHTTP2 = true
-        if let proxy = settings.proxy { exchange.proxy = HTTPProxy(proxy) }
+        if let proxy = settings.proxy { exchange.proxy = HTTPProxy(proxy.text) }
         do throws(ExchangeFailure) {
             let answer = try exchange.perform()
             return answer.isHTTP2

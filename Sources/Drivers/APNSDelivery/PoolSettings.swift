@@ -17,7 +17,7 @@ package struct PoolSettings: Sendable {
     /// The HTTP proxy that libcurl tunnels through, `http://user:password@host:port` with both
     /// percent-encoded, which `CurlTransport.understands`; nil for none. The nghttp2 transport has no
     /// use for it.
-    package var proxy: String?
+    package var proxy: Secret?
     /// Connections of this pool on this thread: the fewest while there is something to send, and
     /// the most when their streams are too few for it.
     package var connections: ClosedRange<Int>

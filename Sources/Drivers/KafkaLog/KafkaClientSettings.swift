@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Logging
+package import PushModel
 internal import Rdkafka
 
 /// How to reach Kafka, and as whom: one map for every client the worker starts.
@@ -11,17 +12,22 @@ package struct KafkaClientSettings: Sendable {
     /// The consumer group: the fleet's name.
     package var group: String
     /// Passed on to librdkafka, those of `OIDCSettings` excepted; they go before our defaults.
-    package let properties: [String: String]
+    package let properties: [String: Secret]
     private let oidc: Result<OIDCSettings?, KafkaError>
     /// Shared by all clients that are made from these settings and their copies; nil where Kafka
     /// wants no token of an endpoint's.
     let tokens: TokenSource?
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
+        self.init(
+            bootstrap: bootstrap, group: group, properties: properties.mapValues { Secret($0) })
+    }
+
+    package init(bootstrap: String, group: String, properties: [String: Secret]) {
         self.bootstrap = bootstrap
         self.group = group
         self.properties = properties
-        oidc = Result { () throws(KafkaError) in try OIDCSettings(properties) }
+        oidc = Result { () throws(KafkaError) in try OIDCSettings(properties.mapValues(\.text)) }
         tokens = (try? oidc.get())?.map { TokenSource($0) }
     }
 
@@ -29,7 +35,7 @@ package struct KafkaClientSettings: Sendable {
     /// connecting to anything: the library judges some properties only when it makes a client, so one
     /// of each kind is made that knows no broker.
     package func validate() throws(KafkaError) {
-        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+        for (name, value) in plainProperties.sorted(by: { $0.key < $1.key }) {
             try PropertyRule.rule(of: name)?.check(name, value)
         }
         for role in Role.allCases { try validate(role) }
@@ -42,7 +48,7 @@ package struct KafkaClientSettings: Sendable {
         try PropertyRule.rule(of: property)?.check(property, value)
         try settings.refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         if let ours = OIDCSettings.Property(rawValue: property) { return try ours.check(value) }
-        try settings.set(settings.properties, in: Configuration())
+        try settings.set([property: value], in: Configuration())
     }
 
     /// Every name that may stand there, refused ones included.
@@ -75,6 +81,8 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
+    private var plainProperties: [String: String] { properties.mapValues(\.text) }
+
     enum Role: CaseIterable {
         case events, table, producer, admin, writeProbe
 
@@ -95,7 +103,8 @@ package struct KafkaClientSettings: Sendable {
     private func merged(for role: Role) throws(KafkaError) -> [String: String] {
         try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         _ = try oidc.get()
-        let properties = try PropertyRule.underPreferredNames(OIDCSettings.without(properties))
+        let properties = try PropertyRule.underPreferredNames(
+            OIDCSettings.without(plainProperties))
         var merged = role.defaults(isStatic: properties["group.instance.id"] != nil)
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
@@ -152,11 +161,11 @@ package struct KafkaClientSettings: Sendable {
 
     /// What no client of the worker's may be given, whoever asks for it.
     func refuseUnsafeProperties(libraryVersion: Int) throws(KafkaError) {
-        for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
+        for (name, value) in plainProperties.sorted(by: { $0.key < $1.key }) {
             guard let rule = PropertyRule.rule(of: name), rule.isReserved else { continue }
             try rule.check(name, value)
         }
-        let strategy = properties["partition.assignment.strategy"] ?? ""
+        let strategy = properties["partition.assignment.strategy"]?.text ?? ""
         // 2.10.0: older ones abort the process when a member without partitions closes.
         if strategy.contains("cooperative"), libraryVersion < 0x020a_0000 {
             throw .refusedProperty(

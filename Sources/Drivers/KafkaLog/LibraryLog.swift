@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Logging
+internal import PushModel
 internal import Rdkafka
 
 /// Brings librdkafka's log lines into ours, without the configuration's secrets.
@@ -35,15 +36,15 @@ enum LibraryLog {
 
 /// Replaces the values of secret properties wherever they turn up in text.
 struct SecretFilter: Sendable {
-    private let values: [String]
+    private let values: [Secret]
 
-    init(properties: [String: String]) {
+    init(properties: [String: Secret]) {
         values =
             properties
-            .filter { name, value in !value.isEmpty && Self.isSecret(name) }
+            .filter { name, value in !value.text.isEmpty && Self.isSecret(name) }
             .map(\.value)
             // The longest first, so that none is left over as a part of another.
-            .sorted { $0.utf8.count > $1.utf8.count }
+            .sorted { $0.text.utf8.count > $1.text.utf8.count }
     }
 
     /// Names of properties, not of values: `sasl.password`, `ssl.key.pem`, `ssl.key.password`,
@@ -54,8 +55,8 @@ struct SecretFilter: Sendable {
 
     func redact(_ text: String) -> String {
         var text = text
-        for value in values where text.contains(value) {
-            text = text.split(separator: value, omittingEmptySubsequences: false)
+        for value in values where text.contains(value.text) {
+            text = text.split(separator: value.text, omittingEmptySubsequences: false)
                 .joined(separator: "[secret]")
         }
         return text

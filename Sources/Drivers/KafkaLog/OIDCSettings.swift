@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import PushModel
 internal import Rdkafka
 
 /// Where bearer tokens come from and for whom: OAuth 2.0 client credentials (RFC 6749, section 4.4),
@@ -11,7 +12,7 @@ internal import Rdkafka
 struct OIDCSettings: Sendable, Equatable {
     var endpoint: String
     var clientID: String
-    var clientSecret: String
+    var clientSecret: Secret
     /// As the endpoint takes it: names with spaces between them.
     var scope: String?
     var extensions: [BearerToken.Extension]
@@ -44,9 +45,10 @@ struct OIDCSettings: Sendable, Equatable {
         }
         endpoint = try Self.value(of: .endpoint, in: properties, "where tokens are asked for")
         clientID = try Self.value(of: .clientID, in: properties, "whom the endpoint knows")
-        clientSecret = try Self.value(
-            of: .clientSecret, in: properties,
-            "best as LAMPLIGHTER_KAFKA_PROPERTIES_SASL_OAUTHBEARER_CLIENT_SECRET")
+        clientSecret = Secret(
+            try Self.value(
+                of: .clientSecret, in: properties,
+                "best as LAMPLIGHTER_KAFKA_PROPERTIES_SASL_OAUTHBEARER_CLIENT_SECRET"))
         scope = properties[Property.scope.rawValue]
         extensions = Self.extensions(properties[Property.extensions.rawValue] ?? "") ?? []
         caFile = properties[Property.caFile.rawValue]

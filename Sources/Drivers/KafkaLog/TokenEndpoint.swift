@@ -3,6 +3,7 @@
 
 internal import Curl
 internal import FoundationEssentials
+internal import PushModel
 internal import Rdkafka
 
 /// Asks an OAuth 2.0 token endpoint, and judges what it answers.
@@ -47,7 +48,7 @@ struct TokenEndpoint: Sendable {
             ("content-type", "application/x-www-form-urlencoded"),
         ]
         exchange.credentials = (
-            Self.formEncoded(settings.clientID), Self.formEncoded(settings.clientSecret)
+            Self.formEncoded(settings.clientID), Self.formEncoded(settings.clientSecret.text)
         )
         var form = "grant_type=client_credentials"
         if let scope = settings.scope { form += "&scope=\(Self.formEncoded(scope))" }

@@ -3,6 +3,7 @@
 
 package import Intake
 package import KafkaLog
+package import PushModel
 
 extension Configuration {
     package struct Kafka: Sendable {
@@ -55,9 +56,9 @@ extension Configuration.Kafka {
 
     /// What every Kafka client of this worker is started with.
     package var clientSettings: KafkaClientSettings {
-        var properties = self.properties.mapValues(\.text)
-        properties["client.id"] = clientID
-        properties["group.instance.id"] = groupInstanceID
+        var properties = self.properties
+        properties["client.id"] = Secret(clientID)
+        properties["group.instance.id"] = groupInstanceID.map { Secret($0) }
         return KafkaClientSettings(bootstrap: bootstrap, group: group, properties: properties)
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// What may be written as the value of a key: how it is read, written back and described. One
 /// declaration serves the decoder, the reference page and the JSON schema.
 struct SettingType<Value> {
@@ -15,6 +17,8 @@ struct SettingType<Value> {
     var write: (Value) -> String
     /// As the schema shows a default; nil for the written text.
     var json: ((Value) -> JSONText)? = nil
+    /// The value, where what `write` makes of it does not tell it from another.
+    var hidden: ((Value) -> Secret)? = nil
 
     /// For a type that is written as one scalar. `parse` answers nil to text of another form.
     static func scalar(

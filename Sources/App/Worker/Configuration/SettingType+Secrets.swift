@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Text that may be used and never shown: whatever prints or reflects on it, sees a placeholder.
-package struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
-    CustomReflectable
-{
-    package let text: String
-
-    package init(_ text: String) { self.text = text }
-
-    static let placeholder = "(set, not shown)"
-
-    package var description: String { Self.placeholder }
-    package var debugDescription: String { Self.placeholder }
-    package var customMirror: Mirror { Mirror(self, children: []) }
-}
+internal import PushModel
 
 extension SettingType where Value == Secret {
     /// Taken from the environment only.
@@ -33,7 +20,7 @@ extension SettingType where Value == Secret {
         // `false` matches nothing: a file that passes the schema has no such key.
         return SettingType(
             notation: notation, schema: .literal("false"), isVariableOnly: true, read: read,
-            write: \.description)
+            write: \.description, hidden: { $0 })
     }
 
     /// - Parameter shown: what a person may see of it.
@@ -54,6 +41,6 @@ extension SettingType where Value == Secret {
             schema: .object([
                 ("type", .array(schemaTypes)), ("pattern", .string("^(?:\(pattern))$")),
             ]),
-            read: read, write: { shown($0.text) })
+            read: read, write: { shown($0.text) }, hidden: { $0 })
     }
 }

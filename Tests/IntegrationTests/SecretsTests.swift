@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import Foundation
+import Glibc
+import Intake
+import Testing
+
+/// Runs at `log.level: trace`, librdkafka's own `debug` included, and looks for each secret in
+/// everything that was printed. The proxy's password is looked for in `Behind a proxy`.
+@Suite(.serialized, .timeLimit(.minutes(3)))
+struct `What a worker prints` {
+    private static func trace(_ fleet: Fleet, properties: String...) throws {
+        let lines = ["properties:", "  debug: all"] + properties.map { "  \($0)" }
+        var text = try String(contentsOf: fleet.configurationFile, encoding: .utf8)
+        text.replace("  properties:\n", with: lines.map { "  \($0)\n" }.joined())
+        text.replace("log:\n", with: "log:\n  level: trace\n")
+        try text.write(to: fleet.configurationFile, atomically: true, encoding: .utf8)
+    }
+
+    @Test func `holds no password, key or token at any level`() async throws {
+        let fleet = try await Fleet(FleetPlan(workers: 0))
+        defer { fleet.end() }
+        try Self.trace(
+            fleet, properties: "sasl.username: lamplighter", "sasl.password: hunter-sasl",
+            "ssl.key.password: hunter-key")
+        let worker = try fleet.startWorker()
+        let (shown, dead) = (TestToken(), TestToken())
+        try fleet.register(.controls([shown, dead], show: ["door"]))
+        try await fleet.registrationsApplied()
+        try await fleet.change("door", heardBy: shown)
+        worker.signal(SIGTERM)
+        #expect(try await worker.finish(within: .seconds(60)) == 0)
+
+        // The levels below `info` were printed, and so was what the services are called.
+        #expect(worker.output.contains("debug") && worker.output.contains("librdkafka"))
+        let authorization = try #require(fleet.requests(for: shown).first?["authorization"])
+        let key = SigningTeam.home.privatePEM.split(separator: "\n").dropFirst().dropLast()
+        let secrets =
+            ["hunter", "-----BEGIN", shown.hex, dead.hex, String(authorization.dropFirst(7))]
+            + key.map(String.init)
+        let printed = worker.output.lowercased()
+        let leaked = secrets.filter { printed.contains($0.lowercased()) }
+        #expect(leaked == [])
+        // Nor any part of a JSON Web Token.
+        let hasToken = worker.output.contains("eyJ")
+        #expect(!hasToken)
+    }
+
+    @Test func `holds no client secret of a token endpoint that does not answer`() async throws {
+        let fleet = try await Fleet(FleetPlan(workers: 0))
+        defer { fleet.end() }
+        try Self.trace(
+            fleet,
+            properties: "security.protocol: sasl_plaintext", "sasl.mechanisms: OAUTHBEARER",
+            "sasl.oauthbearer.method: oidc",
+            "sasl.oauthbearer.token.endpoint.url: http://127.0.0.1:1/token?key=hunter-url",
+            "sasl.oauthbearer.client.id: lamplighter",
+            "sasl.oauthbearer.client.secret: hunter-oidc")
+        let worker = try fleet.startWorker()
+        try await fleet.eventually("the complaint about the endpoint") {
+            worker.output.contains("http://127.0.0.1:1/token")
+        }
+        worker.signal(SIGTERM)
+        _ = try await worker.finish(within: .seconds(60))
+        let hasSecret = worker.output.contains("hunter")
+        #expect(!hasSecret)
+    }
+}
