@@ -18,7 +18,8 @@ package import PushModel
 /// `frontier` (offsets to store).
 package struct PushPipeline: ~Copyable {
     package let routing: RoutingTable
-    let settings: PipelineSettings
+    /// Some of it may change: see `adopt`.
+    var settings: PipelineSettings
     let slab: PushSlab
 
     package internal(set) var audience: Audience

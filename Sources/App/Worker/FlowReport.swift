@@ -11,10 +11,14 @@ struct FlowReport {
     private var reported = Counters()
     private var totals = Counters()
     private var totalsAt: MonotonicTime?
+    /// An operator has asked for it (SIGUSR1): the next report is written though nothing flows.
+    private(set) var isReportWanted = false
 
     private static let totalsInterval = Duration.seconds(60)
 
-    /// Only while something flows or waits.
+    mutating func askForReport() { isReportWanted = true }
+
+    /// Only while something flows or waits, or where it was asked for.
     ///
     /// - Parameter unavailable: our partitions that cannot be read at the moment.
     mutating func report(
@@ -24,16 +28,19 @@ struct FlowReport {
         let isWaiting =
             load.queued + load.inFlight + load.resting + load.holders + load.unacknowledged > 0
             || unavailable > 0
-        if counters != reported || isWaiting {
+        if counters != reported || isWaiting || isReportWanted {
             var metadata = Self.shown(counters, since: reported)
             for (name, value) in Self.shown(load) { metadata[name] = .stringConvertible(value) }
             metadata["partitionsUnavailable"] = .stringConvertible(unavailable)
             logger.info("flow", metadata: metadata)
             reported = counters
         }
+        let isAsked = isReportWanted
+        isReportWanted = false
         let since = totalsAt ?? now.monotonic
         totalsAt = since
-        guard now.monotonic - since >= Self.totalsInterval, counters != totals else { return }
+        let isDue = now.monotonic - since >= Self.totalsInterval && counters != totals
+        guard isDue || isAsked else { return }
         totalsAt = now.monotonic
         reportTotals(counters, logger: logger)
     }

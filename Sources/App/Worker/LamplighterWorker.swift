@@ -11,11 +11,12 @@ package import Logging
 internal import Pipeline
 internal import PushModel
 internal import ServiceLifecycle
+internal import Synchronization
 
 /// One worker of the fleet. `run()` returns when it has been asked to stop and has stopped, and
 /// throws when a new process would do better.
 package struct LamplighterWorker: Service, CustomStringConvertible {
-    private let configuration: Configuration
+    private let running: RunningConfiguration
     private let plan: WorkerPlan
     private let keys: SigningKeys
     private let logger: Logger
@@ -23,7 +24,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
 
     package init(configuration: Configuration, logger: Logger) throws {
         try Self.checkAddressSpace(.current, logger: logger)
-        self.configuration = configuration
+        running = RunningConfiguration(configuration)
         plan = WorkerPlan(configuration)
         keys = try SigningKeys(configuration.apns)
         self.logger = logger
@@ -70,6 +71,19 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         if case .clientFailed(let reason) = end { throw WorkerFailure.clientFailed(reason) }
     }
 
+    /// What the worker goes by.
+    package var configuration: Configuration { running.value }
+
+    /// Takes over what of a new configuration can change while the worker runs, and keeps the rest as
+    /// it is.
+    ///
+    /// - Returns: every key that differs, and whether the worker goes by it now.
+    package func reload(_ configuration: Configuration) -> [ConfigurationChange] {
+        let (adopted, changes) = running.adopt(configuration)
+        if changes.contains(where: \.isApplied) { control.adopt(WorkerPlan(adopted)) }
+        return changes
+    }
+
     /// Starts the threads and waits for the planner's end. Blocks nobody: the planner has a thread of
     /// its own, which resumes this task as the last thing it does.
     private func runThreads() async throws -> WorkerEnd {
@@ -85,6 +99,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     }
 
     private func plannerThread() throws -> WorkerEnd {
+        let configuration = running.value
         var plan = plan
         plan.recordInHand = configuration.recordInHand(topics: plan.eventTopics, logger: logger)
         let slab = PushSlab(slots: plan.pipeline.slots)
@@ -175,8 +190,26 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     }
 
     private var transportReason: String {
+        let configuration = running.value
         guard configuration.apns.transport == .auto else { return "configured" }
         return configuration.apns.proxy == nil ? "no proxy is configured" : "apns.proxy is set"
+    }
+}
+
+/// The configuration that a worker goes by, reloads included.
+private final class RunningConfiguration: Sendable {
+    private let configuration: Mutex<Configuration>
+
+    init(_ configuration: Configuration) { self.configuration = Mutex(configuration) }
+
+    var value: Configuration { configuration.withLock { $0 } }
+
+    func adopt(_ other: Configuration) -> (Configuration, [ConfigurationChange]) {
+        configuration.withLock { configuration in
+            let adopted = configuration.adopting(other)
+            defer { configuration = adopted }
+            return (adopted, configuration.changes(to: other, adopted: adopted))
+        }
     }
 }
 

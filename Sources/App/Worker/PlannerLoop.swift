@@ -16,7 +16,7 @@ internal import PushModel
 /// something happens.
 struct PlannerLoop: ~Copyable {
     var pipeline: PushPipeline
-    let plan: WorkerPlan
+    var plan: WorkerPlan
     let ports: [DeliveryPort]
     let tables: TableReader
     let producer: RecordProducer
@@ -135,6 +135,7 @@ struct PlannerLoop: ~Copyable {
 
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
+        adoptReloadedPlan()
         var isBusy = collectOutcomes(now: now)
         isBusy = collectAcknowledgements(now: now) || isBusy
         isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
@@ -146,7 +147,8 @@ struct PlannerLoop: ~Copyable {
         isBusy = handOver(now: now) || isBusy
         produceRecords(now: now)
         if schedule.isStoreDue(now) { storeOffsets(now: now) }
-        if schedule.isWatchDue(now) { watchOver(now: now) }
+        if control.takeReportRequest() { flow.askForReport() }
+        if flow.isReportWanted || schedule.isWatchDue(now) { watchOver(now: now) }
         restartConsumer(now: now)
         advanceRevoke(now: now)
         advanceStop(now: now)

@@ -19,6 +19,9 @@ package final class WorkerControl: Sendable {
     private let stopRequested = Atomic<Bool>(false)
     private let phase = Atomic<UInt8>(Phase.replaying.rawValue)
     private let snapshot = Mutex(Snapshot())
+    private let hasReloadedPlan = Atomic<Bool>(false)
+    private let reloadedPlan = Mutex<WorkerPlan?>(nil)
+    private let reportRequested = Atomic<Bool>(false)
 
     /// As of the planner's last turn but a moment.
     package struct Snapshot: Sendable {
@@ -35,6 +38,32 @@ package final class WorkerControl: Sendable {
     }
 
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
+
+    /// The planner goes by it from its next turn on, as far as a running worker can.
+    func adopt(_ plan: WorkerPlan) {
+        reloadedPlan.withLock { $0 = plan }
+        hasReloadedPlan.store(true, ordering: .releasing)
+        waker.signal()
+    }
+
+    /// Asked every turn: one load where there is none.
+    func takeReloadedPlan() -> WorkerPlan? {
+        guard hasReloadedPlan.load(ordering: .relaxed),
+            hasReloadedPlan.exchange(false, ordering: .acquiring)
+        else { return nil }
+        return reloadedPlan.withLock { $0.take() }
+    }
+
+    /// Has the planner write its counters to the log at once.
+    package func requestReport() {
+        reportRequested.store(true, ordering: .releasing)
+        waker.signal()
+    }
+
+    func takeReportRequest() -> Bool {
+        reportRequested.load(ordering: .relaxed)
+            && reportRequested.exchange(false, ordering: .acquiring)
+    }
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
 

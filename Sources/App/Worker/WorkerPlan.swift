@@ -78,6 +78,13 @@ package struct WorkerPlan: Sendable {
         }
     }
 
+    /// Takes over what may change while the worker runs; the pipeline's part it takes itself.
+    mutating func adopt(_ other: WorkerPlan) {
+        bindings = other.bindings
+        shutdownTimeout = other.shutdownTimeout
+        skipped = other.skipped
+    }
+
     func isSkipped(topic: Int, partition: Int32, offset: Int64) -> Bool {
         guard !skipped.isEmpty else { return false }
         return skipped.contains(

@@ -13,27 +13,13 @@ struct ConfigurationOption: ParsableArguments {
         help: "The YAML configuration file. Every key can also be set as LAMPLIGHTER_… variable.")
     var file: String?
 
-    func load() throws -> Configuration {
+    func load() throws(InvalidConfiguration) -> Configuration {
         try Configuration.load(file: file, environment: ProcessInfo.processInfo.environment)
     }
 
     /// Logs to standard error, as the configuration says.
     static func logger(_ log: Configuration.Log) -> Logger {
-        let level = Logger.Level(rawValue: log.level.rawValue)!
-        return Logger(label: "lamplighter") { _ in
-            switch log.format {
-            case .json: JSONLogHandler(logLevel: level)
-            case .text: StreamLogHandler.standardError(label: "lamplighter").at(level)
-            }
-        }
-    }
-}
-
-extension StreamLogHandler {
-    fileprivate func at(_ level: Logger.Level) -> StreamLogHandler {
-        var handler = self
-        handler.logLevel = level
-        return handler
+        LiveLog(log).logger
     }
 }
 

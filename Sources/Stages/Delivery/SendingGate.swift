@@ -21,7 +21,8 @@ package struct SendingGate: Sendable {
     private var state = State.open(limit: .max)
     /// How often it was shut without an acceptance in between.
     private var strikes = 0
-    private let backoff: Backoff
+    /// Of the next time that it is shut.
+    package var backoff: Backoff
 
     package init(backoff: Backoff) { self.backoff = backoff }
 

@@ -12,7 +12,7 @@ package import PushModel
 /// with little traffic therefore never prunes on a 400; its bad tokens are asked again. A 410 is
 /// believed as long as there are at most `verdictsPerMinuteMax` of them.
 package struct TokenGuard: Sendable {
-    package struct Limits: Sendable {
+    package struct Limits: Sendable, Equatable {
         package var window = 200
         package var badShareMax = 0.05
         package var freshness = Duration.seconds(600)

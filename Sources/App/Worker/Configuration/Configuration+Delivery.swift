@@ -29,7 +29,8 @@ extension Configuration.Delivery {
             .value(
                 "attemptsMax", \.attemptsMax, .integer(1...100),
                 "A push that APNs has refused so often, though it may be tried again, is a dead "
-                    + "letter."),
+                    + "letter."
+            ).live,
             .section(
                 "guard", \.tokenGuard, TokenGuard.Limits.keys,
                 "When an answer is believed of a token."),
@@ -48,7 +49,8 @@ extension Configuration.Delivery {
             .value(
                 "deferredMax", \.deferredMax, .integer(1000...100_000_000),
                 "Deferred pushes that one worker keeps in memory, about 250 bytes each; above it "
-                    + "the topic's partitions wait to be read."),
+                    + "the topic's partitions wait to be read."
+            ).live,
         ]
     }
 
@@ -61,21 +63,26 @@ extension Configuration.Delivery {
                     + "read again."),
             .value(
                 "backoffMin", \.backoff.least, .duration(.milliseconds(100) ... .seconds(300)),
-                "The wait after a first 5xx answer; each further one doubles it, with jitter."),
+                "The wait after a first 5xx answer; each further one doubles it, with jitter."
+            ).live,
             .value(
                 "backoffMax", \.backoff.most, .duration(.seconds(1) ... .seconds(3600)),
-                "The longest such wait. Apple asks for 15 minutes."),
+                "The longest such wait. Apple asks for 15 minutes."
+            ).live,
             .value(
                 "cooldownMin", \.cooldown.least, .duration(.seconds(1) ... .seconds(300)),
                 "The wait of a token after a first `TooManyRequests`; each further one doubles "
-                    + "it, with jitter. Apple gives no number."),
+                    + "it, with jitter. Apple gives no number."
+            ).live,
             .value(
                 "cooldownMax", \.cooldown.most, .duration(.seconds(1) ... .seconds(3600)),
-                "The longest such wait."),
+                "The longest such wait."
+            ).live,
             .value(
                 "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
                 "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s, and 6s above "
-                    + "index.settle: a stop that is cut off sends its last events again."),
+                    + "index.settle: a stop that is cut off sends its last events again."
+            ).live,
         ]
     }
 }
@@ -86,14 +93,17 @@ extension TokenGuard.Limits {
             .value(
                 "window", \.window, .integer(10...10_000),
                 "The last so many answers of a lane are judged; before there are as many, no 400 "
-                    + "becomes a verdict."),
+                    + "becomes a verdict."
+            ).live,
             .value(
                 "badShareMax", \.badShareMax, .fraction(0...1),
-                "A 400 becomes a verdict only while at most this share of them are 400s."),
+                "A 400 becomes a verdict only while at most this share of them are 400s."
+            ).live,
             .value(
                 "verdictsPerMinuteMax", \.verdictsPerMinuteMax, .integer(1...1_000_000),
                 "More verdicts than this in a minute are not written for one lane; the next push "
-                    + "asks again."),
+                    + "asks again."
+            ).live,
         ]
     }
 }

@@ -35,7 +35,8 @@ extension Configuration.Kafka {
                     + "longest `ttl` that is configured, since older events are worth nothing."),
             .value(
                 "skip", \.skip, .list(of: .coordinates, countMax: 1000),
-                "Event records to pass over, such as one that the worker cannot get past."),
+                "Event records to pass over, such as one that the worker cannot get past."
+            ).live,
             .map(
                 "properties", \.properties,
                 names: NameRule(
@@ -92,17 +93,21 @@ extension TopicBinding {
                     + "in `order-{/orderId}`. Without it, the one that the event names."),
             .optional(
                 "app", \.app, .bundleID,
-                "The app of events that name none; may be left out when only one is configured."),
+                "The app of events that name none; may be left out when only one is configured."
+            ).live,
             .value(
                 "kinds", \.kinds, .list(of: .kind, countMax: 64),
-                "Only controls and widgets of these kinds, unless the event says; empty for any."),
+                "Only controls and widgets of these kinds, unless the event says; empty for any."
+            ).live,
             .value(
                 "classes", \.classes, .tokenClasses,
-                "Only tokens of these classes, unless the event says."),
+                "Only tokens of these classes, unless the event says."
+            ).live,
             .optional(
                 "ttl", \.ttl, .duration(.seconds(1) ... .seconds(30 * 86_400)),
                 "How long its pushes are worth sending, instead of `planning.ttl` and "
-                    + "`planning.payloadTTL`."),
+                    + "`planning.payloadTTL`."
+            ).live,
             .value(
                 "delay", \.delay, .duration(.zero ... .seconds(900)),
                 "How long to wait before its pushes, where the state that a device then asks for "

@@ -36,7 +36,8 @@ extension Configuration.Intake {
                     + "those kinds; otherwise it is a dead letter."),
             .value(
                 "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
-                "An event record with a larger value is a dead letter, unread."),
+                "An event record with a larger value is a dead letter, unread."
+            ).live,
             .optional(
                 "lastRecordFile", \.lastRecordFile, .file,
                 "Notes which event record is being read, so that a worker that crashed on one names "
@@ -64,16 +65,19 @@ extension Configuration.Planning {
             .value(
                 "ttl", \.ttl, .duration(lives),
                 "How long a push without a payload is worth sending, unless its event or binding "
-                    + "says. Counted from the later of the event's and the record's time."),
+                    + "says. Counted from the later of the event's and the record's time."
+            ).live,
             .value(
                 "payloadTTL", \.payloadTTL, .duration(lives),
-                "The same for a push with a payload."),
+                "The same for a push with a payload."
+            ).live,
             .value(
                 "splitAbove", \.splitAbove, .integer(1000...1_000_000_000),
                 "An event of more tokens is written again as up to 16 shards, so that the whole "
                     + "fleet sends it: to the first topic by name of `kafka.events` that is "
                     + "decoded as `json` without a `subject`. Without such a topic, or the right "
-                    + "to write to it, the worker that read the event sends it alone."),
+                    + "to write to it, the worker that read the event sends it alone."
+            ).live,
             .section(
                 "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
         ]
@@ -97,7 +101,8 @@ extension Configuration.WireRule {
                 "priority", \.priority,
                 .choice([("10", 10), ("5", 5), ("1", 1), ("none", nil)]),
                 "`apns-priority`, unless the event says: 10 at once, 5 to spare power, 1 never to "
-                    + "wake the device; `none` leaves the header out, which Apple reads as 10."),
+                    + "wake the device; `none` leaves the header out, which Apple reads as 10."
+            ).live,
             .value(
                 "expiration", \.expiration,
                 .choice([
@@ -105,7 +110,8 @@ extension Configuration.WireRule {
                 ]),
                 "`apns-expiration`, unless the event says: `immediate` is 0, never stored; "
                     + "`deadline` is now and the rest of its life, at most an hour; `none` leaves "
-                    + "the header out, and Apple may store it for 30 days."),
+                    + "the header out, and Apple may store it for 30 days."
+            ).live,
         ]
     }
 }
@@ -119,7 +125,8 @@ extension Configuration.DeadLetters {
             .value(
                 "eventBytesMax", \.eventBytesMax, .bytes(0...512 << 10),
                 "An event of up to this size is copied into its dead letter; of a larger one the "
-                    + "coordinates are kept."),
+                    + "coordinates are kept."
+            ).live,
         ]
     }
 }
@@ -127,10 +134,11 @@ extension Configuration.DeadLetters {
 extension Configuration.Log {
     static var keys: [ConfigurationKey<Self>] {
         [
-            .value("level", \.level, .choice, "The least severe level that is printed."),
+            .value("level", \.level, .choice, "The least severe level that is printed.").live,
             .value(
                 "format", \.format, .choice,
-                "`json`: one object per line; `text`: for people at a terminal."),
+                "`json`: one object per line; `text`: for people at a terminal."
+            ).live,
         ]
     }
 }

@@ -90,8 +90,7 @@ extension Configuration {
 extension Configuration: CustomStringConvertible {
     /// What is in force, one `path: value` per line in the order of the table. Secrets are hidden.
     package var description: String {
-        Self.keys.flatMap { key in key.show(self).map { $0.within(key.name) } }
-            .map { "\(SettingReader.shown($0.path)): \($0.text)" }
+        effective.map { "\(SettingReader.shown($0.path)): \($0.text)" }
             .joined(separator: "\n")
     }
 }

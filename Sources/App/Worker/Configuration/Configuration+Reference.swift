@@ -46,7 +46,17 @@ extension Configuration {
         Sizes are bytes, or have a unit: `64KiB`, `1MiB`. Paths of files are relative to the folder
         of the configuration file. An empty value, `~` or `null` is the same as leaving the key out.
 
-        **Secrets** are files or variables and are never printed.
+        **Secrets** are files or variables and are never printed, at no log level.
+
+        **Reload.** SIGHUP has a worker read the file again. With any mistake in it nothing changes,
+        and each mistake is logged. Otherwise one line names every key that has changed, with its
+        old and its new value. Keys marked *live* are in force at once, for pushes and events from
+        then on; of the others the line says that they wait for a restart. A live key waits too
+        where it does not go with one that waits. Variables are those that the process was started
+        with. Key files (`keyFile`) need no signal.
+
+        **Other signals.** SIGTERM and SIGINT end a worker in order. SIGUSR1 has it write its
+        counters to the log; SIGUSR2 and SIGPIPE are ignored.
         """
 
     private static var kafkaProperties: String {
@@ -110,7 +120,8 @@ extension Configuration {
         let rows = section.values.map { value in
             let isNew = told.insert(value.summary).inserted
             let cells = [
-                "`\(SettingReader.shown(value.path))`", defaultText(of: value.form),
+                "`\(SettingReader.shown(value.path))`" + (value.form.isLive ? " *live*" : ""),
+                defaultText(of: value.form),
                 value.form.notation, isNew ? value.summary : "as above",
             ]
             return "| " + cells.map(escaped).joined(separator: " | ") + " |"

@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// Everything that one worker is told, read once at start and never changed. A value of this type
-/// has passed every check in this folder.
+/// Everything that one worker is told, read at its start and whenever it is told to reload. A value of
+/// this type has passed every check in this folder.
 package struct Configuration: Sendable {
     package var kafka = Kafka()
     package var intake = Intake()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// A row of the key table: where a value is kept, what may be written, what it means. The default
 /// is what a fresh `Owner` holds. Decoding, environment variables, validation, the JSON schema and
 /// the reference page all come from these rows.
@@ -12,15 +14,36 @@ struct ConfigurationKey<Owner> {
     let read: (inout Owner, Setting?, inout SettingReader) -> Void
     /// What is in force, one line per value; secrets hidden.
     let show: (Owner) -> [EffectiveSetting]
+    /// Takes over from a second owner what may change while a worker runs.
+    var adopt: (inout Owner, Owner) -> Void = { _, _ in }
+    /// Takes over all of it.
+    fileprivate let copy: (inout Owner, Owner) -> Void
+
+    /// The same row, of a value that a reload changes in a running worker.
+    var live: Self {
+        var row = ConfigurationKey(
+            name: name,
+            shape: { owner in
+                var shape = self.shape(owner)
+                guard case .value(var form) = shape.form else { return shape }
+                form.isLive = true
+                shape.form = .value(form)
+                return shape
+            }, read: read, show: show, copy: copy)
+        row.adopt = copy
+        return row
+    }
 }
 
 /// A value in force, as `Configuration.description` prints it.
 struct EffectiveSetting {
     var path: [String]
     var text: String
+    /// The value itself, where the text hides it.
+    var hidden: Secret?
 
     func within(_ name: String) -> EffectiveSetting {
-        EffectiveSetting(path: [name] + path, text: text)
+        EffectiveSetting(path: [name] + path, text: text, hidden: hidden)
     }
 }
 
@@ -42,7 +65,8 @@ extension ConfigurationKey {
                 guard let setting, let value = reader.value(of: setting, as: type) else { return }
                 owner[keyPath: path] = value
             },
-            show: { [EffectiveSetting(path: [], text: type.write($0[keyPath: path]))] })
+            show: { [type.effective($0[keyPath: path])] },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
     }
 
     /// A value that is nil unless it is written.
@@ -59,10 +83,8 @@ extension ConfigurationKey {
                 guard let setting, let value = reader.value(of: setting, as: type) else { return }
                 owner[keyPath: path] = value
             },
-            show: { owner in
-                owner[keyPath: path].map { [EffectiveSetting(path: [], text: type.write($0))] }
-                    ?? []
-            })
+            show: { owner in owner[keyPath: path].map { [type.effective($0)] } ?? [] },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
     }
 
     /// A value without a default.
@@ -85,7 +107,8 @@ extension ConfigurationKey {
                 guard let value = reader.value(of: setting, as: type) else { return }
                 owner[keyPath: path] = value
             },
-            show: { [EffectiveSetting(path: [], text: type.write($0[keyPath: path]))] })
+            show: { [type.effective($0[keyPath: path])] },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
     }
 }
 
@@ -97,7 +120,7 @@ extension ConfigurationKey {
         _ name: String, _ path: WritableKeyPath<Owner, Section>,
         _ keys: [ConfigurationKey<Section>], _ summary: String
     ) -> Self {
-        ConfigurationKey(
+        var row = ConfigurationKey(
             name: name,
             shape: { owner in
                 let rows = keys.map { $0.shape(owner[keyPath: path]) }
@@ -106,7 +129,12 @@ extension ConfigurationKey {
             read: { owner, setting, reader in
                 reader.section(keys, into: &owner[keyPath: path], from: setting)
             },
-            show: { owner in keys.flatMap { $0.effective(in: owner[keyPath: path]) } })
+            show: { owner in keys.flatMap { $0.effective(in: owner[keyPath: path]) } },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
+        row.adopt = { owner, other in
+            for key in keys { key.adopt(&owner[keyPath: path], other[keyPath: path]) }
+        }
+        return row
     }
 
     /// A map whose names are the user's. Writing it replaces the default as a whole.
@@ -114,7 +142,7 @@ extension ConfigurationKey {
         _ name: String, _ path: WritableKeyPath<Owner, [String: Element]>, names: NameRule,
         of element: Element, _ keys: [ConfigurationKey<Element>], _ summary: String
     ) -> Self {
-        ConfigurationKey(
+        var row = ConfigurationKey(
             name: name,
             shape: { _ in
                 KeyShape(
@@ -133,7 +161,16 @@ extension ConfigurationKey {
                 owner[keyPath: path].sorted { $0.key < $1.key }.flatMap { name, element in
                     keys.flatMap { $0.effective(in: element) }.map { $0.within(name) }
                 }
-            })
+            },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
+        // Names come and go only with a restart.
+        row.adopt = { owner, other in
+            guard Set(owner[keyPath: path].keys) == Set(other[keyPath: path].keys) else { return }
+            for (name, element) in other[keyPath: path] {
+                for key in keys { key.adopt(&owner[keyPath: path][name]!, element) }
+            }
+        }
+        return row
     }
 
     /// A map from the user's names to single values.
@@ -157,9 +194,11 @@ extension ConfigurationKey {
             },
             show: { owner in
                 owner[keyPath: path].sorted { $0.key < $1.key }.map { name, value in
-                    EffectiveSetting(path: [name], text: shown(name, value))
+                    EffectiveSetting(
+                        path: [name], text: shown(name, value), hidden: type.hidden?(value))
                 }
-            })
+            },
+            copy: { $0[keyPath: path] = $1[keyPath: path] })
     }
 
     fileprivate func effective(in owner: Owner) -> [EffectiveSetting] {
@@ -168,6 +207,10 @@ extension ConfigurationKey {
 }
 
 extension SettingType {
+    fileprivate func effective(_ value: Value) -> EffectiveSetting {
+        EffectiveSetting(path: [], text: write(value), hidden: hidden?(value))
+    }
+
     fileprivate func form(default value: Value?) -> KeyShape.ValueForm {
         KeyShape.ValueForm(
             notation: notation, schema: schema, defaultText: value.map(write),

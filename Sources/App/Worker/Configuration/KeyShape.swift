@@ -22,6 +22,8 @@ struct KeyShape {
         /// The default in the schema.
         var defaultJSON: JSONText?
         var isRequired = false
+        /// Whether a reload changes it in a running worker.
+        var isLive = false
         var isVariableOnly: Bool
     }
 
