@@ -106,7 +106,7 @@ internal import Testing
         var flow = FlowReport()
         let load = PushPipeline.Load(
             queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
-            unacknowledged: 0, payloadBytes: 0)
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
         flow.report(Counters(), load: load, now: now, logger: logger)
         var counters = Counters()
         let names = counters.named.map(\.name)
@@ -138,6 +138,41 @@ internal import Testing
             lines.taken().map { $0.contains("eventsUnmatched=\(counters.eventsUnmatched)") } == [
                 true
             ])
+    }
+}
+
+extension `What the planner tells the operator` {
+    @Test func `every figure of the flow is a number to a collector`() {
+        var flow = FlowReport()
+        var counters = Counters()
+        counters.events = 3
+        let logger = Logger(label: "test") { [lines] _ in FigureHandler(strings: lines) }
+        let load = PushPipeline.Load(
+            queued: 1, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
+        flow.report(counters, load: load, now: now, logger: logger)
+        #expect(lines.taken() == ["flow"], "no string among them")
+    }
+}
+
+/// The message, and the names of metadata that a collector gets as strings.
+private struct FigureHandler: LogHandler {
+    let strings: LogLines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    init(strings: LogLines) { self.strings = strings }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        strings.append("\(event.message)")
+        for (name, value) in event.metadata ?? [:] {
+            if case .string = value { strings.append(name) }
+        }
     }
 }
 

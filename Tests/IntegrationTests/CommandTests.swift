@@ -239,6 +239,34 @@ struct `The command line` {
             "\(verdicts) has cleanup.policy=compact, and must have delete")
     }
 
+    @Test func `the first line of run says what runs, to whom, and as which worker`() async throws {
+        let result = try await fleet.command(
+            ["run"],
+            changing: [
+                "bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1",
+                "format: text": "format: json",
+            ])
+        struct Line: Decodable {
+            struct Metadata: Decodable {
+                var version, commit, configuration, worker, group, transport: String
+                var apps: [String]
+                var libraries: [String: String]
+            }
+            var time, level, worker, group, message: String
+            var metadata: Metadata
+        }
+        let line = try JSONDecoder().decode(
+            Line.self, from: Data(try #require(result.lines.first).utf8))
+        #expect(WallTime(rfc3339: line.time) != nil, "\(line.time)")
+        #expect(line.message == "starting")
+        #expect(line.group == fleet.topics.prefix && line.metadata.group == line.group)
+        #expect(line.worker.contains(#/^.+-\d+$/#) && line.metadata.worker == line.worker)
+        #expect(line.metadata.configuration.hasSuffix(".yaml"))
+        #expect(Set(line.metadata.apps).isSuperset(of: [TestApp.home, TestApp.other]))
+        #expect(line.metadata.libraries.count == 4)
+        #expect(line.metadata.transport == "nghttp2")
+    }
+
     @Test func `--version names the commit and the libraries that are loaded`() async throws {
         let result = try await fleet.run(["--version"])
         #expect(result.status == 0)

@@ -50,8 +50,9 @@ struct ConsumerWatch {
             "Kafka no longer has the events that were to be read next",
             metadata: [
                 "partition": "\(plan.eventTopics[loss.topic])/\(loss.partition)",
-                "cause": "\(loss.cause)", "committed": "\(loss.committed)",
-                "startOffset": "\(loss.startOffset)", "offsetsLostMax": "\(loss.offsetsMax)",
+                "cause": "\(loss.cause)", "committed": .stringConvertible(loss.committed),
+                "startOffset": .stringConvertible(loss.startOffset),
+                "offsetsLostMax": .stringConvertible(loss.offsetsMax),
             ])
     }
 
@@ -123,7 +124,7 @@ struct ConsumerWatch {
         for gate in gates where shut.insert(gate.name).inserted {
             var metadata: Logger.Metadata = ["of": "\(gate.name)"]
             if let wait = gate.probeIn {
-                metadata["nextProbeSeconds"] = "\(wait.components.seconds)"
+                metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
             logger.warning("pushes wait: \(Self.words(gate.cause))", metadata: metadata)
         }

@@ -49,9 +49,10 @@ extension PlannerLoop {
         logger.notice(
             "the index is complete",
             metadata: [
-                "tokens": "\(statistics.tokens)", "subjects": "\(statistics.subjects)",
-                "subscriptions": "\(statistics.subscriptions)",
-                "installations": "\(statistics.registrations)",
+                "tokens": .stringConvertible(statistics.tokens),
+                "subjects": .stringConvertible(statistics.subjects),
+                "subscriptions": .stringConvertible(statistics.subscriptions),
+                "installations": .stringConvertible(statistics.registrations),
             ])
         if !plan.stopsInTime {
             logger.warning(
@@ -190,7 +191,10 @@ extension PlannerLoop {
             case .warning(let warning):
                 logger.warning(
                     "Kafka: \(warning.text)",
-                    metadata: ["code": "\(warning.code)", "suppressed": "\(warning.suppressed)"])
+                    metadata: [
+                        "code": "\(warning.code)",
+                        "suppressed": .stringConvertible(warning.suppressed),
+                    ])
             case .restartNeeded(let error):
                 logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
                 restarts.ask()
@@ -238,7 +242,7 @@ extension PlannerLoop {
             if let track = partitions.close(id) { pipeline.unassigned(track) }
         }
         if let drained = revoke, drained.partitions.allSatisfy(ids.contains) { revoke = nil }
-        logger.info("given up", metadata: ["partitions": "\(ids.count)"])
+        logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
     }
 
     /// The group wants partitions back, and waits: what can end of them soon may end, then they are
@@ -305,7 +309,7 @@ extension PlannerLoop {
         if !stalled.isEmpty {
             logger.error(
                 "partitions deliver nothing; the consumer is opened anew",
-                metadata: ["partitions": "\(stalled.count)"])
+                metadata: ["partitions": .stringConvertible(stalled.count)])
             restarts.ask()
         }
     }

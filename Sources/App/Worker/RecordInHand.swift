@@ -68,8 +68,8 @@ extension Configuration {
                     pass over it with kafka.skip: ["\(name)"]
                     """,
                     metadata: [
-                        "topic": "\(left.topic)", "partition": "\(left.partition)",
-                        "offset": "\(left.offset)",
+                        "topic": "\(left.topic)", "partition": .stringConvertible(left.partition),
+                        "offset": .stringConvertible(left.offset),
                     ])
             }
             return record

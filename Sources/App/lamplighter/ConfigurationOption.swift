@@ -26,6 +26,7 @@ struct ConfigurationOption: ParsableArguments {
 /// Lines for people, on standard error.
 enum StandardError {
     static func write(_ line: String) {
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+        // What cannot be written, to a full disk or a closed pipe, must not end the program.
+        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Foundation
 import LinuxIO
 import Logging
 import ServiceLifecycle
@@ -31,8 +32,10 @@ struct RunCommand: AsyncParsableCommand {
             // Until they are trapped, below.
             Signals.ignore(WorkerSignals.trapped.map(\.rawValue))
             let configuration = try options.load()
-            let log = LiveLog(configuration.log)
+            let source = Self.source(configuration)
+            let log = LiveLog(configuration.log, source: source)
             let logger = log.logger
+            logger.notice("starting", metadata: start(configuration, source))
             let worker = try LamplighterWorker(configuration: configuration, logger: logger)
             let group = ServiceGroup(
                 configuration: ServiceGroupConfiguration(
@@ -48,5 +51,28 @@ struct RunCommand: AsyncParsableCommand {
             try await group.run()
             logger.notice("stopped")
         }
+    }
+
+    private static func source(_ configuration: Configuration) -> LogSource {
+        let process = ProcessInfo.processInfo
+        return LogSource(
+            worker: configuration.workerName(
+                host: process.hostName, process: process.processIdentifier),
+            group: configuration.kafka.group)
+    }
+
+    /// What an operator compares first when two workers behave differently.
+    private func start(_ configuration: Configuration, _ source: LogSource) -> Logger.Metadata {
+        var libraries: Logger.Metadata = [:]
+        for library in Version.libraries { libraries[library.name] = "\(library.version)" }
+        let apps = Set(configuration.apns.credentials.values.flatMap(\.apps)).sorted()
+        return [
+            "version": "\(Version.number)", "commit": "\(Version.commit)",
+            "libraries": .dictionary(libraries),
+            "configuration": "\(options.file ?? "the environment alone")",
+            "worker": "\(source.worker ?? "")", "group": "\(source.group ?? "")",
+            "apps": .array(apps.map { "\($0)" }),
+            "transport": "\(configuration.apns.chosenTransport)",
+        ]
     }
 }

@@ -18,7 +18,7 @@ enum Version {
     /// program was built with.
     static var libraries: [(name: String, version: String)] {
         [
-            ("librdkafka", RdkafkaLibrary.version), ("nghttp2", Nghttp2Library.version),
+            ("librdkafka", RdkafkaVersion.text), ("nghttp2", Nghttp2Library.version),
             ("OpenSSL", OpenSSLLibrary.version), ("libcurl", curl),
         ]
     }

@@ -39,7 +39,7 @@ struct ConnectionLog {
         }
         var metadata: Logger.Metadata = [:]
         if let remedy { metadata["remedy"] = "\(remedy)" }
-        if entry.leftOut > 0 { metadata["left-out"] = "\(entry.leftOut)" }
+        if entry.leftOut > 0 { metadata["leftOut"] = .stringConvertible(entry.leftOut) }
         logger.log(level: level, "\(message)", metadata: metadata)
         entry = Recent(at: now)
         recent[kind.rawValue] = entry

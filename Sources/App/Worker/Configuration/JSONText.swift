@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Just enough JSON to print a schema with its keys in the order of the table.
+/// Just enough JSON to print a schema or a line of the log, its members in the order given.
 indirect enum JSONText: ExpressibleByStringInterpolation {
     case string(String)
     /// A number, `true` or `false`, printed as it is.
@@ -33,6 +33,18 @@ indirect enum JSONText: ExpressibleByStringInterpolation {
         }
     }
 
+    /// Without a line break or a space.
+    var line: String {
+        switch self {
+        case .string(let text): Self.quoted(text)
+        case .literal(let text): text
+        case .array(let items): "[" + items.map(\.line).joined(separator: ",") + "]"
+        case .object(let members):
+            "{" + members.map { Self.quoted($0) + ":" + $1.line }.joined(separator: ",") + "}"
+        }
+    }
+
+    /// What a terminal would obey is escaped too, beyond what JSON demands.
     private static func quoted(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -40,6 +52,9 @@ indirect enum JSONText: ExpressibleByStringInterpolation {
             case "\"": escaped += "\\\""
             case "\\": escaped += "\\\\"
             case "\n": escaped += "\\n"
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
+                let digits = String(scalar.value, radix: 16)
+                escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             default: escaped.unicodeScalars.append(scalar)
             }
         }
