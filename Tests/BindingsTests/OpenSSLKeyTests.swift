@@ -60,6 +60,26 @@ internal import Testing
         }
     }
 
+    @Test(arguments: [
+        ("", "it is not PEM, which has a line -----BEGIN PRIVATE KEY-----"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "its PEM is damaged or cut off"
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "it holds a CERTIFICATE and no PRIVATE KEY"
+        ),
+        (
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+            "it is encrypted with a password, which cannot be given"
+        ),
+    ])
+    func `says in words why a text is no key`(pem: String, words: String) {
+        let error = #expect(throws: ES256Error.self) { try ES256Key(pem: pem) }
+        #expect(error == .unreadable(words))
+    }
+
     @Test func `leaves no error behind for other users of the library`() throws {
         let pair = try ES256Key.generate()
         _ = try? ES256Key(pem: "nonsense")

@@ -57,6 +57,29 @@ internal import Testing
         #expect(strange.shakeHands()?.verification?.contains("issuer certificate") ?? false)
     }
 
+    @Test(arguments: [
+        ("wrong version number", "the server does not speak TLS on this port"),
+        ("unexpected eof while reading", "the peer closed the connection"),
+        ("tlsv1 alert no application protocol", "the server does not speak HTTP/2 (ALPN)"),
+        ("a reason of a later OpenSSL", "a reason of a later OpenSSL"),
+    ])
+    func `failures are told in a sentence`(reason: String, sentence: String) {
+        #expect(TLSError.sentence(of: reason) == sentence)
+    }
+
+    @Test func `failures are told without OpenSSL's numbers`() throws {
+        let late = try TLSPair(
+            client: trusting, server: try server(expired: true), name: "push.example.com")
+        let error = try #require(late.shakeHands())
+        #expect(error.description == "the certificate is refused: certificate has expired")
+        #expect(!error.text.contains("routines"))
+        let missing = #expect(throws: TLSError.self) {
+            _ = try TLSContext.client(caFile: "/nowhere.pem")
+        }
+        #expect(
+            missing?.text == "no trusted certificates in /nowhere.pem: No such file or directory")
+    }
+
     @Test func `refuses an empty server name, which would switch the check off`() throws {
         let pair = try TLSPair(client: trusting, server: try server(), name: "")
         #expect(pair.shakeHands()?.text == "the server name is empty")

@@ -16,6 +16,15 @@ package struct CurlCode: Hashable, Sendable, CustomStringConvertible {
         String(cString: curl_easy_strerror(CURLcode(rawValue: rawValue)))
     }
 
+    /// The words in libcurl's text about a failure. It passes OpenSSL's errors on as they are:
+    /// `error:0A00010B:SSL routines::wrong version number` is "wrong version number".
+    static func words(of text: String) -> String {
+        guard let error = text.firstMatch(of: #/error:[0-9A-Fa-f]+:[^:]*:[^:]*:(.+)/#) else {
+            return text
+        }
+        return String(error.output.1)
+    }
+
     /// What happened, for those who must act on it. None of these says whether the request was
     /// sent: `EasyHandle.wasDispatched` does.
     package enum Cause: Hashable, Sendable {

@@ -120,7 +120,7 @@ package struct EasyHandle: ~Copyable {
 
     /// libcurl's words on what went wrong with this transfer; empty when it has none.
     package var errorText: String {
-        String(cString: record.pointee.errorText)
+        CurlCode.words(of: String(cString: record.pointee.errorText))
     }
 
     // MARK: Options

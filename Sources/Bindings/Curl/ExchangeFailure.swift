@@ -25,6 +25,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case proxyStatus(UInt16)
         /// The connection broke, the proxy's before it had answered included.
         case lost
+        /// What came is no HTTP, or none that was asked for.
+        case notHTTP
         case tooLarge
         /// Anything else: memory, or a URL that is none.
         case other
@@ -39,7 +41,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// libcurl's words, the same for the same failure: no measured times. They quote no secret.
+    /// libcurl's words, the same for the same failure: no measured times, no error numbers. They
+    /// quote no secret. Of a handshake they are OpenSSL's.
     package let text: String
 
     init(kind: Kind, text: String) {
@@ -55,7 +58,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         // libcurl's longer text says how many milliseconds it took.
         case .refused, .connectTimeout, .handshakeTimeout, .answerTimeout:
             text = CurlCode(code).description
-        default: text = errorText.isEmpty ? CurlCode(code).description : errorText
+        default:
+            text = errorText.isEmpty ? CurlCode(code).description : CurlCode.words(of: errorText)
         }
     }
 
@@ -80,6 +84,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
             return .certificate(fault(TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
         case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile
         case CURLE_SSL_CONNECT_ERROR: return .handshake
+        // "Received HTTP/0.9 when not allowed" is what libcurl says of anything without a status line.
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: return .notHTTP
         default:
             return CurlCode(code).cause == .connectionLost || code == CURLE_PROXY
                 ? .lost : .other

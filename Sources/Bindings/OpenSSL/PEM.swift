@@ -66,7 +66,8 @@ enum PEM {
     static func privateKey(in pem: String) throws(TLSError) -> EVPKey {
         ErrorQueue.clear()
         guard let key = reading(pem, { PEM_read_bio_PrivateKey($0, nil, nil, $1) }) else {
-            throw ErrorQueue.drain(otherwise: "no private key in the PEM text")
+            ErrorQueue.clear()
+            throw TLSError(text: unusable(pem, wanted: "PRIVATE KEY"))
         }
         return EVPKey(owning: key)
     }
@@ -74,7 +75,8 @@ enum PEM {
     static func publicKey(in pem: String) throws(TLSError) -> EVPKey {
         ErrorQueue.clear()
         guard let key = reading(pem, { PEM_read_bio_PUBKEY($0, nil, nil, $1) }) else {
-            throw ErrorQueue.drain(otherwise: "no public key in the PEM text")
+            ErrorQueue.clear()
+            throw TLSError(text: unusable(pem, wanted: "PUBLIC KEY"))
         }
         return EVPKey(owning: key)
     }
@@ -90,6 +92,20 @@ enum PEM {
 
     static func text(ofPublicKey key: EVPKey) throws(TLSError) -> String {
         try written { PEM_write_bio_PUBKEY($0, key.pointer) }
+    }
+
+    /// What is wrong with a text that holds no key. OpenSSL says "unsupported" of them all.
+    private static func unusable(_ pem: String, wanted: String) -> String {
+        let lines = pem.split(whereSeparator: \.isNewline)
+        guard let first = lines.first(where: { $0.hasPrefix("-----BEGIN ") }) else {
+            return "it is not PEM, which has a line -----BEGIN \(wanted)-----"
+        }
+        let kind = first.dropFirst("-----BEGIN ".count).prefix { $0 != "-" }
+        if kind.hasPrefix("ENCRYPTED") || pem.contains("Proc-Type: 4,ENCRYPTED") {
+            return "it is encrypted with a password, which cannot be given"
+        }
+        guard kind.hasSuffix(wanted) else { return "it holds a \(kind) and no \(wanted)" }
+        return "its PEM is damaged or cut off"
     }
 
     /// - Parameter body: is lent the text and a password. Any text may say that it is encrypted, and

@@ -44,7 +44,10 @@ package final class TLSContext: @unchecked Sendable {
                 SSL_CTX_set_default_verify_paths(context.pointer)
             }
         guard loaded == 1 else {
-            throw ErrorQueue.drain(otherwise: "no trusted certificates in \(caFile ?? "system")")
+            let place = caFile ?? "the system's trust store"
+            let error = ErrorQueue.drain(otherwise: "it holds none")
+            throw TLSError(
+                code: error.code, text: "no trusted certificates in \(place): \(error.text)")
         }
         let offer = [UInt8(2)] + Array("h2".utf8)
         // Unlike its siblings this function answers 0 for success.

@@ -8,7 +8,7 @@ internal import Glibc
 package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     /// OpenSSL's packed code; 0 when the failure is the socket's or our own.
     package let code: UInt
-    /// OpenSSL's text of the first error in its queue, or the system's text of `errno`.
+    /// What happened, in words for an operator; never OpenSSL's numbers.
     package let text: String
     /// Why the peer's certificate was refused, in OpenSSL's words; nil for any other failure.
     package let verification: String?
@@ -20,8 +20,32 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        guard let verification else { return text }
-        return "certificate refused: \(verification) (\(text))"
+        verification.map { "the certificate is refused: \($0)" } ?? text
+    }
+
+    /// What OpenSSL's short words for a failure mean to an operator; the words themselves where they
+    /// say it. libcurl and librdkafka quote the same words.
+    package static func sentence(of reason: String) -> String {
+        switch reason {
+        case "wrong version number", "http request", "https proxy request",
+            "packet length too long",
+            "record layer failure":
+            "the server does not speak TLS on this port"
+        case "unexpected eof while reading": "the peer closed the connection"
+        case "unsupported protocol", "tlsv1 alert protocol version", "no protocols available":
+            "the peer speaks no version of TLS that is taken here (1.2 or 1.3)"
+        case "no shared cipher", "sslv3 alert handshake failure", "ssl/tls alert handshake failure":
+            "the peer refuses the TLS handshake: no cipher, or no client certificate, that suits both"
+        case "tlsv1 alert no application protocol", "no application protocol":
+            "the server does not speak HTTP/2 (ALPN)"
+        case "tlsv1 alert unknown ca", "tlsv1 alert certificate unknown",
+            "sslv3 alert certificate unknown":
+            "the peer does not trust the certificate that it was shown"
+        case "tlsv13 alert certificate required": "the peer wants a client certificate"
+        case "sslv3 alert certificate expired", "ssl/tls alert certificate expired":
+            "the peer says that the certificate it was shown has expired"
+        default: reason
+        }
     }
 }
 
@@ -46,12 +70,10 @@ enum ErrorQueue {
     }
 
     private static func text(of code: UInt) -> String {
-        // 256: the size that ERR_error_string documents as always enough.
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-            guard let start = buffer.baseAddress else { return "" }
-            ERR_error_string_n(code, start, buffer.count)
-            return String(cString: start)
-        }
+        // OpenSSL 3 wraps `errno` with this bit set (ERR_SYSTEM_FLAG), and has no words for it.
+        if code & 0x8000_0000 != 0 { return systemText(CInt(code & 0x7FFF_FFFF)) }
+        guard let reason = ERR_reason_error_string(code) else { return "OpenSSL failed" }
+        return TLSError.sentence(of: String(cString: reason))
     }
 
     private static func systemText(_ error: CInt) -> String {

@@ -4,6 +4,7 @@
 internal import Curl
 internal import Delivery
 internal import Logging
+internal import OpenSSL
 internal import PushModel
 
 /// From the ends of libcurl's transfers to outcomes. The status decides, not libcurl's code: with
@@ -167,6 +168,6 @@ extension CurlDeliveryLoop {
 
     private func errorText(_ index: Int, _ end: MultiHandle.End) -> String {
         let text = connections[index][end.position].pointee.errorText
-        return text.isEmpty ? end.code.description : text
+        return text.isEmpty ? end.code.description : TLSError.sentence(of: text)
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Curl
+internal import OpenSSL
 internal import PushModel
 
 /// Looks for the reason why an APNs endpoint leaves a push unanswered, by one request of libcurl's
@@ -76,9 +77,11 @@ package struct EndpointProbe {
                 wrong: "cannot be verified", remedy: "apns.caFile must name a readable PEM file")
         // The alert of a server that knows none of the protocols that it was offered.
         case .handshake where failure.text.contains("no application protocol"): withoutHTTP2
+        // Without ALPN libcurl asks in HTTP/1.1, which an HTTP/2 server answers in frames.
+        case .notHTTP: withoutHTTP2
         case .handshake:
             Finding(
-                wrong: "makes no TLS session (\(failure.text))",
+                wrong: "makes no TLS session: \(TLSError.sentence(of: failure.text))",
                 remedy: "check apns.endpoints: is it APNs that listens there?")
         case .tooLarge, .other:
             Finding(

@@ -47,6 +47,8 @@ package struct TokenFailure: Error, Hashable, Sendable, CustomStringConvertible 
                 ("makes no TLS session (\(failure.text))", "check that \(url) is an HTTPS URL")
             case .lost, .proxyStatus:
                 ("ends the connection without an answer", "check \(url)")
+            case .notHTTP:
+                ("does not speak HTTP", "check \(url)")
             case .tooLarge:
                 ("does not answer with a token (\(failure.text))", "check \(url)")
             case .other:
