@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import APNSSimulator
 import ArgumentParser
 import Demo
 import KafkaLog
@@ -31,6 +32,8 @@ struct Failure: Error {
         case let error as TopicEditor.Failure: self.init(.unavailable, "\(error)")
         case let error as InvalidConfiguration: self.init(.configuration, "\(error)")
         case let error as SigningKeyError: self.init(.configuration, "\(error)")
+        // A taken port, a file that cannot be written: what the caller asked for cannot be had.
+        case let error as SimulatorError: self.init(.configuration, "\(error)")
         case let error as UnusablePath: self.init(.configuration, "\(error)")
         case WorkerFailure.kafka(let error): self.init(kafka: error)
         case WorkerFailure.addressSpace: self.init(.configuration, "\(error)")

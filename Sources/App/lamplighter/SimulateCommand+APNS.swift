@@ -94,12 +94,10 @@ extension SimulateCommand {
                     try options(), control: control.map { ControlAddress($0) }, script: script)
             } catch let usage as ValidationError {
                 throw usage
-            } catch let failure as Failure {
+            } catch {
+                let failure = Failure(error)
                 StandardError.write("lamplighter: \(failure.message)")
                 throw ExitCode(failure.status.rawValue)
-            } catch {
-                StandardError.write("lamplighter: \(error)")
-                throw ExitCode(Failure.Status.internalError.rawValue)
             }
         }
 

@@ -22,6 +22,9 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Nobody listens at the address.
     package var isRefusal: Bool { code == ECONNREFUSED }
 
+    /// Somebody else listens at the address.
+    package var isAddressTaken: Bool { code == EADDRINUSE }
+
     private static func text(_ code: CInt) -> String {
         // `strerror` shares its buffer between threads; the `_r` form writes to ours.
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in

@@ -71,7 +71,7 @@ package final class APNSSimulator: Sendable {
             var sockets: [ListeningSocket] = []
             var ports: [PushEnvironment: UInt16] = [:]
             for listener in options.listeners {
-                let socket = try Socket.listening(on: try bindAddress(port: listener.port))
+                let socket = try listen(port: listener.port)
                 ports[listener.environment] = try socket.localPort()
                 sockets.append(ListeningSocket(socket, environment: listener.environment))
             }
@@ -159,6 +159,17 @@ package final class APNSSimulator: Sendable {
 
     /// The requests kept so far, in the order of their answers on each connection.
     package var recordedRequests: [RecordedRequest] { shared.recorder.all }
+
+    private func listen(port: UInt16) throws -> Socket {
+        let address = try bindAddress(port: port)
+        do throws(SystemError) { return try Socket.listening(on: address) } catch {
+            let what =
+                error.isAddressTaken
+                ? "port \(port) on \(options.address) is taken: name another, or 0 for any that is free"
+                : "port \(port) on \(options.address) cannot be listened on: \(error)"
+            throw SimulatorError(description: what)
+        }
+    }
 
     private func bindAddress(port: UInt16) throws -> SocketAddress {
         let resolver = Resolver(waker: Waker())

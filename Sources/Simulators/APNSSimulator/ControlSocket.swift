@@ -129,7 +129,9 @@ final class ControlListener: Sendable {
         _ call: String, _ address: ControlAddress, _ code: CInt
     ) -> SimulatorError {
         SimulatorError(
-            description: "control socket \(address): \(call): \(String(cString: strerror(code)))")
+            description: code == EADDRINUSE
+                ? "control socket \(address) is taken: name another"
+                : "control socket \(address): \(call): \(String(cString: strerror(code)))")
     }
 }
 
