@@ -107,6 +107,14 @@ package struct WireDefaults: Sendable {
     package init() {}
 
     package func priority(_ type: PushType) -> UInt8 { priorities[Int(type.rawValue)] }
+
+    /// APNs refuses a background push of priority 10, so an urgent event that reaches a device token
+    /// beside its controls is sent there with 5.
+    package func priority(_ type: PushType, asked: UInt8?) -> UInt8 {
+        let priority = asked ?? priority(type)
+        return type == .background ? min(priority, 5) : priority
+    }
+
     package func expiration(_ type: PushType) -> ExpirationRule {
         expirations[Int(type.rawValue)]
     }

@@ -259,7 +259,7 @@ extension PushPipeline {
         }
         var push = PushRequest(
             token: token.rawValue, lane: lane, type: type,
-            priority: priority(of: request, type: type),
+            priority: settings.wireDefaults.priority(type, asked: request.priority),
             expiration: request.expiration ?? settings.wireDefaults.expiration(type),
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
@@ -304,13 +304,6 @@ extension PushPipeline {
         }
         if let type = request.payloadType { return tokenClass == .device ? type : nil }
         return entry.hearsChanges ? tokenClass.changeType : nil
-    }
-
-    /// APNs refuses a background push of priority 10, so an urgent event that reaches a device token
-    /// beside its controls is sent there with 5.
-    private func priority(of request: FanOutRequest, type: PushType) -> UInt8 {
-        let priority = request.priority ?? settings.wireDefaults.priority(type)
-        return type == .background ? min(priority, 5) : priority
     }
 
     /// - Parameter isNew: the push was made of this very request, and has nothing to merge.

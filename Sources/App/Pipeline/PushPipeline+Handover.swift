@@ -128,8 +128,7 @@ extension PushPipeline {
         case .none: return -1
         case .immediate: return 0
         case .deadline:
-            // An hour at most: a "look again" that is older says nothing.
-            return min(now.wall(at: expiresAt).seconds, now.wall.seconds + 3600)
+            return ExpirationRule.deadlineSeconds(until: now.wall(at: expiresAt), now: now.wall)
         }
     }
 }

@@ -159,7 +159,7 @@ struct ConsumerWatch {
         case .credentialRefused(let reason):
             "APNs answers \(reason.name): check the credential's key, key ID, team and environments"
         case .topicRefused(let reason):
-            "APNs answers \(reason.name): check that the credential's team owns the app"
+            "APNs answers \(reason.name): \(APNSAdvice.topic(reason))"
         case .ill: "half of APNs's last answers are 5xx, or did not come"
         case .silent: "APNs answers nothing"
         }

@@ -3,29 +3,66 @@
 
 package import APNSDelivery
 package import Delivery
+internal import Intake
 internal import LinuxIO
 package import Logging
+internal import Pipeline
 package import PushModel
 
-/// One push outside the pipeline: for `lamplighter push` and for `check`'s question to APNs.
+/// One push outside the pipeline: for `lamplighter push` and for `check`'s question to APNs. Its
+/// headers are those that a worker of the same configuration would send.
 package struct SinglePush: Sendable {
-    package var lane: LaneID
-    package var type: PushType
-    package var token: [UInt8]
-    /// Nil takes the push type's constant body.
-    package var body: [UInt8]?
-    package var priority: UInt8
-    package var expiration: Int64
-    package var apnsID: APNSID
+    package let lane: LaneID
+    package let type: PushType
+    package let token: [UInt8]
+    package let body: [UInt8]
+    /// 0 leaves `apns-priority` out.
+    package let priority: UInt8
+    /// The value of `apns-expiration`; negative leaves it out.
+    package let expiration: Int64
+    /// Empty leaves `apns-collapse-id` out.
+    package let collapseID: [UInt8]
+    package let apnsID: APNSID
 
-    package init(lane: LaneID, type: PushType, token: [UInt8]) {
+    /// What an event would ask for; nil takes the push type's default.
+    package struct Wishes: Sendable {
+        /// A body that the type can have; nil takes the type's constant one.
+        package var body: [UInt8]?
+        package var priority: UInt8?
+        package var collapseID: String?
+        package var ttl: Duration?
+
+        package init() {}
+    }
+
+    package init(
+        _ plan: WorkerPlan, lane: LaneID, type: PushType, token: [UInt8], now: WallTime,
+        wishes: Wishes = Wishes()
+    ) {
         self.lane = lane
         self.type = type
         self.token = token
-        priority = type.row.priority
-        expiration = type.row.expiration == .immediate ? 0 : -1
+        // In the place of an event's coordinates: no two of these are one event.
         var random = SystemRandomNumberGenerator()
-        apnsID = APNSID(hash: StableHash.Value(high: random.next(), low: random.next()))
+        let event = StableHash.Value(high: random.next(), low: random.next())
+        apnsID = APNSID(hash: event)
+        let settings = plan.pipeline
+        priority = settings.wireDefaults.priority(type, asked: wishes.priority)
+        let life = wishes.body == nil ? settings.events.changeTTL : settings.events.payloadTTL
+        expiration =
+            switch settings.wireDefaults.expiration(type) {
+            case .none: -1
+            case .immediate: 0
+            case .deadline:
+                ExpirationRule.deadlineSeconds(until: now + (wishes.ttl ?? life), now: now)
+            }
+        body = wishes.body ?? Array((type.row.emptyBody ?? "{}").utf8)
+        collapseID =
+            wishes.body.map { body in
+                PayloadIdentity(
+                    type: type, collapseID: wishes.collapseID, body: body, event: event
+                ).collapseID
+            } ?? []
     }
 
     package struct Answer: Sendable {
@@ -92,9 +129,12 @@ package struct SinglePush: Sendable {
         wire.pointee.tokenBytes = UInt16(token.count)
         // Lent until the process ends, like the slab itself.
         wire.pointee.longToken = Self.lend(token)
-        let bytes = body ?? Array((type.row.emptyBody ?? "{}").utf8)
-        wire.pointee.body = Self.lend(bytes)
-        wire.pointee.bodyBytes = UInt32(bytes.count)
+        wire.pointee.body = Self.lend(body)
+        wire.pointee.bodyBytes = UInt32(body.count)
+        if !collapseID.isEmpty {
+            wire.pointee.collapseID = Self.lend(collapseID)
+            wire.pointee.collapseIDBytes = UInt8(collapseID.count)
+        }
     }
 
     private static func lend(_ bytes: [UInt8]) -> UnsafePointer<UInt8> {

@@ -89,8 +89,8 @@ struct CheckCommand: AsyncParsableCommand {
                 $0.pool.rawValue == number && $0.tokenClass == .control
             }!
             let push = SinglePush(
-                lane: LaneID(rawValue: UInt16(lane)), type: .controls,
-                token: Array(repeating: 0, count: 32))
+                plan, lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+                token: Array(repeating: 0, count: 32), now: RecordWriter.now().wall)
             report(&failures) {
                 let answer = try push.send(
                     configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
@@ -123,7 +123,7 @@ struct CheckCommand: AsyncParsableCommand {
             throw Failure(
                 .configuration,
                 "\(place) refuses a push for credential '\(pool.credential)': \(answer.reason); "
-                    + "check that its apps belong to its team")
+                    + APNSAdvice.text(answer.outcome))
         default:
             throw Failure(
                 .unavailable,

@@ -2,23 +2,29 @@
 // Part of Lamplighter.
 
 import ArgumentParser
-import Foundation
 import Intake
-import Pipeline
 import PushModel
 import Worker
 
 struct EmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "emit",
-        abstract: "Writes one event: what is shown under this subject has changed.")
+        abstract: "Writes one event: what is shown under this subject has changed.",
+        discussion: """
+            Nothing is written that no worker of this configuration could read. Without any option \
+            but --topic the record has the subject as its key and no value.
+            """)
 
     @OptionGroup var options: ConfigurationOption
 
     @Argument(help: "The subject that has changed; also the record's key.")
     var subject: String
 
-    @Option(help: "The events topic; by default the first one configured.")
+    @Option(
+        help: """
+            The events topic, one of kafka.events; needed where several are configured and none of \
+            them is lamplighter.events.
+            """)
     var topic: String?
 
     @Option(help: "The app, where several are configured.")
@@ -30,79 +36,62 @@ struct EmitCommand: AsyncParsableCommand {
     @Option(name: .customLong("kind"), help: "Only targets of this kind; may be repeated.")
     var kinds: [String] = []
 
-    @Option(name: .customLong("ttl"), help: "Seconds for which the push is worth sending.")
-    var ttlSeconds: Int64?
+    @Option(help: "For how long the push is worth sending, such as 30s or 2h.")
+    var ttl: DurationArgument?
 
     @Option(help: "apns-priority: 10, 5 or 1.")
     var priority: UInt8?
 
-    @Option(name: .customLong("collapse-id"), help: "At most 64 bytes.")
+    @Option(name: .customLong("collapse-id"), help: "At most 64 bytes; for events with a payload.")
     var collapseID: String?
 
     @Option(help: "A JSON object with an aps dictionary, sent to device tokens.")
     var payload: String?
 
-    func run() async throws {
-        try await Failure.reporting {
-            let configuration = try options.load()
-            let topics = configuration.kafka.events.keys.sorted()
-            let topic = self.topic ?? topics[0]
-            let value = try event().map(EventEncoder.value)
-            if let value { try check(value, configuration) }
-            let writer = try RecordWriter(configuration, topics: [topic])
-            try writer.write(key: Array(subject.utf8), value: value)
-            print("emitted \(subject) to \(topic)")
+    func validate() throws {
+        if collapseID != nil, payload == nil {
+            throw ValidationError(
+                "--collapse-id goes with --payload: without one a push says \"look again\", and has "
+                    + "none")
+        }
+        if let ttl, ttl.duration.components.attoseconds != 0 {
+            throw ValidationError("--ttl is in whole seconds")
         }
     }
 
-    /// What a worker would call unreadable is not written.
-    private func check(_ value: [UInt8], _ configuration: Configuration) throws {
-        let plan = WorkerPlan(configuration)
-        var decoder = try EventDecoder(
-            bindings: [.standard], routing: plan.routing, settings: plan.pipeline.events)
-        let now = RecordWriter.now().wall
-        do {
-            try value.withUnsafeBytes { bytes in
-                let record = EventRecord(binding: 0, key: nil, value: bytes, timestamp: now)
-                _ = try decoder.decode(record, now: now) { _ in nil }
+    func run() async throws {
+        try await Failure.reporting {
+            let configuration = try options.load()
+            let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
+            let draft = try event()
+            let topic = try Arguments.trying { () throws(UselessRecord) in
+                try trial.topicOfEvents(named: self.topic)
             }
-        } catch let problem as UnreadableRecord {
-            throw ValidationError("no worker could read this event: \(problem.message)")
+            let event = try Arguments.trying { () throws(UselessRecord) in
+                try trial.event(draft, key: subject, topic: topic)
+            }
+            let writer = try RecordWriter(configuration, topics: [topic])
+            try writer.write(key: Array(subject.utf8), value: event.value)
+            let reading = event.subject == subject ? "" : ", which reads it as \(event.subject)"
+            print("emitted \(subject) to \(topic) for \(event.app)\(reading)")
         }
     }
 
     /// Nil where the key says it all.
     private func event() throws -> EventDraft? {
         let isPlain =
-            app == nil && environment == nil && kinds.isEmpty && ttlSeconds == nil
-            && priority == nil && collapseID == nil && payload == nil
+            app == nil && environment == nil && kinds.isEmpty && ttl == nil && priority == nil
+            && payload == nil
         if isPlain { return nil }
         var event = EventDraft()
         event.subject = subject
         event.app = app
         event.environment = try environment.map(Arguments.environment)
         event.kinds = kinds
-        event.ttlSeconds = ttlSeconds
+        event.ttlSeconds = ttl?.duration.components.seconds
         event.priority = priority
         event.collapseID = collapseID
         event.payload = payload.map { Array($0.utf8) }
         return event
-    }
-}
-
-/// Words on the command line.
-enum Arguments {
-    static func environment(_ word: String) throws -> PushEnvironment {
-        guard let environment = PushEnvironment(name: word) else {
-            throw ValidationError("'\(word)' is not an environment: production or development")
-        }
-        return environment
-    }
-
-    static func token(_ hexadecimal: String) throws -> [UInt8] {
-        guard let token = Hexadecimal.decode(hexadecimal), token.count <= 512 else {
-            throw ValidationError("a token is hexadecimal, of even length, at most 1024 digits")
-        }
-        return token
     }
 }

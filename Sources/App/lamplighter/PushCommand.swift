@@ -4,6 +4,7 @@
 import ArgumentParser
 import Delivery
 import Foundation
+import Intake
 import Logging
 import PushModel
 import Worker
@@ -11,7 +12,11 @@ import Worker
 struct PushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
-        abstract: "Sends one push to the token on standard input, and prints the answer.")
+        abstract: "Sends one push to the token on standard input, and prints the answer.",
+        discussion: """
+            Its headers are those that a worker of this configuration would send for an event with \
+            the same options. Exit codes: 0 accepted; 1 refused by APNs; 69 no answer.
+            """)
 
     @OptionGroup var options: ConfigurationOption
 
@@ -21,11 +26,27 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: "The app's bundle identifier.")
     var app: String
 
-    @Option(help: "controls, widgets, background, alert, …")
-    var type = "controls"
+    @Option(
+        help: """
+            controls, widgets, background, alert, … (default: controls; with a payload alert or \
+            background, as the payload is)
+            """)
+    var type: String?
 
     @Option(help: "A JSON body; by default the push type's own.")
     var payload: String?
+
+    @Option(help: "apns-priority: 10, 5 or 1; by default as planning.wire has it.")
+    var priority: UInt8?
+
+    @Option(name: .customLong("collapse-id"), help: "At most 64 bytes; for a push with a payload.")
+    var collapseID: String?
+
+    @Option(help: "For how long the push is worth sending, such as 30s or 2h.")
+    var ttl: DurationArgument?
+
+    @Flag(help: "Print the answer and the headers as one line of JSON.")
+    var json = false
 
     func run() async throws {
         try await Failure.reporting {
@@ -40,18 +61,15 @@ struct PushCommand: AsyncParsableCommand {
             guard let answer, answer.outcome.kind == .answered else {
                 throw Failure(.unavailable, "APNs did not answer: see lamplighter check")
             }
-            print("\(answer.outcome.status) \(answer.reason) apns-id \(push.apnsID.text)")
+            let report = PushReport(push, topic: plan.routing[push.lane].apnsTopic, answer)
+            print(json ? try report.json() : report.text)
             if answer.outcome.status != 200 { throw ExitCode.failure }
         }
     }
 
     private func makePush(_ plan: WorkerPlan) throws -> SinglePush {
-        guard let type = PushType(name: type) else {
-            throw ValidationError(
-                "'\(type)' is not a push type: "
-                    + PushType.all.map(\.name).joined(separator: ", "))
-        }
         let environment = try Arguments.environment(environment)
+        let (type, wishes) = try content(plan)
         guard let app = plan.routing.app(named: app),
             let lane = plan.routing.lane(
                 environment: environment, app: app, tokenClass: type.tokenClass)
@@ -61,13 +79,101 @@ struct PushCommand: AsyncParsableCommand {
                 "no credential serves \(self.app) in \(environment.name): see "
                     + "apns.credentials")
         }
-        if type.row.emptyBody == nil, payload == nil {
-            throw ValidationError("a push of type \(type.name) needs --payload")
-        }
         guard let line = readLine() else { throw ValidationError("no token on standard input") }
         let token = try Arguments.token(line.trimmingCharacters(in: .whitespaces))
-        var push = SinglePush(lane: lane, type: type, token: token)
-        push.body = payload.map { Array($0.utf8) }
-        return push
+        guard !token.isEmpty else { throw ValidationError("no token on standard input") }
+        return SinglePush(
+            plan, lane: lane, type: type, token: token, now: RecordWriter.now().wall, wishes: wishes
+        )
+    }
+
+    /// The push type, and what an event with these options would ask for.
+    private func content(_ plan: WorkerPlan) throws -> (PushType, SinglePush.Wishes) {
+        let named = try type.map { name in
+            guard let type = PushType(name: name) else {
+                throw ValidationError(
+                    "'\(name)' is not a push type: "
+                        + PushType.all.map(\.name).joined(separator: ", "))
+            }
+            return type
+        }
+        var draft = EventDraft()
+        draft.app = app
+        draft.priority = priority
+        draft.collapseID = collapseID
+        // Live Activities, VoIP and their like have bodies of their own, which no event carries yet.
+        let isEvents = named.map { $0.tokenClass == .device } ?? true
+        if isEvents { draft.payload = payload.map { Array($0.utf8) } }
+        let trial = RecordTrial(plan, now: RecordWriter.now().wall)
+        let read = try Arguments.trying { () throws(UselessRecord) in
+            try trial.payload(of: draft)
+        }
+        let type = named ?? read?.type ?? .controls
+        if let read, read.type != type {
+            throw ValidationError(
+                "a worker would send this payload as \(read.type.name), not as \(type.name)")
+        }
+        var wishes = SinglePush.Wishes()
+        wishes.body = try read?.body ?? payload.map { try body($0, of: type) }
+        wishes.priority = priority
+        wishes.collapseID = collapseID
+        wishes.ttl = ttl?.duration
+        if wishes.body == nil, type.row.emptyBody == nil {
+            throw ValidationError("a push of type \(type.name) needs --payload")
+        }
+        if wishes.body == nil, collapseID != nil {
+            throw ValidationError("--collapse-id goes with --payload")
+        }
+        return (type, wishes)
+    }
+
+    private func body(_ text: String, of type: PushType) throws -> [UInt8] {
+        guard type.tokenClass.changeType == nil else {
+            throw ValidationError("a push of type \(type.name) has no payload of its own")
+        }
+        let data = Data(text.utf8)
+        guard (try? JSONSerialization.jsonObject(with: data)) is [String: Any] else {
+            throw ValidationError("--payload is not a JSON object")
+        }
+        guard data.count <= type.row.bodyBytesMax else {
+            throw ValidationError(
+                "--payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes")
+        }
+        return Array(data)
+    }
+}
+
+/// What is told of one push; never its token.
+private struct PushReport: Encodable {
+    private let status: UInt16
+    /// APNs's word; nil where the push was accepted.
+    private let reason: String?
+    private let meaning: String
+    private let apnsID: String
+    private let headers: [String: String]
+
+    init(_ push: SinglePush, topic: String, _ answer: SinglePush.Answer) {
+        status = answer.outcome.status
+        reason = status == 200 ? nil : answer.reason
+        meaning = APNSAdvice.text(answer.outcome)
+        apnsID = push.apnsID.text
+        var headers = ["apns-push-type": push.type.name, "apns-topic": topic]
+        if push.priority > 0 { headers["apns-priority"] = "\(push.priority)" }
+        if push.expiration >= 0 { headers["apns-expiration"] = "\(push.expiration)" }
+        if !push.collapseID.isEmpty {
+            headers["apns-collapse-id"] = String(decoding: push.collapseID, as: UTF8.self)
+        }
+        self.headers = headers
+    }
+
+    var text: String {
+        reason.map { "\(status) \($0.printable), apns-id \(apnsID): \(meaning)" }
+            ?? "\(status) \(meaning), apns-id \(apnsID)"
+    }
+
+    func json() throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(self), as: UTF8.self)
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Foundation
 import Intake
 import PushModel
 import Worker
@@ -11,28 +12,35 @@ struct RegisterCommand: AsyncParsableCommand {
         commandName: "register",
         abstract: "Writes one registration: what one handler of one installation shows.",
         discussion: """
-            It is a snapshot with one target, and replaces what this handler showed before. \
-            --remove takes the registration away.
+            It is a snapshot, and replaces what this handler showed before. The options describe one \
+            with one target; --file takes any, as docs/schemas/registration.schema.json describes \
+            it. Nothing is written that a worker of this configuration would pass over. --remove \
+            takes the registration away.
             """)
 
     @OptionGroup var options: ConfigurationOption
 
+    @Option(
+        help: ArgumentHelp(
+            "The whole registration in JSON; - is standard input.", valueName: "file"))
+    var file: String?
+
     @Option(help: "production or development.")
-    var environment: String
+    var environment: String?
 
     @Option(help: "The app's bundle identifier.")
-    var app: String
+    var app: String?
 
     @Option(help: "The installation's identifier.")
-    var installation: String
+    var installation: String?
 
     @Option(help: "The push handler's name.")
-    var handler: String
+    var handler: String?
 
-    @Option(name: .customLong("class"), help: "control, widget, device, …")
-    var tokenClass = "control"
+    @Option(name: .customLong("class"), help: "control, widget, device, … (default: control)")
+    var tokenClass: String?
 
-    @Option(help: "The push token in hexadecimal.")
+    @Option(help: "The push token in hexadecimal; a control may have none yet.")
     var token: String?
 
     @Option(help: "The kind of the control or widget.")
@@ -41,45 +49,114 @@ struct RegisterCommand: AsyncParsableCommand {
     @Option(name: .customLong("subject"), help: "A subject that it shows; may be repeated.")
     var subjects: [String] = []
 
-    @Flag(help: "A device token that hears changes by background push.")
-    var onChange = false
+    @Option(
+        help: ArgumentHelp(
+            "background: a device token that hears changes by background push.",
+            valueName: "background"))
+    var onChange: String?
 
     @Flag(help: "Remove the registration.")
     var remove = false
 
-    func run() async throws {
-        try await Failure.reporting {
-            for part in [app, installation, handler] where !RecordKey.isPart(part) {
-                throw ValidationError("'\(part)' must be 1 to 128 of A-Z a-z 0-9 . _ ~ -")
-            }
-            let draft = try registration()
-            let configuration = try options.load()
-            let writer = try RecordWriter(
-                configuration, topics: [configuration.kafka.topics.registrations])
-            try writer.write(
-                key: RegistrationEncoder.key(draft),
-                value: remove ? nil : RegistrationEncoder.value(draft))
-            print("\(remove ? "removed" : "registered") \(app)/\(installation)/\(handler)")
+    func validate() throws {
+        let describesTarget =
+            tokenClass != nil || token != nil || kind != nil || !subjects.isEmpty || onChange != nil
+        if file != nil, describesTarget || remove {
+            throw ValidationError("--file is the whole registration: leave out what it has")
+        }
+        if remove, describesTarget {
+            throw ValidationError(
+                "--remove takes the whole registration away: leave out the target")
+        }
+        guard file == nil else { return }
+        for (name, value) in [
+            ("environment", environment), ("app", app), ("installation", installation),
+            ("handler", handler),
+        ] where value == nil {
+            throw ValidationError("--\(name) is missing, or --file")
         }
     }
 
-    private func registration() throws -> RegistrationDraft {
+    func run() async throws {
+        try await Failure.reporting {
+            let (draft, value) = try file.map(read) ?? describe()
+            for part in [draft.app, draft.installation, draft.handler]
+            where !RecordKey.isPart(part) {
+                throw ValidationError("'\(part)' must be 1 to 128 of A-Z a-z 0-9 . _ ~ -")
+            }
+            let configuration = try options.load()
+            let key = RegistrationEncoder.key(draft)
+            var notes: [String] = []
+            if let value {
+                let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
+                notes = try Arguments.trying { () throws(UselessRecord) in
+                    try trial.registration(key: key, value: value)
+                }
+            }
+            let writer = try RecordWriter(
+                configuration, topics: [configuration.kafka.topics.registrations])
+            try writer.write(key: key, value: value)
+            print(
+                "\(value == nil ? "removed" : "registered") \(String(decoding: key, as: UTF8.self))"
+            )
+            for note in notes { print("note    \(note)") }
+        }
+    }
+
+    // MARK: From a file
+
+    /// The parts of the key, which the value repeats.
+    private struct KeyParts: Decodable {
+        var environment, app, installation, handler: String?
+    }
+
+    private func read(_ file: String) throws -> (RegistrationDraft, [UInt8]?) {
+        let value = try Arguments.contents(of: file)
+        guard let parts = try? JSONDecoder().decode(KeyParts.self, from: Data(value)) else {
+            throw ValidationError("--file: \(file) is not a registration in JSON")
+        }
+        func part(_ name: String, _ option: String?, _ member: String?) throws -> String {
+            guard let part = option ?? member else {
+                throw ValidationError("--file: \(file) has no \(name)")
+            }
+            return part
+        }
+        let draft = RegistrationDraft(
+            environment: try Arguments.environment(
+                part("environment", environment, parts.environment)),
+            app: try part("app", app, parts.app),
+            installation: try part("installation", installation, parts.installation),
+            handler: try part("handler", handler, parts.handler))
+        // As it was given: what it has beyond the contract is its writer's.
+        return (draft, value)
+    }
+
+    // MARK: From options
+
+    private func describe() throws -> (RegistrationDraft, [UInt8]?) {
         var draft = RegistrationDraft(
-            environment: try Arguments.environment(environment), app: app,
-            installation: installation, handler: handler)
+            environment: try Arguments.environment(environment!), app: app!,
+            installation: installation!, handler: handler!)
+        guard !remove else { return (draft, nil) }
         draft.registeredAt = RecordWriter.now().wall
-        guard !remove else { return draft }
-        guard let token else { throw ValidationError("--token is missing") }
-        guard let tokenClass = TokenClass(name: tokenClass) else {
+        let word = tokenClass ?? TokenClass.control.name
+        guard let tokenClass = TokenClass(name: word) else {
             throw ValidationError(
-                "'\(tokenClass)' is not a class: "
+                "'\(word)' is not a class: "
                     + TokenClass.allCases.map(\.name).joined(separator: ", "))
         }
+        guard token != nil || tokenClass == .control else {
+            throw ValidationError("--token is missing: only a control can be without one")
+        }
+        guard onChange == nil || onChange == "background" else {
+            throw ValidationError("--on-change can only be background")
+        }
         var target = RegistrationDraft.Target(
-            tokenClass: tokenClass, token: try Arguments.token(token),
-            shows: [RegistrationDraft.Show(kind: kind, subjects: subjects)])
-        target.hearsChanges = onChange
+            tokenClass: tokenClass, token: try token.map(Arguments.token),
+            shows: kind == nil && subjects.isEmpty
+                ? [] : [RegistrationDraft.Show(kind: kind, subjects: subjects)])
+        target.hearsChanges = onChange != nil
         draft.targets = [target]
-        return draft
+        return (draft, RegistrationEncoder.value(draft))
     }
 }

@@ -101,6 +101,12 @@ package enum ExpirationRule: UInt8, Sendable, BitwiseCopyable {
     case immediate
     /// Now plus the smaller of the push's remaining life and an hour.
     case deadline
+
+    /// The value of `apns-expiration` under `deadline`, in Unix seconds. An hour at most: a "look
+    /// again" that is older says nothing.
+    package static func deadlineSeconds(until expiresAt: WallTime, now: WallTime) -> Int64 {
+        min(expiresAt.seconds, now.seconds + 3600)
+    }
 }
 
 /// What kind of thing on the device owns a token; the word a registration uses.

@@ -81,7 +81,7 @@ extension Duration {
     }
 
     /// As it is written in the file; whole milliseconds.
-    var notation: String {
+    package var notation: String {
         let (seconds, attoseconds) = components
         let milliseconds = Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
         return milliseconds == 0 ? "0s" : Unit.write(milliseconds, in: Unit.durations)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Delivery
+
+/// What an operator does about an answer of APNs, as it completes "APNs answers …: ".
+package enum APNSAdvice {
+    /// Of an answer that is not 200: what it means, and what a worker does with such a push.
+    package static func text(_ outcome: PushOutcome) -> String {
+        switch AnswerTable.row(status: outcome.status, reason: outcome.reason).push {
+        case .accept: "accepted"
+        case .reject: "APNs does not take this push; a worker writes a dead letter"
+        case .rejectToken:
+            "the token is not one of this app in this environment; check both, and the token"
+        case .verdict: "the token is dead; a worker sends nothing more to it"
+        case .resend: "the push is not at fault; a worker sends it again at once"
+        case .coolDown: "too many pushes to this token; a worker waits and sends it again"
+        case .backOff: "a fault at APNs; a worker waits and sends it again"
+        case .openCredential: "check the credential's key, key ID, team and environments"
+        case .openLane: topic(outcome.reason)
+        }
+    }
+
+    /// Of an answer for which all pushes of an apns-topic wait.
+    static func topic(_ reason: APNSReason) -> String {
+        switch reason {
+        case .invalidPushType:
+            "this server does not know the apns-push-type; if apns.endpoints names Apple's own, "
+                + "Apple no longer takes pushes of this type"
+        case .badTopic: "the apns-topic is none; check the app's bundle identifier"
+        default: "check that the credential's team owns the app"
+        }
+    }
+}

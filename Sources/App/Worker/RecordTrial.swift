@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FoundationEssentials
+package import Intake
+internal import Pipeline
+package import PushModel
+
+/// Why a record that somebody wants to write would be of no use to a worker.
+package struct UselessRecord: Error, Hashable, Sendable {
+    /// Whether the configuration lacks what the record needs; otherwise the record is at fault.
+    package let lacksConfiguration: Bool
+    package let message: String
+
+    init(_ message: String, lacksConfiguration: Bool = false) {
+        self.message = message
+        self.lacksConfiguration = lacksConfiguration
+    }
+
+    init(_ problem: UnreadableRecord) {
+        message = "no worker could read it: \(problem.message)"
+        switch UnreadableCode(rawValue: problem.code) {
+        case .unknownApp, .unservedEnvironment, .kindWideRefused: lacksConfiguration = true
+        default: lacksConfiguration = false
+        }
+    }
+}
+
+/// Reads a record before somebody writes it, with the decoders of a worker of this configuration.
+package struct RecordTrial {
+    let plan: WorkerPlan
+    private let now: WallTime
+
+    package init(_ plan: WorkerPlan, now: WallTime) {
+        self.plan = plan
+        self.now = now
+    }
+
+    // MARK: Events
+
+    /// The events topic that is meant where none is named: the only one there is, or ours.
+    package func topicOfEvents(named name: String?) throws(UselessRecord) -> String {
+        let topics = plan.eventTopics
+        guard let name else {
+            if topics.count == 1 { return topics[0] }
+            if topics.contains(Self.standardTopic) { return Self.standardTopic }
+            throw UselessRecord(
+                "several events topics are configured: name one of \(topics.joined(separator: ", "))"
+            )
+        }
+        guard topics.contains(name) else {
+            let nearest = Spelling.nearest(to: name, among: topics) ?? Self.standardTopic
+            throw UselessRecord(
+                "'\(name)' is not among kafka.events, so no worker would read it; the nearest there "
+                    + "is '\(nearest)'")
+        }
+        return name
+    }
+
+    private static let standardTopic = "lamplighter.events"
+
+    package struct ReadEvent {
+        package var value: [UInt8]?
+        /// Differs from the record's key where the topic's binding has a template.
+        package var subject: String
+        package var app: String
+    }
+
+    /// - Parameter draft: nil for a record whose key says it all.
+    package func event(
+        _ draft: EventDraft?, key: String, topic: String
+    ) throws(UselessRecord) -> ReadEvent {
+        let number = plan.eventTopics.firstIndex(of: topic)!
+        if draft != nil, !plan.bindings[number].holdsOwnEvents {
+            throw UselessRecord(
+                "kafka.events binds '\(topic)' to records of another format (decode: "
+                    + "\(plan.bindings[number].decode.rawValue)), whose options are not read: leave "
+                    + "them out or name another topic")
+        }
+        let value = draft.map(EventEncoder.value)
+        return try read(value, key: key, binding: number, bindings: plan.bindings) { event in
+            ReadEvent(
+                value: value, subject: String(decoding: event.subject, as: UTF8.self),
+                app: plan.routing.name(of: event.app))
+        }
+    }
+
+    /// What a worker makes of an event's payload: the body as it is sent, and its push type.
+    package func payload(of draft: EventDraft) throws(UselessRecord) -> EventPayload? {
+        try read(
+            EventEncoder.value(draft), key: "push", binding: 0, bindings: [.standard]
+        ) { $0.payload }
+    }
+
+    private func read<Found>(
+        _ value: [UInt8]?, key: String, binding: Int, bindings: [TopicBinding],
+        _ found: (Event) -> Found
+    ) throws(UselessRecord) -> Found {
+        var decoder: EventDecoder
+        do throws(TopicBindingError) {
+            decoder = try EventDecoder(
+                bindings: bindings, routing: plan.routing, settings: plan.pipeline.events)
+        } catch {
+            throw UselessRecord(error.message, lacksConfiguration: true)
+        }
+        return try Self.lend(Array(key.utf8), value) { key, value in
+            let record = EventRecord(binding: binding, key: key, value: value, timestamp: now)
+            do throws(UnreadableRecord) {
+                return .success(found(try decoder.decode(record, now: now) { _ in nil }))
+            } catch {
+                return .failure(UselessRecord(error))
+            }
+        }.get()
+    }
+
+    // MARK: Registrations
+
+    /// - Returns: what its writer may not have meant, a sentence each.
+    package func registration(
+        key: [UInt8], value: [UInt8]
+    ) throws(UselessRecord) -> [String] {
+        var decoder = RegistrationDecoder(routing: plan.routing)
+        var registration = Registration()
+        try Self.lend(key, value) { key, value in
+            do throws(UnreadableRecord) {
+                _ = try decoder.decode(
+                    key: key, value: value, timestamp: now, into: &registration)
+                return .success(())
+            } catch {
+                return .failure(UselessRecord(error))
+            }
+        }.get()
+        let targets = RegistrationText.targets(of: value)
+        if targets.isEmpty { return ["it has no target: nothing is left under its key"] }
+        var notes: [String] = []
+        for (number, target) in targets.enumerated() {
+            try judge(target, "targets[\(number)]", &notes)
+        }
+        return notes
+    }
+
+    private func judge(
+        _ target: RegistrationText.Target, _ place: String, _ notes: inout [String]
+    ) throws(UselessRecord) {
+        guard let tokenClass = TokenClass(name: target.class) else {
+            let known = TokenClass.allCases.map(\.name).joined(separator: ", ")
+            throw UselessRecord("\(place): '\(target.class)' is no class, which are \(known)")
+        }
+        if let onChange = target.onChange {
+            guard tokenClass == .device else {
+                throw UselessRecord(
+                    "\(place): onChange is for class device alone, and this is a "
+                        + "\(tokenClass.name): leave it out")
+            }
+            guard onChange == "background" else {
+                throw UselessRecord("\(place): onChange can only be background")
+            }
+        }
+        guard target.showsSubject || target.showsKind else {
+            throw UselessRecord(
+                "\(place) shows nothing, so no event would reach it: give it a subject")
+        }
+        if target.token == nil {
+            notes.append("\(place) has no token yet: nothing is sent to it")
+        } else if tokenClass != .device, tokenClass.changeType == nil {
+            notes.append(
+                "\(place): no event leads to a push to class \(tokenClass.name) in this version")
+        } else if !target.showsSubject, !plan.pipeline.events.allowKindWide {
+            notes.append(
+                "\(place) shows no subject: only events for a whole kind reach it, and "
+                    + "intake.allowKindWide is off")
+        }
+    }
+
+    private static func lend<Found>(
+        _ key: [UInt8], _ value: [UInt8]?,
+        _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer?) -> Result<Found, UselessRecord>
+    ) -> Result<Found, UselessRecord> {
+        key.withUnsafeBytes { key in
+            guard let value else { return body(key, nil) }
+            return value.withUnsafeBytes { body(key, $0) }
+        }
+    }
+}
+
+/// The parts of a registration that readers pass over, and its writer should hear about.
+private enum RegistrationText {
+    struct Target: Decodable {
+        var `class`: String
+        var token: String?
+        var onChange: String?
+        var shows: [Show]?
+
+        var showsSubject: Bool { shows?.contains { $0.subjects?.isEmpty == false } ?? false }
+        var showsKind: Bool { shows?.contains { $0.kind != nil } ?? false }
+    }
+
+    struct Show: Decodable {
+        var kind: String?
+        var subjects: [String]?
+    }
+
+    private struct Document: Decodable {
+        var targets: [Target]
+    }
+
+    /// Of a document that the worker's own decoder has read.
+    static func targets(of value: [UInt8]) -> [Target] {
+        (try? JSONDecoder().decode(Document.self, from: Data(value)))?.targets ?? []
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Foundation
+import PushModel
+import Worker
+
+/// Words on the command line.
+enum Arguments {
+    static func environment(_ word: String) throws -> PushEnvironment {
+        guard let environment = PushEnvironment(name: word) else {
+            throw ValidationError("'\(word)' is not an environment: production or development")
+        }
+        return environment
+    }
+
+    static func token(_ hexadecimal: String) throws -> [UInt8] {
+        guard let token = Hexadecimal.decode(hexadecimal), token.count <= 512 else {
+            throw ValidationError("a token is hexadecimal, of even length, at most 1024 digits")
+        }
+        return token
+    }
+
+    /// Runs a check of `RecordTrial`; what the record lacks is a slip on the command line, what the
+    /// configuration lacks is its own fault.
+    static func trying<Found>(_ body: () throws(UselessRecord) -> Found) throws -> Found {
+        do throws(UselessRecord) { return try body() } catch {
+            if error.lacksConfiguration { throw Failure(.configuration, error.message) }
+            throw ValidationError(error.message)
+        }
+    }
+
+    /// The whole of a file; "-" is standard input.
+    static func contents(of file: String) throws -> [UInt8] {
+        do {
+            if file == "-" { return Array(try FileHandle.standardInput.readToEnd() ?? Data()) }
+            return Array(try Data(contentsOf: URL(filePath: file)))
+        } catch {
+            throw Failure(.configuration, "--file: \(file) cannot be read")
+        }
+    }
+}
+
+/// A duration as the configuration writes it, `500ms`, `30s`, `10m`; a bare number is seconds.
+struct DurationArgument: ExpressibleByArgument {
+    let duration: Duration
+
+    init(_ duration: Duration) { self.duration = duration }
+
+    init?(argument: String) {
+        if let duration = Duration(notation: argument) {
+            self.duration = duration
+        } else if let seconds = Double(argument), (0...Self.secondsMax).contains(seconds) {
+            duration = .seconds(seconds)
+        } else {
+            return nil
+        }
+    }
+
+    /// No command runs longer than a year.
+    private static let secondsMax = 366.0 * 86_400
+
+    var seconds: Double { duration / .seconds(1) }
+
+    /// For the help.
+    var defaultValueDescription: String { duration.notation }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import Foundation
+import PushModel
+import Testing
+
+/// Commands that write one record or send one push.
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+struct `One record or push by hand` {
+    private let fleet: Fleet
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    @Test func `push prints the answer, and its exit code says whether it is 200`() async throws {
+        let token = TestToken()
+        let push = ["push", "--environment", "production", "--app", TestApp.home]
+        let accepted = try await fleet.command(push, input: token.hex + "\n")
+        #expect(accepted.status == 0)
+        let request = try #require(fleet.requests(for: token).first)
+        #expect(request["apns-push-type"] == "controls")
+        #expect(accepted.lines.last == "200 accepted, apns-id \(request["apns-id"] ?? "?")")
+        // No token in any output of ours.
+        #expect(!accepted.output.contains(token.hex))
+
+        fleet.simulator.perform(
+            .rules([
+                ScriptedRule(tokenPrefix: token.hex, answer: .reason(410, "Unregistered"))
+            ]))
+        defer { fleet.simulator.perform(.rules([])) }
+        let gone = try await fleet.command(push, input: token.hex + "\n")
+        #expect(gone.status == 1)
+        gone.expect("410 Unregistered, apns-id ", ": the token is dead")
+    }
+
+    @Test func `push sends the headers that a worker would`() async throws {
+        let token = TestToken()
+        let alert = try await fleet.command(
+            [
+                "push", "--environment", "production", "--app", TestApp.home, "--json", "--payload",
+                #"{ "aps": {"alert": "rain"} }"#,
+            ],
+            changing: ["  splitAbove": "  wire: {alert: {priority: 5}}\n  splitAbove"],
+            input: token.hex + "\n")
+        #expect(alert.status == 0, "\(alert.output)")
+        let request = try #require(fleet.requests(for: token).first)
+        #expect(request["apns-push-type"] == "alert")
+        #expect(request["apns-topic"] == TestApp.home)
+        #expect(request["apns-priority"] == "5")
+        let expiration = try #require(request["apns-expiration"].flatMap { Int64($0) })
+        #expect((3000...3600).contains(expiration - Now.current.wall.seconds))
+        #expect(request["apns-collapse-id"]?.count == 36)
+        #expect(String(decoding: request.body, as: UTF8.self) == #"{"aps":{"alert":"rain"}}"#)
+        struct Report: Decodable {
+            var status: Int
+            var reason: String?
+            var apnsID: String
+            var headers: [String: String]
+        }
+        let report = try JSONDecoder().decode(
+            Report.self, from: Data(try #require(alert.lines.last).utf8))
+        #expect(report.status == 200 && report.reason == nil)
+        #expect(report.apnsID == request["apns-id"])
+        #expect(report.headers["apns-collapse-id"] == request["apns-collapse-id"])
+        #expect(report.headers["apns-expiration"] == "\(expiration)")
+    }
+
+    @Test(arguments: [
+        (["--type", "background"], "as alert, not as background"),
+        (["--type", "controls"], "controls has no payload of its own"),
+        (["--priority", "7"], "priority must be 1, 5 or 10"),
+    ])
+    func `push refuses what no worker would send`(
+        _ more: [String], _ words: String
+    ) async throws {
+        let result = try await fleet.command(
+            [
+                "push", "--environment", "production", "--app", TestApp.home, "--payload",
+                #"{"aps":{"alert":"rain"}}"#,
+            ] + more, input: "00ff\n")
+        #expect(result.status == 64)
+        result.expect(words, "Usage: lamplighter push")
+    }
+
+    @Test func `emit writes to the topic that is named, and only what a worker reads`() async throws
+    {
+        func emit(_ arguments: [String]) async throws -> CommandResult {
+            try await fleet.command(["emit"] + arguments)
+        }
+        let topic = fleet.topics[.events]
+        let unnamed = try await emit(["door-1"])
+        #expect(unnamed.status == 64)
+        unnamed.expect("several events topics", topic, "Usage: lamplighter emit")
+        let slip = try await emit(["door-1", "--topic", topic + "s"])
+        #expect(slip.status == 64)
+        slip.expect("is not among kafka.events", "the nearest there is '\(topic)'")
+        let long = try await emit([String(repeating: "x", count: 300), "--topic", topic])
+        #expect(long.status == 64)
+        long.expect("at most 256 bytes")
+        let stranger = try await emit(["door-1", "--topic", topic, "--app", "com.example.Nobody"])
+        #expect(stranger.status == 78)
+        stranger.expect("no credential serves this app")
+        let written = try await emit(["door-1", "--topic", topic, "--ttl", "90s"])
+        #expect(written.status == 0, "\(written.output)")
+        #expect(written.lines.last == "emitted door-1 to \(topic) for \(TestApp.home)")
+    }
+
+    @Test func `register writes what the contract has, and not what a worker passes over`()
+        async throws
+    {
+        let name = [
+            "--environment", "production", "--app", TestApp.home, "--installation", "6F1C",
+            "--handler", "Garage",
+        ]
+        func register(
+            _ arguments: [String], input: String = ""
+        ) async throws -> CommandResult {
+            try await fleet.command(["register"] + arguments, input: input)
+        }
+        let nothing = try await register(name + ["--token", "00ff", "--kind", ""])
+        #expect(nothing.status == 64)
+        let control = try await register(
+            name + ["--token", "00ff", "--subject", "s", "--on-change", "background"])
+        #expect(control.status == 64)
+        control.expect("onChange is for class device alone", "Usage: lamplighter register")
+        let stranger = try await register(
+            ["--environment", "production", "--app", "com.example.Nobody"] + name.dropFirst(4)
+                + ["--token", "00ff", "--subject", "s"])
+        #expect(stranger.status == 78)
+        let bare = try await register(name + ["--kind", "k", "--subject", "s"])
+        #expect(bare.status == 0)
+        bare.expect("registered production/\(TestApp.home)/6F1C/Garage", "note", "no token yet")
+        let whole = try await register(
+            ["--file", "-"],
+            input: """
+                {"v":1,"environment":"sandbox","app":"\(TestApp.home)","installation":"6F1C",
+                 "handler":"Garage","targets":[
+                  {"class":"control","token":"00ff","shows":[{"kind":"k","subjects":["s","t"]}]},
+                  {"class":"device","token":"01ff","onChange":"background","shows":[{"subjects":["s"]}]}]}
+                """)
+        #expect(whole.status == 0, "\(whole.output)")
+        #expect(
+            whole.lines.last == "registered development/\(TestApp.home)/6F1C/Garage")
+        let removed = try await register(name + ["--remove"])
+        #expect(removed.status == 0)
+        removed.expect("removed production/")
+    }
+}
