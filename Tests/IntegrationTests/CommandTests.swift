@@ -44,7 +44,10 @@ struct `The command line` {
         try "not a key".write(to: file, atomically: true, encoding: .utf8)
         let text = try await fleet.command(["check"], changing: ["HOMEKEY001.p8": "text.p8"])
         #expect(text.status == 78)
-        text.expect("apns.credentials.home", ".p8", "unusable")
+        text.expect(
+            "apns.credentials.home", ".p8", "unusable",
+            "it is not PEM, which has a line -----BEGIN PRIVATE KEY-----")
+        #expect(!text.output.contains("routines"))
     }
 
     @Test func `check names a key on the wrong curve`() async throws {
@@ -169,28 +172,6 @@ struct `The command line` {
 
     // MARK: The others
 
-    @Test func `push prints the answer, and its exit code says whether it is 200`() async throws {
-        let token = TestToken()
-        let push = ["push", "--environment", "production", "--app", TestApp.home]
-        let accepted = try await fleet.command(push, input: token.hex + "\n")
-        #expect(accepted.status == 0)
-        #expect(accepted.lines.last?.hasPrefix("200 ") == true)
-        let request = try #require(fleet.requests(for: token).first)
-        #expect(request["apns-push-type"] == "controls")
-        accepted.expect("apns-id \(request["apns-id"] ?? "?")")
-        // No token in any output of ours.
-        #expect(!accepted.output.contains(token.hex))
-
-        fleet.simulator.perform(
-            .rules([
-                ScriptedRule(tokenPrefix: token.hex, answer: .reason(410, "Unregistered"))
-            ]))
-        defer { fleet.simulator.perform(.rules([])) }
-        let gone = try await fleet.command(push, input: token.hex + "\n")
-        #expect(gone.status == 1)
-        gone.expect("410 Unregistered apns-id ")
-    }
-
     @Test func `topics check is content with what the fleet was given`() async throws {
         let result = try await fleet.command(["topics", "check"])
         #expect(result.status == 0)
@@ -200,11 +181,19 @@ struct `The command line` {
     }
 
     @Test(.enabled(if: Fleet.testBootstrap == nil))
-    func `the embedded Kafka makes no topics, which one line says`() async throws {
-        let result = try await fleet.command(["topics", "create"])
-        #expect(result.status == 78)
-        #expect(result.lines.count == 1)
-        result.expect("CreateTopics", "embedded", "name its topics when you start it")
+    func `topics create says what the embedded Kafka has, and how to give it the rest`()
+        async throws
+    {
+        let all = try await fleet.command(["topics", "create"])
+        #expect(all.status == 0)
+        all.expect("exists  \(fleet.topics[.events])", "exists  \(fleet.topics.deadLetters)")
+        let gone = "\(fleet.topics.prefix).gone"
+        let some = try await fleet.command(
+            ["topics", "create"],
+            changing: ["deadLetters: \(fleet.topics.deadLetters)": "deadLetters: \(gone)"])
+        #expect(some.status == 69)
+        some.expect("lamplighter simulate kafka --topics \(gone):12")
+        #expect(some.lines.count { $0.hasPrefix("lamplighter: ") } == 1)
     }
 
     @Test(.enabled(if: Fleet.testBootstrap != nil))
@@ -284,13 +273,37 @@ struct `The command line` {
     }
 
     @Test(arguments: [
-        ["run", "--nonsense"], ["nonsense"], ["push", "--app", "com.example.Home"],
-        ["simulate", "kafka", "--topics", "no-count"],
+        (["run", "--nonsense"], "run"), (["nonsense"], "<subcommand>"),
+        (["push", "--app", "com.example.Home"], "push"),
+        (["simulate", "kafka", "--topics", "no-count"], "simulate kafka"),
+        (["topics", "create", "--partitions", "0"], "topics create"),
+        (["demo", "--duration", "15x"], "demo"),
+        (["demo", "--duration", "2s"], "demo"),
+        (
+            [
+                "register", "--environment", "nowhere", "--app", "a", "--installation", "i",
+                "--handler", "h",
+            ], "register"
+        ),
+        (["register", "--file", "x.json", "--remove"], "register"),
+        (["emit", "--collapse-id", "a", "door-1"], "emit"),
     ])
-    func `a slip on the command line is 64`(_ arguments: [String]) async throws {
+    func `a slip on the command line is 64, with the usage of its command`(
+        _ arguments: [String], _ command: String
+    ) async throws {
         let result = try await fleet.run(arguments)
         #expect(result.status == 64)
-        result.expect("Usage: lamplighter")
+        result.expect("Error: ", "Usage: lamplighter \(command)")
+    }
+
+    @Test func `a simulator's port that is taken is named, with 78`() async throws {
+        let port = try #require(fleet.simulator.port(of: .production))
+        let result = try await fleet.run(["simulate", "apns", "--port", "\(port)"])
+        #expect(result.status == 78)
+        #expect(
+            result.lines == [
+                "lamplighter: port \(port) on 127.0.0.1 is taken: name another, or 0 for any that is free"
+            ])
     }
 }
 

@@ -31,8 +31,8 @@ struct ChaosCommand: ParsableCommand {
     @Option(help: "Only this round, from 0 on.")
     var round: Int?
 
-    @Option(help: "Seconds of traffic in each round.")
-    var duration = 28.0
+    @Option(help: "How long each round has traffic: 28s, 10m, or a number of seconds.")
+    var duration = DurationArgument(.seconds(28))
 
     @Option(help: "How many installations, rounded down to whole homes.")
     var installations = 3000
@@ -60,7 +60,7 @@ struct ChaosCommand: ParsableCommand {
                 "--rounds is from \(counts.lowerBound) to \(counts.upperBound), --round not negative"
             )
         }
-        guard ChaosOptions.durations.contains(duration) else {
+        guard ChaosOptions.durations.contains(duration.seconds) else {
             let durations = ChaosOptions.durations
             throw ValidationError(
                 "--duration is from \(durations.lowerBound) to \(durations.upperBound) seconds")
@@ -91,7 +91,7 @@ struct ChaosCommand: ParsableCommand {
             seed: seed ?? UInt64.random(in: 1...999_999), directory: directory)
         options.rounds = rounds
         options.round = round
-        options.duration = .seconds(duration)
+        options.duration = duration.duration
         options.installations = installations
         options.rate = rate
         options.kafka = bootstrap

@@ -14,16 +14,16 @@ struct DemoCommand: ParsableCommand {
             An embedded Kafka, an APNs simulator, two workers and their traffic, each a process. At \
             a terminal keys disturb it; without any it disturbs itself: three kills, a stall, a \
             storm of GOAWAY, a burst of 503, each when pushes flow, as many as the duration has \
-            room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the verdict of lamplighter-check, which \
-            is to be found beside this program.
+            room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the \
+            verdict of lamplighter-check, which is to be found beside this program.
 
             Exit codes: 0 nothing was lost; 1 something was, or a worker ended by itself; 69 \
             lamplighter-check is not there; 70 it could not be run to its end; 78 a file or folder \
             cannot be used; 130 it was ended before there was a verdict.
             """)
 
-    @Option(help: "Seconds of traffic.")
-    var duration = 40.0
+    @Option(help: "How long there is traffic: 40s, 10m, or a number of seconds.")
+    var duration = DurationArgument(.seconds(40))
 
     @Option(help: "How many installations, rounded down to whole homes.")
     var installations = 3000
@@ -51,9 +51,10 @@ struct DemoCommand: ParsableCommand {
     func validate() throws {
         try TrafficArguments.check(installations: installations, rate: rate)
         let durations = DemoOptions.durations
-        guard durations.contains(duration) else {
+        guard durations.contains(duration.seconds) else {
             throw ValidationError(
-                "--duration is from \(durations.lowerBound) to \(durations.upperBound) seconds")
+                "--duration is from \(durations.lowerBound) to \(durations.upperBound) seconds, such as 40s"
+            )
         }
         guard ["auto", "nghttp2", "curl"].contains(transport) else {
             throw ValidationError("--transport is auto, nghttp2 or curl")
@@ -80,7 +81,7 @@ struct DemoCommand: ParsableCommand {
     private func options() throws -> DemoOptions {
         let programs = try FleetPrograms()
         var options = DemoOptions(program: programs.lamplighter, checker: programs.checker)
-        options.duration = .seconds(duration)
+        options.duration = duration.duration
         options.installations = installations
         options.rate = rate
         options.transport = transport

@@ -29,8 +29,8 @@ extension SimulateCommand {
         @Option(help: "Events a second.")
         var rate = 250.0
 
-        @Option(help: "Seconds from the first event to the last.")
-        var duration: Double?
+        @Option(help: "From the first event to the last: 40s, 10m, or a number of seconds.")
+        var duration: DurationArgument?
 
         @Option(help: "The Kafka topic of the events.")
         var eventsTopic = "lamplighter.events"
@@ -41,8 +41,8 @@ extension SimulateCommand {
         @Option(help: "The workers' consumer group, whose lag holds events back.")
         var group = "lamplighter"
 
-        @Option(help: "The workers' index.settle, in seconds.")
-        var settle = 2.0
+        @Option(help: "The workers' index.settle: 2s, or a number of seconds.")
+        var settle = DurationArgument(.seconds(2))
 
         @Option(help: "The same seed makes the same events.")
         var seed: UInt64 = 1
@@ -58,10 +58,10 @@ extension SimulateCommand {
 
         func validate() throws {
             try TrafficArguments.check(installations: installations, rate: rate)
-            guard (0...60).contains(settle) else {
+            guard (0...60).contains(settle.seconds) else {
                 throw ValidationError("--settle is from 0 to 60 seconds")
             }
-            guard duration.map({ (0...86_400).contains($0) }) ?? true else {
+            guard duration.map({ (0...86_400).contains($0.seconds) }) ?? true else {
                 throw ValidationError("--duration is from 0 to 86400 seconds")
             }
             guard (0...1000).contains(churn) else {
@@ -79,8 +79,8 @@ extension SimulateCommand {
             options.group = group
             options.installations = installations
             options.rate = rate
-            options.duration = duration.map { .seconds($0) }
-            options.settle = .seconds(settle)
+            options.duration = duration?.duration
+            options.settle = settle.duration
             options.seed = seed
             options.churn = churn
             options.unreadableShare = unreadable

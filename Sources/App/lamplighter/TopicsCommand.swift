@@ -31,11 +31,18 @@ struct TopicsCommand: ParsableCommand {
             help: "Replicas of each new topic; the brokers' default where it is left out.")
         var replicationFactor: Int32?
 
+        func validate() throws {
+            guard (1...10_000).contains(partitions) else {
+                throw ValidationError("--partitions is from 1 to 10000")
+            }
+        }
+
         func run() async throws {
             try await Failure.reporting {
                 let configuration = try options.load()
                 let admin = try TopicAdmin(configuration)
                 let topics = RequiredTopic.all(configuration.kafka)
+                if admin.isEmbedded == true { return try admin.expectEmbedded(topics) }
                 try create(topics, admin)
                 let behind = try admin.waitUntilKnown(topics.map(\.name))
                 guard behind.isEmpty else {
@@ -116,5 +123,28 @@ extension TopicAdmin {
         try self.init(
             settings: configuration.kafka.clientSettings,
             logger: ConfigurationOption.logger(configuration.log))
+    }
+}
+
+extension TopicAdmin {
+    /// What is left of creating topics where Kafka is the embedded one, which takes no such request:
+    /// all is well if they are there, and what is not there is named when it is started.
+    fileprivate func expectEmbedded(_ topics: [RequiredTopic]) throws {
+        var missing: [String] = []
+        for topic in topics {
+            do throws(KafkaError) {
+                _ = try partitionCount(of: topic.name)
+                print("exists  \(topic.name)")
+            } catch {
+                guard case .missingTopic = error else { throw error }
+                missing.append(topic.name)
+            }
+        }
+        guard missing.isEmpty else {
+            throw Failure(
+                .unavailable,
+                "the embedded Kafka creates no topics: start it with lamplighter simulate kafka "
+                    + "--topics \(missing.map { "\($0):12" }.joined(separator: ","))")
+        }
     }
 }
