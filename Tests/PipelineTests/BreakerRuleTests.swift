@@ -89,6 +89,54 @@ internal import Testing
         #expect(fixture.deliverAll().count == 10)
     }
 
+    /// What Apple measures in tens of minutes.
+    private static let slowlyCured: [(UInt16, APNSReason)] = [
+        (429, .tooManyProviderTokenUpdates), (403, .expiredProviderToken),
+        (403, .unrelatedKeyIdInToken),
+    ]
+
+    @Test(arguments: slowlyCured)
+    func `a refused provider token shuts the pool for 20 s, and for longer each time`(
+        status: UInt16, reason: APNSReason
+    ) {
+        let fixture = tenQueued {
+            $0.attemptsMax = 2
+            $0.breakerBackoff = Backoff(least: .milliseconds(100), most: .seconds(900))
+        }
+        for push in fixture.take(5) { fixture.answer(push, status, reason) }
+        var waits: [Int] = []
+        for _ in 0..<8 {
+            var seconds = 0
+            var probe: [SentPush] = []
+            while probe.isEmpty, seconds < 1000 {
+                fixture.pass(.seconds(1))
+                seconds += 1
+                probe = fixture.take()
+            }
+            #expect(probe.count == 1)
+            waits.append(seconds)
+            for push in probe { fixture.answer(push, status, reason) }
+        }
+        #expect(waits.allSatisfy { (20...901).contains($0) }, "\(waits)")
+        #expect(waits.reduce(0, +) > 8 * 60, "\(waits)")
+        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.takeRecords().isEmpty, "no dead letter")
+        fixture.pass(.seconds(901))
+        #expect(fixture.deliverAll().count == 10)
+    }
+
+    @Test func `a new key is tried at once, however long the old one has been refused`() {
+        let fixture = tenQueued()
+        for _ in 0..<20 {
+            fixture.pass(.seconds(901))
+            for push in fixture.take() { fixture.answer(push, 403, .invalidProviderToken) }
+        }
+        fixture.pass(.seconds(1))
+        #expect(fixture.take().isEmpty)
+        fixture.pipeline.keyChanged(of: PoolID(rawValue: 0), now: fixture.now)
+        #expect(fixture.take().count == 1)
+    }
+
     @Test func `a probe that fails with a 5xx is not an attempt`() {
         let fixture = PipelineFixture { $0.attemptsMax = 3 }
         fixture.registerControl("A", [1], shows: ["door"])
@@ -132,7 +180,8 @@ internal import Testing
     }
 
     @Test func `when half of fifty answers are 5xx the pool parks`() {
-        let fixture = PipelineFixture()
+        // So many that none is deferred while the pool is shut.
+        let fixture = PipelineFixture { $0.slots = 1024 }
         for number in 0..<60 as Range<UInt8> {
             fixture.registerControl("I\(number)", [number], shows: ["s\(number)"])
             fixture.event("s\(number)")

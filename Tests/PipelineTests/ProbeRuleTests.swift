@@ -19,7 +19,10 @@ internal import Testing
             settings.retryBackoff = Backoff(least: .milliseconds(1), most: .milliseconds(1))
             settings.attemptsMax = 1000
         }
-        fixture.registerControl("A", [1], shows: ["door"])
+        // One token alone parks nothing.
+        for token in 1...2 as ClosedRange<UInt8> {
+            fixture.registerControl("I\(token)", [token], shows: ["door"])
+        }
         fixture.event("door")
         // Half of fifty 503s park a pool; each of the others does by itself.
         for _ in 0..<(status == 503 ? 60 : 10) {

@@ -55,14 +55,17 @@ internal import Testing
     }
 
     @Test func `the first delay is within a second, the seventh is not`() {
-        let fixture = controls(64) { $0.settle = .zero }
+        let fixture = controls(64) { settings in
+            settings.settle = .zero
+            settings.coolDownBackoff = Backoff(least: .seconds(1), most: .seconds(900))
+        }
         fixture.event("hot")
         for round in 0..<7 {
             let pushes = fixture.take()
             #expect(pushes.count == 64, "round \(round)")
             for push in pushes {
-                // Answers that are no fault in between, or the pool would park.
-                fixture.answer(push, 429, .tooManyProviderTokenUpdates)
+                // No fault of the pool's, or it would park.
+                fixture.answer(push, 429, .tooManyRequests)
             }
             if round == 0 {
                 fixture.pass(.seconds(1))

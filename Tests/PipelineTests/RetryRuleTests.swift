@@ -23,9 +23,7 @@ internal import Testing
         arguments: [
             (500, APNSReason.internalServerError, 100, 1000), (503, .serviceUnavailable, 100, 1000),
             (599, .none, 100, 1000), (429, .tooManyRequests, 1000, 10_000),
-            (429, .tooManyProviderTokenUpdates, 100, 1000), (503, .shutdown, 5, 50),
-            (400, .idleTimeout, 5, 50), (403, .expiredProviderToken, 5, 50),
-            (403, .unrelatedKeyIdInToken, 5, 50),
+            (503, .shutdown, 5, 50), (400, .idleTimeout, 5, 50),
         ] as [(UInt16, APNSReason, Int, Int)])
     func `an answer that blames the moment is retried after its own delay`(
         status: UInt16, reason: APNSReason, least: Int, most: Int

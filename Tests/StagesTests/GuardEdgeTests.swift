@@ -7,7 +7,7 @@ internal import Testing
 
 @Suite struct `Guards at their edges` {
     @Test func `a pool that was parked is judged by what comes after`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         for _ in 0..<70 { _ = health.received(.fault) }
         health.reset()
         let healthy = (0..<50).map { _ in health.received(.healthy) }
@@ -18,7 +18,7 @@ internal import Testing
     }
 
     @Test func `a pool that was parked forgets its oldest answer first again`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         for _ in 0..<70 { _ = health.received(.healthy) }
         health.reset()
         for _ in 0..<24 { _ = health.received(.fault) }
@@ -29,7 +29,7 @@ internal import Testing
     }
 
     @Test func `a pool that was parked may be silent for ten seconds more`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         _ = health.isSilent(inFlight: 1, now: .after(.zero))
         health.reset()
         let silent = [11, 20, 21].map { health.isSilent(inFlight: 1, now: .after(.seconds($0))) }

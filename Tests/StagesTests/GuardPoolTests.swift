@@ -46,9 +46,45 @@ internal import Testing
     }
 }
 
+/// A pool's health, where each answer concerns another token.
+struct AnswersOfMany {
+    private var health = PoolHealth()
+    private var token: UInt32 = 0
+
+    mutating func received(_ answer: PoolHealth.Answer) -> Bool {
+        token += 1
+        return health.received(answer, of: token)
+    }
+
+    mutating func isSilent(inFlight: Int, now: MonotonicTime) -> Bool {
+        health.isSilent(inFlight: inFlight, now: now)
+    }
+
+    mutating func reset() { health.reset() }
+}
+
 @Suite struct `A pool's health` {
-    @Test func `is lost when half of the last fifty answers are faults`() {
+    @Test(arguments: [1, 3, 60])
+    func `is not lost by one token, however often it fails`(others: UInt32) {
         var health = PoolHealth()
+        for number in 0..<600 as Range<UInt32> {
+            let isIll =
+                number % 10 == 9
+                ? health.received(.healthy, of: 1 + number / 10 % others)
+                : health.received(.fault, of: 0)
+            #expect(!isIll, "after \(number)")
+        }
+    }
+
+    @Test func `is lost when the only two tokens fail`() {
+        var health = PoolHealth()
+        for _ in 0..<60 { _ = health.received(.healthy, of: 1) }
+        let ill = (0..<50 as Range<UInt32>).map { health.received(.fault, of: $0 % 2) }
+        #expect(ill.contains(true))
+    }
+
+    @Test func `is lost when half of the last fifty answers are faults`() {
+        var health = AnswersOfMany()
         var isIll = false
         for number in 0..<50 {
             // 24 faults among the first 49 answers, and the 50th decides.
@@ -59,7 +95,7 @@ internal import Testing
     }
 
     @Test func `survives one fault fewer`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         for number in 0..<500 {
             let isIll = health.received(number % 50 < 24 ? .fault : .healthy)
             #expect(!isIll, "after \(number)")
@@ -67,7 +103,7 @@ internal import Testing
     }
 
     @Test func `is not judged before fifty answers`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         for number in 1...50 {
             let isIll = health.received(.fault)
             #expect(isIll == (number == 50))
@@ -79,7 +115,7 @@ internal import Testing
 
     @Test(arguments: [50, 51, 99, 130])
     func `forgets what is older than the last fifty`(healthy: Int) {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         for _ in 0..<24 { _ = health.received(.fault) }
         for _ in 0..<healthy { _ = health.received(.healthy) }
         var faults = 0
@@ -88,14 +124,14 @@ internal import Testing
     }
 
     @Test func `takes silence for a fault`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         var isIll = false
         for number in 0..<50 { isIll = health.received(number < 25 ? .silence : .healthy) }
         #expect(isIll)
     }
 
     @Test func `is lost after ten seconds in which nothing answers`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         var isSilent: [Bool] = []
         for time in [Duration.zero, .seconds(10) - .nanoseconds(1), .seconds(10)] {
             isSilent.append(health.isSilent(inFlight: 3, now: .after(.seconds(70) + time)))
@@ -105,7 +141,7 @@ internal import Testing
 
     @Test(arguments: [PoolHealth.Answer.healthy, .fault])
     func `counts ten seconds anew from an answer`(answer: PoolHealth.Answer) {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         _ = health.isSilent(inFlight: 1, now: .after(.zero))
         _ = health.received(answer)
         let soon = health.isSilent(inFlight: 1, now: .after(.seconds(12)))
@@ -114,7 +150,7 @@ internal import Testing
     }
 
     @Test func `does not take a time-out for an answer`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         _ = health.isSilent(inFlight: 1, now: .after(.zero))
         _ = health.received(.silence)
         let isSilent = health.isSilent(inFlight: 1, now: .after(.seconds(10)))
@@ -122,7 +158,7 @@ internal import Testing
     }
 
     @Test func `is never lost while nothing is in flight`() {
-        var health = PoolHealth()
+        var health = AnswersOfMany()
         _ = health.isSilent(inFlight: 1, now: .after(.zero))
         let idle = health.isSilent(inFlight: 0, now: .after(.seconds(20)))
         let busy = health.isSilent(inFlight: 1, now: .after(.seconds(21)))

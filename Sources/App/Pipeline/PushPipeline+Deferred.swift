@@ -234,6 +234,7 @@ extension PushPipeline {
             deferred.take(row)
             return ledger.release(hold)
         }
+        if let until = heldUntil(row, now: now) { return deferred.postpone(row, until: until) }
         let known = audience.token(lane, deferred.tokenBytes(of: row))
         guard let token = known, audience.isRegistered(token) else {
             // Its registration may be on its way: another worker knew the token.
@@ -249,6 +250,15 @@ extension PushPipeline {
         }
         counters.deferredSent += 1
         request(row, content, token: token, lane: lane, hold: hold, now: now)
+    }
+
+    /// Until when pushes to the row's token wait, if they do: the next row goes instead.
+    private func heldUntil(_ row: UInt32, now: Now) -> MonotonicTime? {
+        let lane = deferred.lane(of: row)
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        guard !pools[pool].tokenHealth.isEmpty else { return nil }
+        return pools[pool].tokenHealth.held(
+            tokenHash(deferred.tokenBytes(of: row), lane: lane), now: now.monotonic)
     }
 
     private mutating func request(

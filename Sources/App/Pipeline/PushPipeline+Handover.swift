@@ -22,7 +22,7 @@ extension PushPipeline {
         var next = most > 0 ? takeOne(from: pool, now: now) : nil
         while let slot = next {
             next = taken + 1 < most ? takeOne(from: pool, now: now) : nil
-            guard mayBeSent(slot, now: now) else {
+            guard mayBeSent(slot, now: now), !isHeldBack(slot, pool: row, now: now) else {
                 // What it was counted for is free again, and the next one's.
                 next = next ?? takeOne(from: pool, now: now)
                 continue
@@ -60,6 +60,36 @@ extension PushPipeline {
         lanes[Int(pushes.lane(of: slot).rawValue)].inFlight -= 1
         end(slot, now: now)
         return false
+    }
+
+    /// A push to a token whose fault sticks to it waits, and the next one goes instead. One that was
+    /// deferred goes back to its row, behind those of other tokens.
+    private mutating func isHeldBack(_ slot: UInt32, pool: Int, now: Now) -> Bool {
+        guard !pools[pool].tokenHealth.isEmpty else { return false }
+        let token = audience.tokenBytes(of: TokenID(rawValue: pushes.token(of: slot)))
+        let hash = tokenHash(token, lane: pushes.lane(of: slot))
+        guard let until = pools[pool].tokenHealth.held(hash, now: now.monotonic) else {
+            pools[pool].tokenHealth.handedOver(
+                hash, backoff: settings.retryBackoff, now: now.monotonic)
+            return false
+        }
+        lanes[Int(pushes.lane(of: slot).rawValue)].inFlight -= 1
+        pushes.retry(slot, at: until, now: now.monotonic, costsAttempt: false)
+        giveBack()
+        let isDeferred = pushes.heldSince(of: slot) == .distantFuture
+        if isDeferred || holdsTooLong(slot, until: until), hasRoomForDeferrals {
+            deferPush(slot, notBefore: until, now: now)
+        }
+        return true
+    }
+
+    /// As `TokenHealth` knows a token: its number may be another's by the next time.
+    func tokenHash(_ token: UnsafeRawBufferPointer, lane: LaneID) -> UInt64 {
+        StableHash.hash64(token, seed: settings.seed &+ UInt64(lane.rawValue))
+    }
+
+    func tokenHash(of slot: UInt32) -> UInt64 {
+        tokenHash(UnsafeRawBufferPointer(slab.token(slot)), lane: pushes.lane(of: slot))
     }
 
     private mutating func fill(_ slot: UInt32, now: Now) {

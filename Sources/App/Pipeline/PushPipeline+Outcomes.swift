@@ -24,7 +24,8 @@ extension PushPipeline {
 
     private mutating func accepted(_ slot: UInt32, lane: LaneID, pool: PoolID, now: Now) {
         lanes[Int(lane.rawValue)].accepted(now: now.monotonic)
-        pools[Int(pool.rawValue)].accepted()
+        pools[Int(pool.rawValue)].accepted(token: pushes.token(of: slot))
+        noteRecovery(of: slot, pool: Int(pool.rawValue))
         counters.accepted += 1
         end(slot, now: now)
         if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
@@ -48,7 +49,7 @@ extension PushPipeline {
             tryAgain(
                 slot, after: settings.resendBackoff, outcome, costsAttempt: false, now: now)
         case .unknown:
-            judge(pool: pool, .silence, now: now)
+            judge(slot, pool: pool, .silence, now: now)
             counters.resent += 1
             tryAgain(
                 slot, after: settings.resendBackoff, outcome, costsAttempt: !isProbe, now: now)
@@ -65,13 +66,13 @@ extension PushPipeline {
         _ outcome: PushOutcome, lane: LaneID, isProbe: Bool, now: Now
     ) {
         let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
+        let slot = outcome.slot
         let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
-        judge(pool: pool, outcome.status >= 500 ? .fault : .healthy, now: now)
+        judge(slot, pool: pool, outcome.status >= 500 ? .fault : .healthy, now: now)
         if outcome.status < 500, row.push != .openCredential { pools[pool].gate.recovered() }
         if outcome.status < 500, row.push != .openLane {
             lanes[Int(lane.rawValue)].gate.recovered()
         }
-        let slot = outcome.slot
         switch row.push {
         case .accept:
             counters.accepted += 1
@@ -274,21 +275,52 @@ extension PushPipeline {
 
     // MARK: Pools
 
-    private mutating func judge(pool: Int, _ answer: PoolHealth.Answer, now: Now) {
-        let isIll = pools[pool].health.received(answer)
+    private mutating func judge(
+        _ slot: UInt32, pool: Int, _ answer: PoolHealth.Answer, now: Now
+    ) {
+        let isIll = pools[pool].health.received(answer, of: pushes.token(of: slot))
+        if answer == .healthy {
+            noteRecovery(of: slot, pool: pool)
+        } else if answer == .fault || pools[pool].gate.isShut {
+            pools[pool].tokenHealth.faulted(
+                tokenHash(of: slot), accepted: pools[pool].accepted,
+                backoff: settings.retryBackoff, now: now.monotonic, random: &random)
+        }
         if pools[pool].gate.isShut, answer != .healthy {
             // A probe failed.
-            pools[pool].gate.failed(now: now.monotonic, random: &random)
+            fail(pool: pool, now: now)
         } else if isIll {
             shut(pool: pool, by: .ill, now: now)
         }
     }
 
+    private mutating func noteRecovery(of slot: UInt32, pool: Int) {
+        guard !pools[pool].tokenHealth.isEmpty else { return }
+        pools[pool].tokenHealth.recovered(tokenHash(of: slot))
+    }
+
     private mutating func shut(pool: Int, by cause: ShutGate.Cause, now: Now) {
         if !pools[pool].gate.isShut { counters.poolsShut += 1 }
         pools[pool].shutBy = cause
-        pools[pool].gate.failed(now: now.monotonic, random: &random)
+        fail(pool: pool, now: now)
         pools[pool].health.reset()
+    }
+
+    private mutating func fail(pool: Int, now: Now) {
+        // What was in flight when it was shut says nothing new.
+        guard !pools[pool].gate.isClosed(now: now.monotonic) else { return }
+        var least = Duration.zero
+        if case .credentialRefused(let reason) = pools[pool].shutBy {
+            least = AnswerTable.credentialWaitMin(reason)
+        }
+        pools[pool].gate.failed(now: now.monotonic, atLeast: least, random: &random)
+        pools[pool].tokenHealth.parked(until: pools[pool].gate.nextChange)
+    }
+
+    /// The pool signs with another key. Where its key had been refused it is asked again at once.
+    package mutating func keyChanged(of pool: PoolID, now: Now) {
+        guard case .credentialRefused = pools[Int(pool.rawValue)].shutBy else { return }
+        pools[Int(pool.rawValue)].gate.mayProbe(now: now.monotonic)
     }
 
     mutating func parkSilentPools(now: Now) {

@@ -110,15 +110,18 @@ package struct PushPipeline: ~Copyable {
     struct PoolState {
         var gate: SendingGate
         var health = PoolHealth()
+        var tokenHealth = TokenHealth()
+        var accepted: UInt64 = 0
         var inFlight = 0
         /// Of the gate.
         var shutBy = ShutGate.Cause.ill
         var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
 
-        mutating func accepted() {
+        mutating func accepted(token: UInt32) {
             inFlight -= 1
+            accepted &+= 1
             gate.recovered()
-            _ = health.received(.healthy)
+            _ = health.received(.healthy, of: token)
         }
     }
 
@@ -219,6 +222,7 @@ package struct PushPipeline: ~Copyable {
     package mutating func advance(now: Now) {
         pushes.wake(now: now.monotonic)
         parkSilentPools(now: now)
+        for pool in pools.indices { pools[pool].tokenHealth.sweep(now: now.monotonic) }
         recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         sendLateRequests(now: now)
         fanOutRefusedShards(now: now)

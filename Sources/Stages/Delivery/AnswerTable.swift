@@ -21,7 +21,7 @@ package enum AnswerTable {
         case rejectToken
         /// The token is dead: a verdict, subject to its timestamp.
         case verdict
-        /// The push is fine; send it again at once, elsewhere or with a fresh provider token.
+        /// The push is fine; send it again at once, elsewhere.
         case resend
         /// This token is asked too often: wait, for this token only.
         case coolDown
@@ -38,8 +38,19 @@ package enum AnswerTable {
         case keep
         /// Send nothing more on it; finish what is in flight; open another.
         case retire
-        /// As `retire`, and the provider token is renewed first if it is old enough.
+        /// As `retire`, and the provider token is renewed first if it is old enough. The push is sent
+        /// again at once where a newer token is there; the answer counts where none is.
         case retireAndRenew
+    }
+
+    /// How long a credential is left alone, at least, once it has been refused for this reason. What
+    /// Apple measures in tens of minutes is not cured in a second, and each try counts against us.
+    package static func credentialWaitMin(_ reason: APNSReason) -> Duration {
+        switch reason {
+        case .tooManyProviderTokenUpdates, .expiredProviderToken, .unrelatedKeyIdInToken:
+            .seconds(20)
+        default: .zero
+        }
     }
 
     package static func row(status: UInt16, reason: APNSReason) -> Row {
@@ -92,19 +103,22 @@ package enum AnswerTable {
         row(403, .badCertificate, .openCredential, .retire),
         row(403, .badCertificateEnvironment, .openCredential, .retire),
         // APNs goes on refusing on a connection that has seen an expired token.
-        row(403, .expiredProviderToken, .resend, .retireAndRenew),
+        row(403, .expiredProviderToken, .openCredential, .retireAndRenew),
         row(403, .forbidden, .reject),
         row(403, .invalidProviderToken, .openCredential, .retire),
         row(403, .missingProviderToken, .openCredential, .retire),
-        row(403, .unrelatedKeyIdInToken, .resend, .retire),
+        // Apple: open a new connection. No connection of ours ever sees two keys, so where a new one
+        // is refused too, it is the key that does not fit.
+        row(403, .unrelatedKeyIdInToken, .openCredential, .retire),
         row(403, .badEnvironmentKeyIdInToken, .openCredential, .retire),
         row(404, .badPath, .reject),
         row(405, .methodNotAllowed, .reject),
         row(410, .expiredToken, .verdict),
         row(410, .unregistered, .verdict),
         row(413, .payloadTooLarge, .reject),
-        // The provider token changed too often: keep it, leave the connection, wait.
-        row(429, .tooManyProviderTokenUpdates, .backOff, .retire),
+        // The provider token changed too often: only time cures it. A new connection, or another
+        // token, would be one more of what APNs complains of.
+        row(429, .tooManyProviderTokenUpdates, .openCredential),
         row(429, .tooManyRequests, .coolDown),
         row(500, .internalServerError, .backOff),
         row(503, .serviceUnavailable, .backOff),

@@ -4,9 +4,15 @@
 package import PushModel
 
 /// Watches one pool's answers and parks it when the far side is ill: when half of the last 50
-/// answers are 5xx, or when nothing has answered for 10 s while something should.
+/// answers, and those to half of their tokens, are 5xx, or when nothing has answered for 10 s while
+/// something should. However many pushes to one token fail, it alone parks nothing.
 package struct PoolHealth: Sendable {
-    private var answers: [Bool] = []
+    private struct Entry {
+        let token: UInt32
+        let isFault: Bool
+    }
+
+    private var answers: [Entry] = []
     private var position = 0
     private var faults = 0
     /// Since when something has been in flight without any answer.
@@ -27,20 +33,33 @@ package struct PoolHealth: Sendable {
     }
 
     /// - Returns: the pool should be parked.
-    package mutating func received(_ answer: Answer) -> Bool {
+    package mutating func received(_ answer: Answer, of token: UInt32) -> Bool {
         if answer != .silence { silentSince = nil }
         let isFault = answer != .healthy
         // A full ring of healthy answers stays what it is, wherever it begins.
         if !isFault, faults == 0, answers.count == Self.window { return false }
+        let entry = Entry(token: token, isFault: isFault)
         if answers.count < Self.window {
-            answers.append(isFault)
+            answers.append(entry)
         } else {
-            if answers[position] { faults -= 1 }
-            answers[position] = isFault
+            if answers[position].isFault { faults -= 1 }
+            answers[position] = entry
             position = (position + 1) % Self.window
         }
         if isFault { faults += 1 }
-        return answers.count == Self.window && faults * 2 >= Self.window
+        return answers.count == Self.window && faults * 2 >= Self.window && areManyFaulty
+    }
+
+    /// Whether the faults are those of several tokens, and of no fewer than have had none.
+    private var areManyFaulty: Bool {
+        var faulty: Set<UInt32> = []
+        for entry in answers where entry.isFault { faulty.insert(entry.token) }
+        guard faulty.count > 1 else { return false }
+        var healthy: Set<UInt32> = []
+        for entry in answers where !entry.isFault && !faulty.contains(entry.token) {
+            healthy.insert(entry.token)
+        }
+        return faulty.count >= healthy.count
     }
 
     /// Called now and then. True: nothing has answered for too long.

@@ -66,10 +66,23 @@ package struct SendingGate: Sendable {
         strikes = 0
     }
 
+    /// The fault has probably been mended: the next probe need not wait.
+    package mutating func mayProbe(now: MonotonicTime) {
+        guard case .shut(let until) = state else { return }
+        state = .shut(until: min(until, now))
+        strikes = 0
+    }
+
     /// The fault showed itself.
-    package mutating func failed(now: MonotonicTime, random: inout SplitMix64) {
+    /// - Parameter least: the gate is shut for no less, and for ever longer from there on.
+    package mutating func failed(
+        now: MonotonicTime, atLeast least: Duration = .zero, random: inout SplitMix64
+    ) {
         if case .shut = state { return }
-        state = .shut(until: now + backoff.delay(attempt: strikes, random: &random))
+        let growing = Backoff(
+            least: max(backoff.least, least * 2), most: max(backoff.most, least))
+        let wait = max(least, growing.delay(attempt: strikes, random: &random))
+        state = .shut(until: now + wait)
         strikes += 1
     }
 

@@ -246,6 +246,12 @@ package struct DeferredTable: ~Copyable {
         rest(row, until: notBefore)
     }
 
+    /// The row's time has come, and it waits for longer.
+    package mutating func postpone(_ row: UInt32, until time: MonotonicTime) {
+        leave(row)
+        rest(row, until: time)
+    }
+
     /// No registration has its token: true the first time, and it waits again.
     package mutating func miss(_ row: UInt32, until time: MonotonicTime) -> Bool {
         if rows[Int(row)].wasMissed { return false }
