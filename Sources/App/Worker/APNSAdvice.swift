@@ -16,7 +16,7 @@ package enum APNSAdvice {
         case .resend: "the push is not at fault; a worker sends it again at once"
         case .coolDown: "too many pushes to this token; a worker waits and sends it again"
         case .backOff: "a fault at APNs; a worker waits and sends it again"
-        case .openCredential: "check the credential's key, key ID, team and environments"
+        case .openCredential: credential(outcome.reason)
         case .openLane: topic(outcome.reason)
         }
     }
@@ -29,6 +29,24 @@ package enum APNSAdvice {
                 + "Apple no longer takes pushes of this type"
         case .badTopic: "the apns-topic is none; check the app's bundle identifier"
         default: "check that the credential's team owns the app"
+        }
+    }
+
+    /// Of an answer for which all pushes of a credential wait.
+    static func credential(_ reason: APNSReason) -> String {
+        switch reason {
+        case .tooManyProviderTokenUpdates:
+            "this team's provider tokens change more often than every 20 minutes; look for workers "
+                + "that restart in a loop, and for other programs that sign for the team"
+        case .expiredProviderToken:
+            "it calls a provider token expired that this worker has just made; "
+                + "check this machine's clock (NTP)"
+        case .unrelatedKeyIdInToken:
+            "the key does not go with these topics or this environment; give each topic-specific key "
+                + "a credential of its own, with just its apps and its environment"
+        case .badEnvironmentKeyIdInToken:
+            "the key is for the other environment; name only its own in the credential's environments"
+        default: "check the credential's key, key ID, team and environments"
         }
     }
 }

@@ -13,8 +13,8 @@ internal import PushModel
 struct ConsumerWatch {
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
-    /// The names of the gates that are known to be shut.
-    private var shut: Set<String> = []
+    /// By name: what the gates that are known to be shut are shut by.
+    private var shut: [String: ShutGate.Cause] = [:]
     /// Apps that are known to have used up their kinds.
     private var outOfKinds: Set<String> = []
 
@@ -119,18 +119,19 @@ struct ConsumerWatch {
         }
     }
 
-    /// Tells of each bulkhead once when it is found shut, and once when it is open again.
+    /// Tells of each bulkhead once when it is found shut, again when it is by another cause, and once
+    /// when it is open again.
     mutating func report(_ gates: [ShutGate], logger: Logger) {
-        for gate in gates where shut.insert(gate.name).inserted {
+        for gate in gates where shut.updateValue(gate.cause, forKey: gate.name) != gate.cause {
             var metadata: Logger.Metadata = ["of": "\(gate.name)"]
             if let wait = gate.probeIn {
                 metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
             logger.warning("pushes wait: \(Self.words(gate.cause))", metadata: metadata)
         }
-        for name in shut.subtracting(gates.map(\.name)).sorted() {
+        for name in Set(shut.keys).subtracting(gates.map(\.name)).sorted() {
             logger.notice("pushes go out again", metadata: ["of": "\(name)"])
-            shut.remove(name)
+            shut[name] = nil
         }
     }
 
@@ -157,7 +158,7 @@ struct ConsumerWatch {
     private static func words(_ cause: ShutGate.Cause) -> String {
         switch cause {
         case .credentialRefused(let reason):
-            "APNs answers \(reason.name): check the credential's key, key ID, team and environments"
+            "APNs answers \(reason.name): \(APNSAdvice.credential(reason))"
         case .topicRefused(let reason):
             "APNs answers \(reason.name): \(APNSAdvice.topic(reason))"
         case .ill: "half of APNs's last answers are 5xx, or did not come"
