@@ -25,12 +25,12 @@ import Worker
                 #"delivery.shutdownTimeout (line 4): is "1h"; must be a duration from 1s to 10m"#,
                 #"apns.credentials.work.team (line 5): is "abc"; "#
                     + "must be the 10 capital letters and digits that Apple shows",
-                "apns.credentials.work.keyID: is missing; "
-                    + "must be the 10 capital letters and digits that Apple shows",
                 "apns.credentials.work.apps: is missing; "
                     + "must be a list, each a bundle identifier: 1 to 128 of A-Z a-z 0-9 . -",
                 #"log.level (LAMPLIGHTER_LOG_LEVEL): is "loud"; "#
                     + "must be one of trace, debug, info, notice, warning, error, critical",
+                "apns.credentials.work.keyID: is missing; give the 10 characters that Apple shows, "
+                    + "or keep the file's name AuthKey_<key ID>.p8",
                 "apns.credentials.work.keyFile: is nowhere.p8, which does not exist; "
                     + "name a file; the path is relative to the configuration file's folder",
             ])
@@ -229,12 +229,31 @@ import Worker
         #expect(
             problems(without: ["APNS_CREDENTIALS_HOME_KEY"]) == [
                 home + "keyFile: is missing; "
-                    + "set either keyFile or LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY"
+                    + "set one of keyFile, keyFolder and LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY"
             ])
         #expect(
             problems(in: "apns: {credentials: {home: {environments: []}}}") == [
                 home + "environments: is empty; name production, development or both"
             ])
+    }
+
+    @Test(arguments: [
+        (
+            "keyFile: AuthKey_AAAAAAAAAA.p8", "keyID",
+            "is FGHIJ67890, and the file is named for AAAAAAAAAA"
+        ),
+        ("nextKeyFile: next.p8", "nextKeyID", "is missing"),
+        ("nextKeyID: BBBBBBBBBB", "nextKeyID", "is set without nextKeyFile"),
+        ("keyFolder: /tmp/nowhere", "keyFolder", "is set, and so is key"),
+        ("keyFolder: /tmp/nowhere", "keyFolder", "is no folder that can be read"),
+    ])
+    func `a key and its identifier go together`(line: String, key: String, wrong: String) {
+        let found = problems(
+            in: "apns: {credentials: {home: {\(line)}}}",
+            without: line.hasPrefix("keyFile") ? ["APNS_CREDENTIALS_HOME_KEY"] : [])
+        #expect(
+            found.contains { $0.hasPrefix("apns.credentials.home.\(key)") && $0.contains(wrong) },
+            "\(found)")
     }
 
     @Test func `the files are there, readable, and a key is not everyone's to replace`() throws {

@@ -49,6 +49,11 @@ final class DeliveryBench {
     private var vacant: [PushSlot]
     private let text: UnsafeMutableBufferPointer<UInt8>
 
+    /// Signs with another key from now on.
+    func useKey(pem: String, keyID: String = DeliveryBench.keyID) throws {
+        tokens.use(try SigningKey(teamID: Self.teamID, keyID: keyID, pem: pem))
+    }
+
     init(
         _ kind: TransportKind, to serverPort: UInt16, caFile: String, privatePEM: String,
         host: String = "127.0.0.1", serverName: String = "localhost",

@@ -17,7 +17,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     var isServing = false
     var capacity = 0
     var inFlightCount = 0
-    var keyGeneration: Int?
+    var shownTokens = ShownProviderTokens()
     var isRetired = false
 
     init(pool: Int, settings: PoolSettings) {}
@@ -82,12 +82,16 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         desk.endTurn(with: connections)
     }
 
-    private func rejected(_ status: UInt16, _ body: String) -> Bool {
+    /// - Returns: whether the connection is left.
+    private func rejected(
+        _ status: UInt16, _ body: String, shown: ShownProviderTokens = ShownProviderTokens()
+    ) -> Bool {
         var bytes = Array(body.utf8)
         return bytes.withUnsafeMutableBytes { bytes in
             desk.rejected(
                 3, pool: 0, status: status, retryAfterSeconds: 7,
-                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser))
+                AnswerBody(UnsafeRawBufferPointer(bytes), parser: &desk.parser), shown: shown
+            ).isToLeave
         }
     }
 
@@ -179,12 +183,58 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         desk.takeSubmissions()
         desk.refreshTokens(for: connections)
         let token = try #require(token)
-        connections[0].keyGeneration = token.keyGeneration
-        connections[1].keyGeneration = nil
-        connections[2].keyGeneration = token.keyGeneration + 1
+        let (key, now) = (token.keyGeneration, desk.now.monotonic)
+        connections[0].shownTokens.show(key: key, generation: token.generation, at: now)
+        connections[2].shownTokens.show(key: key + 1, generation: token.generation, at: now)
         desk.refreshTokens(for: connections)
         let areRetired = connections.indices.prefix(3).map { connections[$0].isRetired }
         #expect(areRetired == [false, false, true])
+    }
+
+    @Test func `a connection is not shown two provider tokens within 20 minutes`() throws {
+        let connections: ConnectionPlaces<StandInConnection> = desk.makePlaces()
+        defer { connections.deinitialize().deallocate() }
+        desk.beginTurn()
+        submit(1)
+        desk.takeSubmissions()
+        desk.refreshTokens(for: connections)
+        let token = try #require(token)
+        for (place, minutes) in [0, 19, 22].enumerated() {
+            connections[place].shownTokens.show(
+                key: token.keyGeneration, generation: token.generation - 1,
+                at: desk.now.monotonic - .seconds(60 * minutes))
+        }
+        desk.refreshTokens(for: connections)
+        let areRetired = connections.indices.prefix(3).map { connections[$0].isRetired }
+        #expect(areRetired == [true, true, false])
+    }
+
+    @Test func `a push refused for an old provider token is sent again with the newer one`()
+        throws
+    {
+        desk.beginTurn()
+        desk.pools[0].token = try tokens.current(now: desk.now)
+        let token = try #require(token)
+        var shown = ShownProviderTokens()
+        for generation in [token.generation - 1, token.generation] {
+            shown.show(
+                key: token.keyGeneration, generation: generation, at: desk.now.monotonic)
+        }
+        #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#, shown: shown))
+        #expect(outcomes().isEmpty)
+        #expect(waiting() == [3])
+        // The newer one on a connection of its own.
+        shown = ShownProviderTokens()
+        shown.show(
+            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
+        #expect(rejected(403, #"{"reason":"ExpiredProviderToken"}"#, shown: shown))
+        #expect(outcomes().map(\.reason) == [.expiredProviderToken])
+    }
+
+    @Test func `a connection on which provider tokens change too often is kept`() throws {
+        desk.beginTurn()
+        #expect(!rejected(429, #"{"reason":"TooManyProviderTokenUpdates"}"#))
+        #expect(outcomes().map(\.reason) == [.tooManyProviderTokenUpdates])
     }
 
     @Test func `an answer comes with all it said, and when it was asked for`() throws {

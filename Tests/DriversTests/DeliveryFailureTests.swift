@@ -177,7 +177,7 @@ internal import Testing
         bench.submit(1)
         #expect(bench.collect(1).first?.status == 200)
         let other = try ES256Key.generate()
-        try bench.tokens.replaceKey(pem: other.privatePEM)
+        try bench.useKey(pem: other.privatePEM)
         bench.submit(1)
         #expect(bench.collect(1).first?.reason == .invalidProviderToken)
         #expect(bench.wait { server.simulator.counts.connectionsOpened >= 2 })

@@ -138,7 +138,7 @@ internal import Testing
         #expect(bench.collect(1).map(\.status) == [200])
         // More often than a pool has places.
         for (number, key) in keys.enumerated() {
-            try bench.tokens.replaceKey(pem: key.privatePEM, keyID: "OTHERKEY0\(number)")
+            try bench.useKey(pem: key.privatePEM, keyID: "OTHERKEY0\(number)")
             bench.submit(1)
             #expect(bench.collect(1).map(\.status) == [200])
         }

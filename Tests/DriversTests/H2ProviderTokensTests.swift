@@ -8,10 +8,11 @@ internal import OpenSSL
 internal import PushModel
 internal import Testing
 
-private func now(minute: Int64) -> Now {
+/// - Parameter set: by how many minutes the wall clock has been set since the start.
+private func now(minute: Int64, set: Int64 = 0) -> Now {
     Now(
         monotonic: MonotonicTime(nanoseconds: minute * 60_000_000_000),
-        wall: WallTime(milliseconds: 1_763_712_000_000 + minute * 60_000))
+        wall: WallTime(milliseconds: 1_763_712_000_000 + (minute + set) * 60_000))
 }
 
 private func text(_ token: ProviderToken) -> String {
@@ -52,21 +53,53 @@ private func text(_ token: ProviderToken) -> String {
         let tokens = try ProviderTokens(
             teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
         let first = try tokens.current(now: now(minute: 0))
-        #expect(try tokens.refused(first, now: now(minute: 19)) == .tooEarly)
+        #expect(
+            try tokens.refused(first, now: now(minute: 19)) == .tooEarly(age: .seconds(19 * 60)))
         #expect(try tokens.refused(first, now: now(minute: 21)) == .mint)
         #expect(try tokens.refused(first, now: now(minute: 21)) == .keep)
         #expect(try tokens.current(now: now(minute: 21)).generation == first.generation + 1)
     }
 
-    @Test func `follow a replaced key, and survive a broken one`() throws {
+    @Test func `are minted anew when the wall clock shows that they are misdated`() throws {
         let tokens = try ProviderTokens(
             teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
         let first = try tokens.current(now: now(minute: 0))
-        #expect(throws: ProviderTokenError.self) { try tokens.replaceKey(pem: "nonsense") }
-        #expect(try tokens.current(now: now(minute: 1)) === first)
-        try tokens.replaceKey(pem: try ES256Key.generate().privatePEM, keyID: "K2")
+        #expect(try tokens.current(now: now(minute: 2, set: 40)) === first)
+        // Set forwards by an hour: APNs takes none that says what it says.
+        let second = try tokens.current(now: now(minute: 2, set: 60))
+        #expect(second !== first)
+        #expect(try tokens.current(now: now(minute: 3, set: 60)) === second)
+        // Set back again: it lies in the future.
+        let third = try tokens.current(now: now(minute: 4))
+        #expect(third !== second)
+        #expect(try tokens.refused(third, now: now(minute: 5, set: 10)) == .mint)
+    }
+
+    @Test func `are of another key from when it is used`() throws {
+        let tokens = try ProviderTokens(
+            teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
+        let first = try tokens.current(now: now(minute: 0))
+        let key = try SigningKey(
+            teamID: "T", keyID: "K2", pem: try ES256Key.generate().privatePEM)
+        tokens.use(key)
         let second = try tokens.current(now: now(minute: 1))
-        #expect(second.keyGeneration == first.keyGeneration + 1)
+        #expect(second.keyGeneration != first.keyGeneration)
+        #expect(tokens.keyInUse.keyID == "K2")
+        // What is said of the old one concerns nobody.
+        #expect(try tokens.refused(first, now: now(minute: 30)) == .keep)
+        tokens.keyRefused(first.keyGeneration)
+        #expect(!tokens.takeRefusal())
+        tokens.keyRefused(second.keyGeneration)
+        #expect(tokens.takeRefusal())
+        #expect(!tokens.takeRefusal())
+    }
+
+    @Test func `of one key are one in both environments`() throws {
+        let key = try SigningKey(
+            teamID: "T", keyID: "K", pem: try ES256Key.generate().privatePEM)
+        let (production, development) = (ProviderTokens(key), ProviderTokens(key))
+        let token = try production.current(now: now(minute: 0))
+        #expect(try development.current(now: now(minute: 1)) === token)
     }
 
     @Test func `are refused for unsound identifiers and keys, without quoting the key`() throws {

@@ -33,6 +33,8 @@ internal import Testing
             ("jwt age 1h", .providerTokenAgeMax(.seconds(3600))),
             ("jwt update 20m", .providerTokenUpdateMin(.seconds(1200))),
             ("jwt skew 5s", .providerTokenClockSkewMax(.seconds(5))),
+            ("key ABCDE12345 off", .acceptKey("ABCDE12345", false)),
+            ("key ABCDE12345 on", .acceptKey("ABCDE12345", true)),
             ("tokens gap 2s", .deviceTokenGapMin(.seconds(2))),
             ("tokens gap off", .deviceTokenGapMin(.zero)),
             ("tokens topics off", .judgeTokenTopic(false)),

@@ -87,7 +87,7 @@ final class Fleet: Sendable {
         options.listeners = PushEnvironment.allCases.map { SimulatorListener(environment: $0) }
         options.certificate = .generated(caFile: directory.appending(path: "ca.pem").path)
         options.logPath = directory.appending(path: "answers.ndjson").path
-        options.keys = [SigningTeam.home.simulatorKey, SigningTeam.other.simulatorKey]
+        options.keys = [SigningTeam.home, .homeNext, .other].map(\.simulatorKey)
         options.apps = SigningTeam.home.simulatorApps + SigningTeam.other.simulatorApps
         options.recordRequests = plan.recordRequests
         options.delay = .fixed(plan.answerDelay)

@@ -16,6 +16,9 @@ struct SigningTeam: Sendable {
     static let home = SigningTeam(
         teamID: "HOMETEAM01", keyID: "HOMEKEY001",
         apps: [TestApp.home, TestApp.garden])
+    /// The same team with the key that is to take over.
+    static let homeNext = SigningTeam(
+        teamID: "HOMETEAM01", keyID: "HOMEKEY002", apps: [TestApp.home, TestApp.garden])
     static let other = SigningTeam(
         teamID: "OTHERTEAM1", keyID: "OTHERKEY01", apps: [TestApp.other])
 

@@ -6,11 +6,20 @@ internal import PushModel
 internal import Simdjson
 internal import Testing
 
-private func minute(_ minutes: Double) -> MonotonicTime {
-    MonotonicTime(nanoseconds: Int64(minutes * 60e9))
+/// - Parameter set: by how many minutes the wall clock has been set since the start.
+private func minute(_ minutes: Double, set: Double = 0) -> Now {
+    Now(
+        monotonic: MonotonicTime(nanoseconds: Int64(minutes * 60e9)),
+        wall: WallTime(milliseconds: 1_763_712_000_000 + Int64((minutes + set) * 60e3)))
 }
 
 @Suite struct `The schedule of provider tokens` {
+    private func mintedAtStart() -> ProviderTokenSchedule {
+        var schedule = ProviderTokenSchedule()
+        schedule.minted(at: minute(0))
+        return schedule
+    }
+
     @Test func `mints at first use`() {
         let schedule = ProviderTokenSchedule()
         #expect(schedule.decision(for: .use, at: minute(0)) == .mint)
@@ -25,17 +34,32 @@ private func minute(_ minutes: Double) -> MonotonicTime {
     }
 
     @Test func `mints on a refusal, but not within 20 minutes`() {
-        var schedule = ProviderTokenSchedule()
-        schedule.minted(at: minute(0))
-        #expect(schedule.decision(for: .refusal, at: minute(19.9)) == .tooEarly)
+        let schedule = mintedAtStart()
+        #expect(
+            schedule.decision(for: .refusal, at: minute(19.5))
+                == .tooEarly(age: .seconds(19.5 * 60)))
         #expect(schedule.decision(for: .refusal, at: minute(20)) == .mint)
     }
 
-    @Test func `mints at once for a new key`() {
-        var schedule = ProviderTokenSchedule()
-        schedule.minted(at: minute(0))
-        schedule.keyReplaced()
-        #expect(schedule.decision(for: .use, at: minute(1)) == .mint)
+    @Test(arguments: [(2, 43), (2, 600), (44, 1), (2, -3.1), (10, -600)] as [(Double, Double)])
+    func `mints when the wall clock was set so that the token is too old, or of the future`(
+        age: Double, set: Double
+    ) {
+        #expect(mintedAtStart().decision(for: .use, at: minute(age, set: set)) == .mint)
+    }
+
+    @Test(
+        arguments: [(2, 42.9), (0.9, 600), (0.9, -600), (5, -5.9), (44, 0.9)] as [(Double, Double)])
+    func `keeps a token that is still good by both clocks, and any for a minute`(
+        age: Double, set: Double
+    ) {
+        #expect(mintedAtStart().decision(for: .use, at: minute(age, set: set)) == .keep)
+    }
+
+    @Test(arguments: [1.1, -1.1, 30, -30])
+    func `mints on a refusal when the wall clock was set since`(set: Double) {
+        let schedule = mintedAtStart()
+        #expect(schedule.decision(for: .refusal, at: minute(0.1, set: set)) == .mint)
     }
 }
 

@@ -55,7 +55,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let end = try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: WorkerEnd?.self) { group in
                 group.addTask {
-                    await keys.followFiles(every: .seconds(10), logger: logger)
+                    await followKeys()
                     return nil
                 }
                 group.addTask { try await runThreads() }
@@ -82,6 +82,37 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let (adopted, changes) = running.adopt(configuration)
         if changes.contains(where: \.isApplied) { control.adopt(WorkerPlan(adopted)) }
         return changes
+    }
+
+    /// Looks at the key files until the task is cancelled.
+    private func followKeys() async {
+        var follower = KeyFollower(keys, logger: logger) { credential, environment, key in
+            await trial(of: key, credential, environment)
+        } changed: { credential, environment in
+            let pool = plan.routing.pools.firstIndex {
+                $0.credential == credential && $0.environment == environment
+            }
+            if let pool { control.keyChanged(of: PoolID(rawValue: UInt16(pool))) }
+        }
+        await follower.run(every: .seconds(5)) { PlannerLoop.clock() }
+    }
+
+    /// On a thread of its own: it blocks until APNs has answered.
+    private func trial(
+        of key: SigningKey, _ credential: String, _ environment: PushEnvironment
+    ) async -> KeyTrial {
+        await withCheckedContinuation { continuation in
+            do {
+                try NamedThread.detach(name: "key-trial") {
+                    continuation.resume(
+                        returning: SinglePush.trial(
+                            of: key, credential: credential, environment: environment,
+                            configuration: configuration, plan: plan, keys: keys, logger: logger))
+                }
+            } catch {
+                continuation.resume(returning: KeyTrial(result: .unanswered, reason: "\(error)"))
+            }
+        }
     }
 
     /// Starts the threads and waits for the planner's end. Blocks nobody: the planner has a thread of

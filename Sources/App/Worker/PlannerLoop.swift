@@ -170,7 +170,9 @@ struct PlannerLoop: ~Copyable {
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))
         for index in 0..<ready {
             switch epoll.event(index).tag {
-            case 1: control.waker.awake()
+            case 1:
+                control.waker.awake()
+                for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
             case 2: tables.clearWakeUp()
             case 3: producer.clearWakeUp()
             case 4: consumer?.clearWakeUp()

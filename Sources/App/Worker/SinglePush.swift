@@ -23,6 +23,8 @@ package struct SinglePush: Sendable {
     /// Empty leaves `apns-collapse-id` out.
     package let collapseID: [UInt8]
     package let apnsID: APNSID
+    /// Signs instead of the credential's key in use.
+    var tokens: ProviderTokens?
 
     /// What an event would ask for; nil takes the push type's default.
     package struct Wishes: Sendable {
@@ -103,6 +105,9 @@ package struct SinglePush: Sendable {
         var delivery = plan.delivery(configuration.apns, keys: keys)
         let pool = plan.routing[lane].pool
         delivery.pools.removeAll { $0.id != pool }
+        if let tokens { delivery.pools[0].providerTokens = tokens }
+        // A push needs no more than one.
+        delivery.pools[0].connections = 1...1
         return delivery
     }
 

@@ -3,6 +3,7 @@
 
 internal import LinuxIO
 package import Pipeline
+internal import PushModel
 internal import Synchronization
 
 /// What other threads may ask of the planner thread, and what it shows them.
@@ -22,6 +23,7 @@ package final class WorkerControl: Sendable {
     private let hasReloadedPlan = Atomic<Bool>(false)
     private let reloadedPlan = Mutex<WorkerPlan?>(nil)
     private let reportRequested = Atomic<Bool>(false)
+    private let rekeyed = Mutex<Set<PoolID>>([])
 
     /// As of the planner's last turn but a moment.
     package struct Snapshot: Sendable {
@@ -35,6 +37,19 @@ package final class WorkerControl: Sendable {
     package func requestStop() {
         stopRequested.store(true, ordering: .releasing)
         waker.signal()
+    }
+
+    /// The pool signs with another key, which APNs has accepted.
+    func keyChanged(of pool: PoolID) {
+        _ = rekeyed.withLock { $0.insert(pool) }
+        waker.signal()
+    }
+
+    func takeRekeyed() -> Set<PoolID> {
+        rekeyed.withLock { pools in
+            defer { pools = [] }
+            return pools
+        }
     }
 
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }

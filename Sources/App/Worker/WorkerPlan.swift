@@ -112,7 +112,8 @@ package struct WorkerPlan: Sendable {
                 port: UInt16(endpoint.port), serverName: endpoint.serverName,
                 caFile: configuration.caFile(for: pool.environment),
                 connections: configuration.connectionBounds,
-                providerTokens: keys[pool.credential], limits: configuration.limits)
+                providerTokens: keys[pool.credential, pool.environment],
+                limits: configuration.limits)
             settings.proxy = configuration.proxy
             // What delivery keeps for want of a connection is out of the planner's reach, and holds
             // its offsets all the same.

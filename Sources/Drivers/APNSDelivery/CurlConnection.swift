@@ -16,9 +16,8 @@ struct CurlConnection: PooledConnection, ~Copyable {
     private(set) var timerAt = MonotonicTime.distantFuture
     /// When something was last seen to happen on it.
     var progressAt = MonotonicTime(nanoseconds: 0)
-    /// Of the provider token that was shown on this connection first.
-    var keyGeneration: Int?
-    /// An answer other than 403 has come on it.
+    var shownTokens = ShownProviderTokens()
+    /// An answer has come on it by which APNs has taken the provider token.
     var wasWelcomed = false
     /// It has been counted as connected.
     var wasCounted = false
@@ -78,7 +77,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
         progressAt = now
-        keyGeneration = nil
+        shownTokens = ShownProviderTokens()
         wasWelcomed = false
         wasCounted = false
     }

@@ -23,8 +23,9 @@ package struct CurlConnectionMachine: Sendable {
 
     /// How a request ended.
     package enum RequestEnd: Sendable {
-        /// An answer, and any but 403: the provider token is accepted.
+        /// An answer by which APNs has taken the provider token.
         case welcomed
+        /// A 403, or another answer that refuses the provider token.
         case forbidden
         case timedOut
         /// The server reset the stream.

@@ -31,8 +31,8 @@ extension CurlDeliveryLoop {
             desk.unknown(slot)
             http2Refused(pool)
         } else if isAnswered {
-            requestEnd = status == 403 ? .forbidden : .welcomed
-            answered(index, end.position, slot: slot, status: status)
+            let isWelcome = answered(index, end.position, slot: slot, status: status)
+            requestEnd = isWelcome ? .welcomed : .forbidden
         } else if easy.pointee.wasDispatched {
             requestEnd = unanswered(index, end, slot: slot)
         } else {
@@ -45,26 +45,36 @@ extension CurlDeliveryLoop {
             requestEnd, bytes: Int(desk.slab.push(slot).pointee.bodyBytes), at: desk.now.monotonic)
     }
 
-    private mutating func answered(_ index: Int, _ position: Int, slot: PushSlot, status: UInt16) {
+    /// - Returns: whether APNs has taken the provider token.
+    private mutating func answered(
+        _ index: Int, _ position: Int, slot: PushSlot, status: UInt16
+    ) -> Bool {
         let pool = connections[index].pool
-        if status != 403, !connections[index].wasWelcomed {
-            connections[index].wasWelcomed = true
-            desk.pools[pool].welcomed()
-        }
         guard status != 200 else {
+            noteWelcome(index)
             desk.noteAnswerTime(of: slot, pool: pool)
-            return desk.accepted(slot)
+            desk.accepted(slot)
+            return true
         }
         let body = connections[index][position].pointee.withAnswer {
             AnswerBody($0, parser: &desk.parser)
         }
-        let isToLeave = desk.rejected(
+        let effect = desk.rejected(
             slot, pool: pool, status: status,
-            retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body)
-        if isToLeave {
+            retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body,
+            shown: connections[index].shownTokens)
+        if effect.isWelcome { noteWelcome(index) }
+        if effect.isToLeave {
             if !connections[index].wasWelcomed { desk.holdBackConnects(of: pool) }
             connections[index].machine.retired()
         }
+        return effect.isWelcome
+    }
+
+    private mutating func noteWelcome(_ index: Int) {
+        guard !connections[index].wasWelcomed else { return }
+        connections[index].wasWelcomed = true
+        desk.pools[connections[index].pool].welcomed()
     }
 
     /// It was sent, and nobody knows what became of it.

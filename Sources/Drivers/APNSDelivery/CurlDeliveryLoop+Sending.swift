@@ -53,9 +53,8 @@ extension CurlDeliveryLoop {
 
     private mutating func send(pool: Int, connection index: Int) {
         let token = desk.pools[pool].token!
-        if connections[index].keyGeneration == nil {
-            connections[index].keyGeneration = token.keyGeneration
-        }
+        connections[index].shownTokens.show(
+            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
         var sent = 0
         while sent < Self.chunk, connections[index].machine.requestsFree > 0,
             let slot = nextWaiting(of: pool)

@@ -20,8 +20,8 @@ protocol PooledConnection: ~Copyable {
     var inFlightCount: Int { get }
     /// Whether its limits let it take a push with a body of so many bytes now.
     func takes(bodyBytes: Int) -> Bool
-    /// Of the provider token that was shown on it first.
-    var keyGeneration: Int? { get }
+    /// The provider tokens that were shown on it.
+    var shownTokens: ShownProviderTokens { get }
 
     /// It takes no new push.
     mutating func retire()
@@ -46,7 +46,8 @@ extension DeliveryDesk {
     }
 
     /// Gets this turn's token for each pool with something to send, and leaves the connections that
-    /// have seen another key. A pool whose token cannot be made has none.
+    /// must not see it: they have seen another key, or another token too short a time ago. A pool
+    /// whose token cannot be made has none.
     mutating func refreshTokens<Connection: PooledConnection & ~Copyable>(
         for connections: ConnectionPlaces<Connection>
     ) {
@@ -55,8 +56,9 @@ extension DeliveryDesk {
                 let token = try pools[pool].settings.providerTokens.current(now: now)
                 pools[pool].token = token
                 for index in pools[pool].places {
-                    guard let seen = connections[index].keyGeneration else { continue }
-                    if seen != token.keyGeneration { connections[index].retire() }
+                    let mayGoOn = connections[index].shownTokens.allow(
+                        key: token.keyGeneration, generation: token.generation, at: now.monotonic)
+                    if !mayGoOn { connections[index].retire() }
                 }
             } catch {
                 pools[pool].token = nil

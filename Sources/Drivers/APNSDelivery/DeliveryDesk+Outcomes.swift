@@ -27,28 +27,47 @@ extension DeliveryDesk {
             PushOutcome(slot: slot, kind: .unknown, sentAt: places[Int(slot)].since))
     }
 
-    /// An answer other than 200. Returns whether it says to leave the connection it came on.
+    /// What an answer other than 200 means for the connection it came on.
+    struct AnswerEffect {
+        /// Send nothing more on it.
+        let isToLeave: Bool
+        /// APNs has taken the provider token on it.
+        let isWelcome: Bool
+    }
+
+    /// An answer other than 200. It is the push's outcome, unless it was refused for a provider token
+    /// of which there is a newer one: then it is sent again with that.
+    /// - Parameter shown: the provider tokens that the connection has seen.
     mutating func rejected(
-        _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody
-    ) -> Bool {
+        _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
+        shown: ShownProviderTokens
+    ) -> AnswerEffect {
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
         if status >= 500 { pools[pool].sizing.faulted(1) }
+        let row = AnswerTable.row(status: status, reason: body.reason)
+        let effect = AnswerEffect(
+            isToLeave: row.connection != .keep,
+            isWelcome: status != 403 && row.push != .openCredential)
+        if effect.isToLeave {
+            pools[pool].log.write(
+                .answered, .warning,
+                "APNs answers \(status) \(body.unknownReason ?? body.reason.name): new connection",
+                at: now.monotonic)
+        }
+        if row.connection == .retireAndRenew, hasNewerToken(pool, shown) {
+            sendAgain(slot, pool: pool, waitingSince: places[Int(slot)].takenAt)
+            return effect
+        }
+        if row.push == .openCredential, status == 403, let key = shown.key {
+            pools[pool].settings.providerTokens.keyRefused(key)
+        }
         outcomes.append(
             PushOutcome(
                 slot: slot, kind: .answered, status: status, reason: body.reason,
                 apnsTimestamp: body.timestamp?.milliseconds ?? -1,
                 retryAfterSeconds: retryAfterSeconds,
                 sentAt: places[Int(slot)].since))
-        switch AnswerTable.row(status: status, reason: body.reason).connection {
-        case .keep: return false
-        case .retireAndRenew: renewToken(of: pool)
-        case .retire: break
-        }
-        pools[pool].log.write(
-            .answered, .warning,
-            "APNs answers \(status) \(body.unknownReason ?? body.reason.name): new connection",
-            at: now.monotonic)
-        return true
+        return effect
     }
 
     /// Puts a push that was provably not processed back at the head of its queue.
@@ -64,14 +83,20 @@ extension DeliveryDesk {
         pools[pool].waiting.prepend(slot, places)
     }
 
-    private mutating func renewToken(of pool: Int) {
-        guard let token = pools[pool].token else { return }
+    /// Whether there is a newer provider token than those that APNs has called expired on a
+    /// connection; it is minted where the clocks allow it.
+    private mutating func hasNewerToken(_ pool: Int, _ shown: ShownProviderTokens) -> Bool {
+        guard let token = pools[pool].token else { return false }
+        let isOnly = shown.areOnly(key: token.keyGeneration, generation: token.generation)
+        guard isOnly else { return true }
         // An error here comes again, and is logged, when the next push wants a token.
         let decision = try? pools[pool].settings.providerTokens.refused(token, now: now)
-        guard decision == .tooEarly else { return }
+        guard case .tooEarly(let age) = decision else { return decision != nil }
         pools[pool].log.write(
             .providerToken, .error,
-            "APNs calls a provider token expired that is younger than 20 minutes",
-            remedy: "set this machine's clock (NTP)", at: now.monotonic)
+            "APNs says the provider token is expired though it was made "
+                + "\(age.components.seconds) s ago",
+            remedy: "check this machine's clock (NTP)", at: now.monotonic)
+        return false
     }
 }

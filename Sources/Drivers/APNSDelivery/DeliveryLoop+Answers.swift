@@ -66,8 +66,7 @@ extension DeliveryLoop {
                 desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
-                if status != 403 { welcomed &+= 1 }
-                rejected(index, end.stream)
+                if rejected(index, end.stream).isWelcome { welcomed &+= 1 }
             } else if end.isRefused {
                 desk.counts.refused &+= 1
                 desk.pools[pool].sizing.faulted(1)
@@ -94,18 +93,20 @@ extension DeliveryLoop {
     }
 
     /// An answer other than 200.
-    private mutating func rejected(_ index: Int, _ stream: UnsafeMutablePointer<ClientStream>) {
+    private mutating func rejected(
+        _ index: Int, _ stream: UnsafeMutablePointer<ClientStream>
+    ) -> DeliveryDesk.AnswerEffect {
         let slot = stream.pointee.tag
         let status = stream.pointee.status
         let body = connections[index].link!.session.withAnswerBody(of: stream) {
             AnswerBody(UnsafeRawBufferPointer($0), parser: &desk.parser)
         }
-        let isToLeave = desk.rejected(
+        let effect = desk.rejected(
             slot, pool: connections[index].pool, status: status,
-            retryAfterSeconds: stream.pointee.retryAfterSeconds, body)
-        if isToLeave {
-            connections[index].machine.retired()
-        }
+            retryAfterSeconds: stream.pointee.retryAfterSeconds, body,
+            shown: connections[index].shownTokens)
+        if effect.isToLeave { connections[index].machine.retired() }
+        return effect
     }
 
     /// What the session has learnt about the connection itself.

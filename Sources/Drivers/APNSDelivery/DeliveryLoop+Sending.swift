@@ -53,7 +53,8 @@ extension DeliveryLoop {
         let openedMax = min(Self.chunk, connections[index].machine.streamsFree)
         let token = desk.pools[pool].token!
         let authorization = Authorization(token)
-        connections[index].keyGeneration = token.keyGeneration
+        connections[index].shownTokens.show(
+            key: token.keyGeneration, generation: token.generation, at: desk.now.monotonic)
         var opened = 0
         var failure: HTTP2Error?
         while opened < openedMax, connections[index].hasRoom,

@@ -11,9 +11,10 @@ package final class ProviderToken: @unchecked Sendable {
     // SAFETY: written in `init` only.
     /// `bearer ` and the JWT; valid while this object is.
     package let bearer: UnsafeBufferPointer<UInt8>
-    /// Counts the tokens of one `ProviderTokens`.
+    /// Counts the tokens of its key.
     package let generation: Int
-    /// Counts its keys. A connection must not see two: APNs ties it to the first.
+    /// Which key of this process has signed it. A connection must not see two: APNs ties it to the
+    /// first.
     package let keyGeneration: Int
 
     init(jwt: [UInt8], generation: Int, keyGeneration: Int) {
@@ -46,92 +47,72 @@ package enum ProviderTokenError: Error, Hashable, Sendable, CustomStringConverti
     }
 }
 
-/// The provider tokens of one (team, key): one token at a time, shared by every connection of the
-/// process. Asked once per turn of a delivery thread, never per push.
-package final class ProviderTokens: Sendable {
+/// One key of a team and its provider token: one at a time, shared by every connection of the
+/// process, in both environments.
+package final class SigningKey: Sendable {
     private struct State {
-        var key: ES256Key
-        var keyID: String
-        var keyGeneration = 0
         var schedule = ProviderTokenSchedule()
         var current: ProviderToken?
     }
 
-    private let teamID: String
-    private let state: Mutex<State>
+    package let teamID: String
+    package let keyID: String
+    /// Names this key within the process.
+    package let number: Int
+    private let key: ES256Key
+    private let state = Mutex(State())
+
+    private static let made = Atomic<Int>(0)
 
     package init(teamID: String, keyID: String, pem: String) throws(ProviderTokenError) {
         try Self.check(teamID)
         try Self.check(keyID)
         self.teamID = teamID
-        state = Mutex(State(key: try Self.read(pem), keyID: keyID))
+        self.keyID = keyID
+        do {
+            key = try ES256Key(pem: pem)
+        } catch {
+            throw .key(error.description)
+        }
+        number = Self.made.add(1, ordering: .relaxed).newValue
     }
 
-    /// The token to send with, minted at first use and renewed in time. Who asks meanwhile waits
-    /// for the one signature, tens of microseconds.
-    package func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
+    fileprivate func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
         try state.withLock { state throws(ProviderTokenError) in
-            if state.schedule.decision(for: .use, at: now.monotonic) == .keep,
-                let current = state.current
-            {
+            if state.schedule.decision(for: .use, at: now) == .keep, let current = state.current {
                 return current
             }
             return try mint(&state, now)
         }
     }
 
-    /// APNs called `token` expired. Mints another if that one is still the current one and is old
-    /// enough to be replaced.
-    package func refused(
+    fileprivate func refused(
         _ token: ProviderToken, now: Now
     ) throws(ProviderTokenError) -> ProviderTokenSchedule.Decision {
         try state.withLock { state throws(ProviderTokenError) in
             guard state.current?.generation == token.generation else { return .keep }
-            let decision = state.schedule.decision(for: .refusal, at: now.monotonic)
+            let decision = state.schedule.decision(for: .refusal, at: now)
             if decision == .mint { _ = try mint(&state, now) }
             return decision
-        }
-    }
-
-    /// Takes a new key for the same team, live. On an error the old key stays. Connections that
-    /// have seen a token of the old key are retired by their transports.
-    /// - Parameter keyID: nil keeps the identifier.
-    package func replaceKey(pem: String, keyID: String? = nil) throws(ProviderTokenError) {
-        let key = try Self.read(pem)
-        if let keyID { try Self.check(keyID) }
-        state.withLock { state in
-            state.key = key
-            if let keyID { state.keyID = keyID }
-            state.keyGeneration += 1
-            state.schedule.keyReplaced()
         }
     }
 
     private func mint(
         _ state: inout State, _ now: Now
     ) throws(ProviderTokenError) -> ProviderToken {
-        let header = #"{"alg":"ES256","kid":"\#(state.keyID)"}"#
+        let header = #"{"alg":"ES256","kid":"\#(keyID)"}"#
         let claims = #"{"iss":"\#(teamID)","iat":\#(now.wall.seconds)}"#
         var jwt = Base64URL.encode(header.utf8) + [0x2E] + Base64URL.encode(claims.utf8)
         do {
-            jwt += [0x2E] + Base64URL.encode(try state.key.sign(jwt))
+            jwt += [0x2E] + Base64URL.encode(try key.sign(jwt))
         } catch {
             throw .signature(error.description)
         }
         let token = ProviderToken(
-            jwt: jwt, generation: (state.current?.generation ?? 0) + 1,
-            keyGeneration: state.keyGeneration)
-        state.schedule.minted(at: now.monotonic)
+            jwt: jwt, generation: (state.current?.generation ?? 0) + 1, keyGeneration: number)
+        state.schedule.minted(at: now)
         state.current = token
         return token
-    }
-
-    private static func read(_ pem: String) throws(ProviderTokenError) -> ES256Key {
-        do {
-            return try ES256Key(pem: pem)
-        } catch {
-            throw .key(error.description)
-        }
     }
 
     /// What passes needs no escaping in JSON.
@@ -145,6 +126,52 @@ package final class ProviderTokens: Sendable {
         guard isSound, (1...32).contains(identifier.utf8.count) else {
             throw .identifier(identifier)
         }
+    }
+}
+
+/// What the connections to one environment sign with: the token of the key in use. Asked once per
+/// turn of a delivery thread, never per push.
+package final class ProviderTokens: Sendable {
+    private let key: Mutex<SigningKey>
+    /// The number of the key that APNs has refused since somebody last asked; 0 for none.
+    private let refusedKey = Atomic<Int>(0)
+
+    package init(_ key: SigningKey) { self.key = Mutex(key) }
+
+    package convenience init(
+        teamID: String, keyID: String, pem: String
+    ) throws(ProviderTokenError) {
+        self.init(try SigningKey(teamID: teamID, keyID: keyID, pem: pem))
+    }
+
+    package var keyInUse: SigningKey { key.withLock { $0 } }
+
+    /// The token to send with, minted at first use and renewed in time. Who asks meanwhile waits
+    /// for the one signature, tens of microseconds.
+    package func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
+        try keyInUse.current(now: now)
+    }
+
+    /// APNs called `token` expired. Mints another if that one is still the current one and is old
+    /// enough to be replaced. `keep`: a newer one is there already.
+    package func refused(
+        _ token: ProviderToken, now: Now
+    ) throws(ProviderTokenError) -> ProviderTokenSchedule.Decision {
+        let key = keyInUse
+        guard key.number == token.keyGeneration else { return .keep }
+        return try key.refused(token, now: now)
+    }
+
+    /// Signs with another key from now on. Connections that have seen a token of the one before are
+    /// retired by their transports.
+    package func use(_ key: SigningKey) { self.key.withLock { $0 = key } }
+
+    /// APNs takes no token of this key.
+    package func keyRefused(_ number: Int) { refusedKey.store(number, ordering: .relaxed) }
+
+    /// Whether APNs has refused the key in use since this was last asked.
+    package func takeRefusal() -> Bool {
+        refusedKey.exchange(0, ordering: .relaxed) == keyInUse.number
     }
 }
 

@@ -47,9 +47,8 @@ struct PushConnection: PooledConnection, ~Copyable {
     /// Counts the connections made in this place; an answer of the resolver to an earlier one is
     /// thereby known.
     var attempt: UInt32 = 0
-    /// Of the provider token that was shown on this connection first.
-    var keyGeneration: Int?
-    /// An answer other than 403 has come on it.
+    var shownTokens = ShownProviderTokens()
+    /// An answer has come on it by which APNs has taken the provider token.
     var wasWelcomed = false
     /// There may be more to read than one turn took.
     var hasMoreToRead = false
@@ -88,7 +87,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         attempt &+= 1
         otherAddresses = []
         unreachable = []
-        keyGeneration = nil
+        shownTokens = ShownProviderTokens()
         wasWelcomed = false
         hasMoreToRead = false
         flushedThrough = 0

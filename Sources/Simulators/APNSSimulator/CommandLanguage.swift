@@ -37,6 +37,7 @@ package enum CommandLanguage {
         jwt update TIME           the least time between two of them on a connection
                                   (APNs: 20m)
         jwt skew TIME             how far in the future one may be issued
+        key KEYID on|off          accept this key's provider tokens (at first: on)
         tokens gap TIME|off       429 to a device token pushed to sooner again
         tokens topics on|off      judge DeviceTokenNotForTopic (at first: on)
         tokens environments on|off   judge the other environment (at first: on)
@@ -60,7 +61,7 @@ package enum CommandLanguage {
     /// Every first word.
     package static let verbs = [
         "streams", "refuse", "goaway", "reset", "stall", "blackhole", "delay", "idle", "jwt",
-        "tokens", "token", "answer", "rules", "status", "help", "quit",
+        "key", "tokens", "token", "answer", "rules", "status", "help", "quit",
     ]
 
     /// - Throws: what is wrong with which word, and what would do.
@@ -97,6 +98,9 @@ package enum CommandLanguage {
         case "delay": command = .delay(try delay(&words))
         case "idle": command = .idleMax(try words.timeOrOff())
         case "jwt": command = try providerToken(&words)
+        case "key":
+            let keyID = try words.next("a key's identifier")
+            command = .acceptKey(keyID, try words.onOrOff())
         case "tokens": command = try deviceTokens(&words)
         case "token": command = try assignment(&words)
         case "answer": command = .addRule(try rule(&words))

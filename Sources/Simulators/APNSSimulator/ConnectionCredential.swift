@@ -12,6 +12,8 @@ struct ConnectionCredential {
         var ageMax: Int64
         var updateMin: Int64
         var clockSkewMax: Int64
+        /// Identifiers of keys that are known and not accepted, as if revoked or not yet made.
+        var keysRefused: Set<String> = []
     }
 
     private let registry: ProviderTokenRegistry
@@ -43,11 +45,13 @@ struct ConnectionCredential {
         if isWedged { return .expiredProviderToken }
         if now < blockedUntil { return .tooManyProviderTokenUpdates }
         if let token, text.withUnsafeBytes({ $0.equals(authorization) }) {
-            return ageRefusal(of: token, now: now, limits: limits)
+            return isRefused(token, limits)
+                ? .invalidProviderToken : ageRefusal(of: token, now: now, limits: limits)
         }
         guard let next = registry.verify(authorization: authorization) else {
             return .invalidProviderToken
         }
+        if isRefused(next, limits) { return .invalidProviderToken }
         if let refusal = refusal(of: next, now: now, limits: limits) { return refusal }
         text = Array(authorization)
         token = next
@@ -73,6 +77,11 @@ struct ConnectionCredential {
             return .tooManyProviderTokenUpdates
         }
         return nil
+    }
+
+    private func isRefused(_ token: ProviderToken, _ limits: Limits) -> Bool {
+        !limits.keysRefused.isEmpty
+            && limits.keysRefused.contains(registry.keys[token.key].settings.keyID)
     }
 
     private mutating func ageRefusal(

@@ -44,6 +44,9 @@ package enum SimulatorCommand: Hashable, Sendable {
     case providerTokenAgeMax(Duration)
     case providerTokenUpdateMin(Duration)
     case providerTokenClockSkewMax(Duration)
+    /// Whether provider tokens of the key with this identifier are accepted, as they are at first.
+    /// Refused with InvalidProviderToken: a key that was revoked, or that is not known yet.
+    case acceptKey(String, Bool)
 
     // MARK: Device tokens
 

@@ -51,6 +51,8 @@ extension SimulatorLoop {
             judge.credentialLimits.updateMin = time.components.seconds
         case .providerTokenClockSkewMax(let time):
             judge.credentialLimits.clockSkewMax = time.components.seconds
+        case .acceptKey(let keyID, true): judge.credentialLimits.keysRefused.remove(keyID)
+        case .acceptKey(let keyID, false): judge.credentialLimits.keysRefused.insert(keyID)
         case .judgeTokenTopic(let isOn): judge.judgesTokenTopic = isOn
         case .judgeTokenEnvironment(let isOn): judge.judgesTokenEnvironment = isOn
         case .deviceTokenBytes(let range): judge.tokenBytes = range

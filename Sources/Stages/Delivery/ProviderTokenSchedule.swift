@@ -3,14 +3,18 @@
 
 package import PushModel
 
-/// When the provider token of one (team, key) is renewed. Only the monotonic clock counts, so a
-/// step of the wall clock neither expires a token nor renews one early.
+/// When the provider token of one (team, key) is renewed. Its age is the greater of two: by the
+/// monotonic clock, which also counts while the machine sleeps, and by the wall clock, which is
+/// what APNs compares `iat` with.
 package struct ProviderTokenSchedule: Sendable {
     /// 45 min: APNs rejects a token older than 60, and one on its way must not grow that old.
     package static let renewAfter = Duration.seconds(45 * 60)
     /// 20 min: APNs answers 429 `TooManyProviderTokenUpdates` to a connection that shows it a new
     /// token sooner than that.
     package static let intervalMin = Duration.seconds(20 * 60)
+    /// By so much the wall clock may be set without its having been wrong. A token is also used for
+    /// so long at least, wherever the wall clock jumps to.
+    package static let clockSlack = Duration.seconds(60)
 
     package enum Occasion: Sendable {
         /// A push is about to be sent.
@@ -22,31 +26,77 @@ package struct ProviderTokenSchedule: Sendable {
     package enum Decision: Hashable, Sendable {
         case mint
         case keep
-        /// APNs wants a new token, but it would be the second within `intervalMin`: a clock is
-        /// wrong, here or in `iat`, and another token would not help.
-        case tooEarly
+        /// APNs wants a new token, but it would be the second within `intervalMin` and would say the
+        /// same: this machine's clock is wrong. `age` is by the monotonic clock.
+        case tooEarly(age: Duration)
     }
 
-    private var mintedAt: MonotonicTime?
+    private var mintedAt: Now?
 
     package init() {}
 
-    package func decision(for occasion: Occasion, at now: MonotonicTime) -> Decision {
+    package func decision(for occasion: Occasion, at now: Now) -> Decision {
         guard let mintedAt else { return .mint }
-        let age = now - mintedAt
+        let age = now.monotonic - mintedAt.monotonic
+        let wallAge = now.wall - mintedAt.wall
         switch occasion {
-        case .use: return age >= Self.renewAfter ? .mint : .keep
-        case .refusal: return age >= Self.intervalMin ? .mint : .tooEarly
+        case .use:
+            if age >= Self.renewAfter { return .mint }
+            // The wall clock was set since: `iat` is too old by now, or lies in the future.
+            let isMisdated = wallAge >= Self.renewAfter || wallAge < .zero - Self.clockSlack
+            return isMisdated && age >= Self.clockSlack ? .mint : .keep
+        case .refusal:
+            if max(age, wallAge) >= Self.intervalMin { return .mint }
+            let wasSet = wallAge > age + Self.clockSlack || wallAge < age - Self.clockSlack
+            return wasSet ? .mint : .tooEarly(age: age)
         }
     }
 
-    package mutating func minted(at now: MonotonicTime) {
+    package mutating func minted(at now: Now) {
         mintedAt = now
     }
+}
 
-    /// The key was replaced: its first token is minted on first use, whatever the old one's age.
-    /// The 20 minutes hold for a connection, and a new key is never shown on an old one.
-    package mutating func keyReplaced() {
-        mintedAt = nil
+/// The provider tokens that a connection has been shown. APNs ties a connection to the key it sees
+/// first, and wants 20 minutes between two tokens.
+package struct ShownProviderTokens: Hashable, Sendable {
+    private struct Shown: Hashable {
+        let key: Int
+        let first: Int
+        var latest: Int
+        var at: MonotonicTime
+    }
+
+    private var shown: Shown?
+
+    /// APNs counts from when it sees a token, a little after it was sent.
+    private static let updateMin = ProviderTokenSchedule.intervalMin + .seconds(60)
+
+    package init() {}
+
+    /// The key that has signed them.
+    package var key: Int? { shown?.key }
+
+    /// Whether the connection may go on with this token; else another connection must.
+    package func allow(key: Int, generation: Int, at now: MonotonicTime) -> Bool {
+        guard let shown else { return true }
+        guard shown.key == key else { return false }
+        return shown.latest == generation || now - shown.at >= Self.updateMin
+    }
+
+    package mutating func show(key: Int, generation: Int, at now: MonotonicTime) {
+        guard shown != nil else {
+            shown = Shown(key: key, first: generation, latest: generation, at: now)
+            return
+        }
+        guard shown!.latest != generation else { return }
+        shown!.latest = generation
+        shown!.at = now
+    }
+
+    /// Whether it has seen this token and none before it: what APNs says of it on this connection
+    /// is then no echo of an earlier one.
+    package func areOnly(key: Int, generation: Int) -> Bool {
+        shown.map { $0.key == key && $0.first == generation } ?? true
     }
 }

@@ -23,17 +23,34 @@ extension Configuration {
 }
 
 extension Configuration.APNS {
-    /// One signing key and what it may sign for.
+    /// The signing keys of a team and what they may sign for.
     package struct Credential: Sendable {
         package var team = ""
-        package var keyID = ""
-        /// Exactly one of `keyFile` and `key` is set. Relative to the configuration file's folder.
+        /// Where it is nil the name of the key's file says it.
+        package var keyID: String?
+        /// Exactly one of `keyFile`, `keyFolder` and `key` is set. Relative to the configuration
+        /// file's folder, like the others.
         package var keyFile: String?
+        package var keyFolder: String?
+        /// A key that is to take the place of `keyFile`'s or `key`'s. It need not be there yet.
+        package var nextKeyFile: String?
+        package var nextKeyID: String?
         /// The text of a .p8 file; from the environment only.
         package var key: Secret?
         /// Bundle identifiers; at least one.
         package var apps: [String] = []
         package var environments: [PushEnvironment] = [.production, .development]
+
+        /// The key ID in a name such as Apple gives to its files, `AuthKey_FGHIJ67890.p8`.
+        static func keyID(inNameOf file: String) -> String? {
+            let name = file.split(separator: "/").last ?? ""
+            guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else { return nil }
+            let keyID = name.dropFirst("AuthKey_".count).dropLast(".p8".count)
+            let isKeyID = keyID.utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0)
+            }
+            return isKeyID && keyID.utf8.count == 10 ? String(keyID) : nil
+        }
     }
 
     package struct Endpoints: Sendable {

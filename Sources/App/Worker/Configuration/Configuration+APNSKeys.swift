@@ -89,10 +89,24 @@ extension Configuration.APNS.Credential {
             PushEnvironment.allCases.map { ($0.name, $0) } + [("sandbox", .development)])
         return [
             .required("team", \.team, tenCharacters, "The team's identifier."),
-            .required("keyID", \.keyID, tenCharacters, "The key's identifier."),
             .optional(
-                "keyFile", \.keyFile, .file,
-                "The .p8 file of the key, as Apple gave it. A replaced file is picked up live."),
+                "keyID", \.keyID, tenCharacters,
+                "The key's identifier. Only needed where the file is not named for it, as Apple does: "
+                    + "`AuthKey_FGHIJ67890.p8`. With `keyFolder`, the key to begin with."),
+            .optional(
+                "keyFile", \.keyFile, .file, "The .p8 file of the key, as Apple gave it."),
+            .optional(
+                "keyFolder", \.keyFolder, .file,
+                "Instead of `keyFile`: a folder of files named `AuthKey_<key ID>.p8`, such as a "
+                    + "mounted Kubernetes Secret. A file that comes is tried within seconds, used "
+                    + "from when APNs accepts it, and the key before until then."),
+            .optional(
+                "nextKeyFile", \.nextKeyFile, .file,
+                "A key that is to take over from the other, in the same way; the file need not be "
+                    + "there yet."),
+            .optional(
+                "nextKeyID", \.nextKeyID, tenCharacters,
+                "Its identifier, where its file is not named for it."),
             .optional(
                 "key", \.key, .variable("the text of a .p8 file"),
                 "The text of the .p8 file, where there is no file. Only as an environment "

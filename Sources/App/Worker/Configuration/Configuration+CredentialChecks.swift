@@ -16,13 +16,7 @@ extension Configuration {
         }
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {
             let path = path + [name]
-            let keys = (credential.keyFile == nil ? 0 : 1) + (credential.key == nil ? 0 : 1)
-            if keys != 1, reader.isSound(path + ["key"]), reader.isSound(path + ["keyFile"]) {
-                let variable = EnvironmentVariables.name(of: path + ["key"])
-                reader.report(
-                    path + ["keyFile"], wrong: keys == 0 ? "is missing" : "is set, and so is key",
-                    remedy: "set either keyFile or \(variable)")
-            }
+            checkKey(of: credential, path, &reader)
             if credential.apps.isEmpty, reader.isSound(path + ["apps"]) {
                 reader.report(
                     path + ["apps"], wrong: "is empty", remedy: "name at least one app")
@@ -34,6 +28,57 @@ extension Configuration {
             }
         }
         checkRoutes(&reader)
+    }
+
+    private func checkKey(
+        of credential: APNS.Credential, _ path: [String], _ reader: inout SettingReader
+    ) {
+        let sources =
+            [("keyFile", credential.keyFile), ("keyFolder", credential.keyFolder)]
+            .filter { $0.1 != nil }.map(\.0) + (credential.key == nil ? [] : ["key"])
+        let places = ["key", "keyFile", "keyFolder", "keyID", "nextKeyFile", "nextKeyID"]
+        guard places.allSatisfy({ reader.isSound(path + [$0]) }) else { return }
+        if sources.count != 1 {
+            let variable = EnvironmentVariables.name(of: path + ["key"])
+            let isMissing = sources.isEmpty
+            reader.report(
+                path + [sources.first ?? "keyFile"],
+                wrong: isMissing ? "is missing" : "is set, and so is \(sources[1])",
+                remedy: "set one of keyFile, keyFolder and \(variable)")
+        }
+        if credential.keyFolder == nil {
+            check(credential.keyID, "keyID", of: credential.keyFile, path, &reader)
+        }
+        if let next = credential.nextKeyFile {
+            check(credential.nextKeyID, "nextKeyID", of: next, path, &reader)
+            if credential.keyFolder != nil {
+                reader.report(
+                    path + ["nextKeyFile"], wrong: "is set, and so is keyFolder",
+                    remedy: "put the key into the folder")
+            }
+        } else if credential.nextKeyID != nil {
+            reader.report(
+                path + ["nextKeyID"], wrong: "is set without nextKeyFile",
+                remedy: "name the key's file, or leave it out")
+        }
+    }
+
+    /// The key ID is written in one place at least, and nowhere otherwise.
+    private func check(
+        _ keyID: String?, _ key: String, of file: String?, _ path: [String],
+        _ reader: inout SettingReader
+    ) {
+        let named = file.flatMap { APNS.Credential.keyID(inNameOf: $0) }
+        if keyID == nil, named == nil {
+            reader.report(
+                path + [key], wrong: "is missing",
+                remedy: "give the 10 characters that Apple shows, or keep the file's name "
+                    + "AuthKey_<key ID>.p8")
+        } else if let keyID, let named, keyID != named {
+            reader.report(
+                path + [key], wrong: "is \(keyID), and the file is named for \(named)",
+                remedy: "keep the one that Apple shows for this key")
+        }
     }
 
     /// Lanes are numbered in 16 bits.
@@ -74,13 +119,42 @@ extension Configuration {
             ),
         ]
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {
-            files.append((["apns", "credentials", name, "keyFile"], credential.keyFile, true))
+            let path = ["apns", "credentials", name]
+            files.append((path + ["keyFile"], credential.keyFile, true))
+            if let next = credential.nextKeyFile, FileManager.default.fileExists(atPath: next) {
+                files.append((path + ["nextKeyFile"], next, true))
+            }
+            checkKeyFolder(credential.keyFolder, path, &reader)
         }
         for (path, file, isSecret) in files {
             guard let file, let complaint = Self.complaint(of: file, isSecret: isSecret) else {
                 continue
             }
             reader.report(path, wrong: complaint.wrong, remedy: complaint.remedy)
+        }
+    }
+
+    private func checkKeyFolder(
+        _ folder: String?, _ path: [String], _ reader: inout SettingReader
+    ) {
+        guard let folder else { return }
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
+        guard let names else {
+            return reader.report(
+                path + ["keyFolder"], wrong: "is \(folder), which is no folder that can be read",
+                remedy: "name a folder; the path is relative to the configuration file's folder")
+        }
+        let files = names.filter { APNS.Credential.keyID(inNameOf: $0) != nil }.sorted()
+        if files.isEmpty {
+            reader.report(
+                path + ["keyFolder"], wrong: "is \(folder), which has no file AuthKey_<key ID>.p8",
+                remedy: "put the key there, under the name that Apple gave it")
+        }
+        for file in files {
+            guard let complaint = Self.complaint(of: "\(folder)/\(file)", isSecret: true) else {
+                continue
+            }
+            reader.report(path + ["keyFolder"], wrong: complaint.wrong, remedy: complaint.remedy)
         }
     }
 

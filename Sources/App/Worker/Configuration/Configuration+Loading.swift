@@ -83,7 +83,11 @@ extension Configuration {
         resolve(&apns.caFile)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)
-        for name in apns.credentials.keys { resolve(&apns.credentials[name]!.keyFile) }
+        for name in apns.credentials.keys {
+            resolve(&apns.credentials[name]!.keyFile)
+            resolve(&apns.credentials[name]!.keyFolder)
+            resolve(&apns.credentials[name]!.nextKeyFile)
+        }
     }
 }
 

@@ -53,10 +53,20 @@ extension Configuration {
         old and its new value. Keys marked *live* are in force at once, for pushes and events from
         then on; of the others the line says that they wait for a restart. A live key waits too
         where it does not go with one that waits. Variables are those that the process was started
-        with. Key files (`keyFile`) need no signal.
+        with. Key files need no signal.
 
         **Other signals.** SIGTERM and SIGINT end a worker in order. SIGUSR1 has it write its
         counters to the log; SIGUSR2 and SIGPIPE are ignored.
+
+        **A new signing key.** Apple never issues a key again under an old key ID, so a new key comes
+        beside the old one. With `keyFolder: /secrets/apns`, in which each file keeps the name that
+        Apple gave it: make the new key, put its `AuthKey_<key ID>.p8` into the folder (add it to the
+        Kubernetes Secret), and wait until each worker has logged "APNs accepts another signing key"
+        for each environment; then revoke the old key and take its file away. A worker looks every
+        5 s and tries a new key by one push to a token that nobody has. Until APNs accepts it the old
+        key stays in use; while it is refused the log says so, and it is tried again. Of several keys
+        that are there when a worker starts, it begins with the one that `keyID` names, otherwise
+        with the newest file, and turns to another when APNs refuses that one.
         """
 
     private static var kafkaProperties: String {

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import Logging
+internal import PushModel
+
+/// What APNs says of a key.
+struct KeyTrial: Sendable {
+    var result: KeyRotation.Result
+    /// For people, where it was not accepted.
+    var reason = ""
+}
+
+/// Looks at the key files every few seconds and carries out what `KeyRotation` decides: a new key is
+/// tried by one push to a token that nobody has, and used when APNs accepts its provider token.
+struct KeyFollower {
+    typealias Try =
+        @Sendable (
+            _ credential: String, _ environment: PushEnvironment, _ key: SigningKey
+        ) async -> KeyTrial
+
+    private struct Followed {
+        let credential: SigningKeys.Credential
+        /// By number in `keys`.
+        var rotations: [PushEnvironment: KeyRotation] = [:]
+        var keys: [SigningKey?] = []
+        var numbers: [KeySource.KeyText: Int] = [:]
+        var problems: [String] = []
+        var isGoneTold = false
+    }
+
+    private var followed: [String: Followed] = [:]
+    private let logger: Logger
+    private let attempt: Try
+    private let changed: @Sendable (_ credential: String, _ environment: PushEnvironment) -> Void
+
+    /// - Parameter changed: is called when a key has taken over.
+    init(
+        _ keys: SigningKeys, logger: Logger, attempt: @escaping Try,
+        changed: @escaping @Sendable (String, PushEnvironment) -> Void
+    ) {
+        self.logger = logger
+        self.attempt = attempt
+        self.changed = changed
+        for (name, credential) in keys.credentials {
+            var one = Followed(credential: credential)
+            for (number, text) in credential.found.enumerated() {
+                one.numbers[text] = number
+                one.keys.append(number == 0 ? credential.key : nil)
+            }
+            let others = one.numbers.filter { $0.value != 0 }
+            let rotation = KeyRotation(
+                keyInUse: 0,
+                spares: others.filter { !credential.newer.contains($0.key) }.map(\.value),
+                candidates: others.filter { credential.newer.contains($0.key) }.map(\.value))
+            for environment in credential.tokens.keys { one.rotations[environment] = rotation }
+            followed[name] = one
+        }
+        for name in followed.keys { makeKeys(name) }
+    }
+
+    /// Returns when the task is cancelled.
+    mutating func run(every interval: Duration, clock: @Sendable () -> Now) async {
+        repeat {
+            for name in followed.keys.sorted() { await look(at: name, clock) }
+        } while (try? await Task.sleep(for: interval)) != nil
+    }
+
+    // MARK: Files
+
+    private mutating func look(at name: String, _ clock: @Sendable () -> Now) async {
+        let look = followed[name]!.credential.source.look()
+        for problem in look.problems where !followed[name]!.problems.contains(problem) {
+            logger.error(
+                "a signing key is unusable: \(problem)", metadata: ["credential": "\(name)"])
+        }
+        followed[name]!.problems = look.problems
+        for text in look.keys where followed[name]!.numbers[text] == nil {
+            followed[name]!.numbers[text] = followed[name]!.keys.count
+            followed[name]!.keys.append(nil)
+            makeKeys(name)
+        }
+        let found = look.keys.compactMap { followed[name]!.numbers[$0] }
+            .filter { followed[name]!.keys[$0] != nil }
+        for environment in PushEnvironment.allCases {
+            guard followed[name]!.rotations[environment] != nil else { continue }
+            await rotate(name, environment, Set(found), clock)
+        }
+        tellOfGone(name)
+    }
+
+    /// Reads the texts that have come.
+    private mutating func makeKeys(_ name: String) {
+        for (text, number) in followed[name]!.numbers where followed[name]!.keys[number] == nil {
+            do {
+                followed[name]!.keys[number] = try SigningKey(
+                    teamID: followed[name]!.credential.team, keyID: text.keyID, pem: text.pem)
+            } catch {
+                logger.error(
+                    "a signing key is unusable: \(error)",
+                    metadata: ["credential": "\(name)", "keyID": "\(text.keyID)"])
+            }
+        }
+    }
+
+    private mutating func tellOfGone(_ name: String) {
+        let isGone = followed[name]!.rotations.values.contains(where: \.isGone)
+        if isGone, !followed[name]!.isGoneTold {
+            logger.warning(
+                "the file of the signing key in use is gone; it stays in use until another is accepted",
+                metadata: ["credential": "\(name)"])
+        }
+        followed[name]!.isGoneTold = isGone
+    }
+
+    // MARK: Trials
+
+    private mutating func rotate(
+        _ name: String, _ environment: PushEnvironment, _ found: Set<Int>,
+        _ clock: @Sendable () -> Now
+    ) async {
+        var rotation = followed[name]!.rotations[environment]!
+        defer { followed[name]!.rotations[environment] = rotation }
+        let tokens = followed[name]!.credential.tokens[environment]!
+        let new = rotation.found(found, now: clock().monotonic)
+        for number in new { tell("a new signing key is there", name, environment, number) }
+        if tokens.takeRefusal() { rotation.refusedInUse(now: clock().monotonic) }
+        while !Task.isCancelled, let number = rotation.nextTrial(now: clock().monotonic) {
+            guard let key = followed[name]!.keys[number] else {
+                // It cannot be read, as was told.
+                _ = rotation.tried(number, .refused, now: clock().monotonic)
+                continue
+            }
+            let trial = await attempt(name, environment, key)
+            let again = rotation.tried(number, trial.result, now: clock().monotonic)
+            if trial.result == .accepted {
+                let before = tokens.keyInUse.keyID
+                tokens.use(key)
+                changed(name, environment)
+                tell(
+                    "APNs accepts another signing key: it is used from now on, and \(before) no more",
+                    name, environment, number)
+            } else if let again {
+                let wait = (again - clock().monotonic).components.seconds
+                tellOfFailure(trial, name, environment, key, wait: wait)
+            }
+        }
+    }
+
+    private func tell(
+        _ message: String, _ name: String, _ environment: PushEnvironment, _ number: Int
+    ) {
+        logger.notice(
+            "\(message)",
+            metadata: metadata(name, environment, followed[name]!.keys[number]!))
+    }
+
+    private func tellOfFailure(
+        _ trial: KeyTrial, _ name: String, _ environment: PushEnvironment, _ key: SigningKey,
+        wait: Int64
+    ) {
+        var metadata = metadata(name, environment, key)
+        metadata["nextTrialSeconds"] = "\(wait)"
+        let inUse = followed[name]!.credential.tokens[environment]!.keyInUse.keyID
+        if trial.result == .refused {
+            metadata["remedy"] = "\(Self.remedy)"
+            logger.error(
+                "APNs refuses another signing key (\(trial.reason)): \(inUse) stays in use",
+                metadata: metadata)
+        } else {
+            logger.warning(
+                "another signing key could not be tried (\(trial.reason)): \(inUse) stays in use",
+                metadata: metadata)
+        }
+    }
+
+    private static let remedy =
+        "check that it is this team's key, for this environment, under the key ID that Apple gave it: "
+        + "a new key never has an old key's ID"
+
+    private func metadata(
+        _ name: String, _ environment: PushEnvironment, _ key: SigningKey
+    ) -> Logger.Metadata {
+        [
+            "credential": "\(name)", "environment": "\(environment.name)",
+            "keyID": "\(key.keyID)",
+        ]
+    }
+}
+
+extension SinglePush {
+    /// Asks APNs about a key, by a push to a token that nobody has.
+    static func trial(
+        of key: SigningKey, credential: String, environment: PushEnvironment,
+        configuration: Configuration, plan: WorkerPlan, keys: SigningKeys, logger: Logger
+    ) -> KeyTrial {
+        let lane = plan.routing.lanes.firstIndex { lane in
+            let pool = plan.routing.pools[Int(lane.pool.rawValue)]
+            return pool.credential == credential && pool.environment == environment
+                && lane.tokenClass == .control
+        }
+        guard let lane else { return KeyTrial(result: .unanswered, reason: "it has no app") }
+        var push = SinglePush(
+            lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+            token: Array(repeating: 0, count: 32))
+        push.tokens = ProviderTokens(key)
+        let answer: Answer?
+        do {
+            answer = try push.send(
+                configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
+                logger: logger)
+        } catch {
+            return KeyTrial(result: .unanswered, reason: "\(error)")
+        }
+        guard let answer, answer.outcome.kind == .answered else {
+            return KeyTrial(result: .unanswered, reason: "APNs leaves the trial unanswered")
+        }
+        let status = answer.outcome.status
+        let row = AnswerTable.row(status: status, reason: answer.outcome.reason)
+        let reason = "\(status) \(answer.reason)"
+        if status >= 500 { return KeyTrial(result: .unanswered, reason: reason) }
+        if status == 403 || row.push == .openCredential {
+            return KeyTrial(result: .refused, reason: reason)
+        }
+        return KeyTrial(result: .accepted)
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FoundationEssentials
+
+/// Where the signing keys of one credential are: in files, in a folder of files, or in a variable.
+struct KeySource: Sendable {
+    /// What a .p8 file says, and the key ID that Apple gave it.
+    struct KeyText: Hashable, Sendable {
+        var keyID: String
+        var pem: String
+    }
+
+    /// What was found in one look.
+    struct Look {
+        /// The key to begin with first.
+        var keys: [KeyText] = []
+        /// Of these, the keys that are newer than the first.
+        var newer: Set<KeyText> = []
+        /// Files that cannot be read, as they are told to the operator.
+        var problems: [String] = []
+    }
+
+    private let credential: Configuration.APNS.Credential
+
+    init(_ credential: Configuration.APNS.Credential) { self.credential = credential }
+
+    func look() -> Look {
+        var look = Look()
+        if let key = credential.key {
+            look.keys.append(KeyText(keyID: credential.keyID ?? "", pem: key.text))
+        }
+        if let file = credential.keyFile {
+            add(file, keyID: credential.keyID, to: &look)
+        }
+        if let folder = credential.keyFolder { addAll(in: folder, to: &look) }
+        if let file = credential.nextKeyFile, FileManager.default.fileExists(atPath: file) {
+            let count = look.keys.count
+            add(file, keyID: credential.nextKeyID, to: &look)
+            look.newer.formUnion(look.keys[count...])
+        }
+        return look
+    }
+
+    private func add(_ file: String, keyID: String?, to look: inout Look) {
+        guard let pem = Self.text(of: file) else {
+            look.problems.append("the key file \(file) cannot be read: check its permissions")
+            return
+        }
+        let keyID = keyID ?? Configuration.APNS.Credential.keyID(inNameOf: file) ?? ""
+        look.keys.append(KeyText(keyID: keyID, pem: pem))
+    }
+
+    /// The key that `keyID` names comes first, and the others are newer. Where it names none, the
+    /// newest file comes first, and the others are as good.
+    private func addAll(in folder: String, to look: inout Look) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        var found: [(key: KeyText, writtenAt: Date)] = []
+        for name in names.sorted() {
+            guard let keyID = Configuration.APNS.Credential.keyID(inNameOf: name) else { continue }
+            let file = "\(folder)/\(name)"
+            guard let pem = Self.text(of: file) else {
+                look.problems.append("the key file \(file) cannot be read: check its permissions")
+                continue
+            }
+            let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
+            let attributes = try? FileManager.default.attributesOfItem(atPath: target)
+            let writtenAt = attributes?[.modificationDate] as? Date ?? .distantPast
+            found.append((KeyText(keyID: keyID, pem: pem), writtenAt))
+        }
+        if let first = found.firstIndex(where: { $0.key.keyID == credential.keyID }) {
+            let key = found.remove(at: first).key
+            look.keys = [key] + found.map(\.key)
+            look.newer = Set(found.map(\.key))
+        } else {
+            look.keys = found.sorted { $0.writtenAt > $1.writtenAt }.map(\.key)
+        }
+        if look.keys.isEmpty, look.problems.isEmpty {
+            look.problems.append(
+                "\(folder) has no file AuthKey_XXXXXXXXXX.p8, named by Apple for its key ID")
+        }
+    }
+
+    /// A .p8 file is a few hundred bytes; more than this is something else.
+    private static let keyBytesMax = 64 << 10
+
+    private static func text(of file: String) -> String? {
+        guard let data = try? Data(contentsOf: URL(fileURLWithPath: file)),
+            data.count <= keyBytesMax
+        else { return nil }
+        return String(validating: data, as: UTF8.self)
+    }
+}
