@@ -295,8 +295,9 @@ extension PushPipeline {
         letters.forEachHold { claimed.insert($0.holder) }
         tickets.forEachHold { claimed.insert($0.holder) }
         deferred.checkInvariants()
+        payloadPushes.checkInvariants()
         deferred.forEachHold { claimed.insert($0.holder) }
-        for late in lateRequests { for hold in late.holds { claimed.insert(hold.holder) } }
+        for late in lateEntries { for hold in late.holds { claimed.insert(hold.holder) } }
         precondition(claimed.count == ledger.holderCount, "a holder that nothing claims")
         precondition(pushes.released.isEmpty, "claims that were not given back")
     }

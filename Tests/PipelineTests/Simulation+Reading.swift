@@ -29,7 +29,7 @@ extension Simulation {
             if case .unreadable = record.meaning { coverage.note("bad registration", worker) }
             try apply(record, number)
         }
-        if !worker.pipeline.lateRequests.isEmpty { coverage.note("no slot", worker) }
+        if !worker.pipeline.lateEntries.isEmpty { coverage.note("no slot", worker) }
     }
 
     mutating func apply(

@@ -54,7 +54,7 @@ struct SimulationCoverage {
         case .inFlight: load.inFlight > 0
         case .resting: load.resting > 0
         case .walking: !worker.pipeline.fanOuts.isEmpty
-        case .late: !worker.pipeline.lateRequests.isEmpty
+        case .late: !worker.pipeline.lateEntries.isEmpty
         case .letters: worker.pipeline.unacknowledged > worker.pipeline.tickets.deferrals
         case .deferrals: worker.pipeline.tickets.deferrals > 0
         case .waiting: load.deferred > 0

@@ -20,11 +20,9 @@ struct SimulationModel {
     private(set) var unsuppressedAt: [SimulatedToken: MonotonicTime] = [:]
     private var recent: [ReadEvent] = []
     private let settle: Duration
-    private let changeTTL: Duration
 
     init(settings: PipelineSettings) {
         settle = settings.settle
-        changeTTL = settings.events.changeTTL
     }
 
     func isRegistered(_ token: SimulatedToken) -> Bool { registeredAt[token] != nil }
@@ -94,19 +92,10 @@ struct SimulationModel {
             for (index, read) in recent.enumerated()
             where read.deadline > now.monotonic && own.contains(where: read.event.matches) {
                 if owedBefore.contains(token), pairsBefore.contains([number, index]) { continue }
-                debts.append(Debt(read: owed(read, since: now.monotonic), token: token))
+                debts.append(Debt(read: read, token: token))
             }
         }
         forgive(now: now)
-    }
-
-    /// Of an event without a payload only the time is remembered: a token that comes to it late is
-    /// given the life of any change, from then on, be the event's own longer.
-    private func owed(_ read: ReadEvent, since time: MonotonicTime) -> ReadEvent {
-        guard read.event.payload == nil else { return read }
-        var read = read
-        read.deadline = min(read.deadline, time + changeTTL)
-        return read
     }
 
     // MARK: What ends them

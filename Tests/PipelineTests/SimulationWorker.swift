@@ -228,7 +228,7 @@ final class SimulationWorker {
         let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
         // What trails waits for a delay of its own.
         let isAhead =
-            !pipeline.fanOuts.isEmpty || !pipeline.lateRequests.isEmpty
+            !pipeline.fanOuts.isEmpty || !pipeline.lateEntries.isEmpty
             || pipeline.pushes[flight.slot].isDirty
         let before = pipeline.counters
         let written = pipeline.records.count

@@ -115,8 +115,8 @@ internal import Testing
         // The one whose number would be zero is called one, and seems a tick older.
         let now = MonotonicTime(nanoseconds: ((1 << 32) - 1) << 24)
         var recent = RecentSubjects(cells: 4, settle: settle)
-        recent.changed(hash: 1, now: now - settle)
-        let answer = recent.hasChanged(hash: 1, now: now)
-        #expect(answer)
+        recent.changed(hash: 1, expiresAt: now + settle, now: now - settle)
+        let expiry = recent.expiry(ofChange: 1, now: now)
+        #expect(expiry.map { $0 >= now + settle } ?? false)
     }
 }

@@ -64,4 +64,55 @@ internal import Testing
             #expect(answer)
         }
     }
+
+    @Test(arguments: [1, 100, 3000, 86_400_000])
+    func `are worth a push until they expire, and hardly longer`(milliseconds: Int64) throws {
+        let life = Duration.milliseconds(milliseconds)
+        var dice = SplitMix64(seed: 12)
+        for _ in 0..<500 {
+            var recent = RecentSubjects(cells: 4, settle: Self.settle)
+            let changedAt = MonotonicTime(nanoseconds: Int64(dice.next(below: 1 << 60)))
+            let now = changedAt + .milliseconds(Int64(dice.next(below: 900)))
+            recent.changed(hash: 1, expiresAt: changedAt + life, now: changedAt)
+            guard let expiry = recent.expiry(ofChange: 1, now: now) else {
+                #expect(now >= changedAt + life)
+                continue
+            }
+            #expect(expiry >= changedAt + life)
+            #expect(expiry <= max(now, changedAt + life) + .milliseconds(70))
+        }
+    }
+
+    @Test func `are worth a push until the last of their changes expires`() throws {
+        for lives in [[50, 9], [9, 50], [50, 9, 9]] as [[Int64]] {
+            var recent = RecentSubjects(cells: 4, settle: Self.settle)
+            for (second, life) in lives.enumerated() {
+                let now = MonotonicTime.after(.milliseconds(second * 500))
+                recent.changed(hash: 1, expiresAt: .after(.seconds(life)), now: now)
+            }
+            let known = recent.expiry(ofChange: 1, now: .after(.seconds(1)))
+            let expiry = try #require(known)
+            #expect(expiry >= .after(.seconds(50)) && expiry < .after(.milliseconds(50_100)))
+        }
+    }
+
+    @Test func `have expiries of their own after the settling time`() throws {
+        var recent = RecentSubjects(cells: 4, settle: Self.settle)
+        recent.changed(hash: 1, expiresAt: .after(.seconds(50)), now: .after(.zero))
+        recent.changed(hash: 1, expiresAt: .after(.seconds(9)), now: .after(.seconds(4)))
+        let known = recent.expiry(ofChange: 1, now: .after(.seconds(4)))
+        let expiry = try #require(known)
+        #expect(expiry < .after(.seconds(10)))
+    }
+}
+
+extension RecentSubjects {
+    /// For a day.
+    fileprivate mutating func changed(hash: UInt64, now: MonotonicTime) {
+        changed(hash: hash, expiresAt: now + .seconds(86_400), now: now)
+    }
+
+    fileprivate func hasChanged(hash: UInt64, now: MonotonicTime) -> Bool {
+        expiry(ofChange: hash, now: now) != nil
+    }
 }

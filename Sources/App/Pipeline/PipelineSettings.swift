@@ -38,6 +38,9 @@ package struct PipelineSettings: Sendable {
     package var deferredBytesMax = 64 << 20
     /// An event is owed also to tokens registered up to this long after it.
     package var settle = Duration.seconds(2)
+    /// Bytes kept of the events of that time that have filters, an expiry or a payload of their own,
+    /// at most; reading events stops.
+    package var recentEventBytesMax = 64 << 20
     /// Cells of the table that remembers recent subjects; a power of two.
     package var recentSubjectCells = 1 << 20
     package var attemptsMax = 10

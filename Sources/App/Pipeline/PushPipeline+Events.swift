@@ -147,10 +147,11 @@ extension PushPipeline {
     ) -> Bool {
         let request = request(event, of: list, position: position, now: now)
         let hash = list.hash
-        if request.payloadType != nil {
-            rememberPayload(request, kinds: event.kinds, hash: hash, now: now)
+        if event.isPlain {
+            recentSubjects.changed(
+                hash: hash, expiresAt: request.expiresAt, now: now.monotonic)
         } else {
-            recentSubjects.changed(hash: hash, now: now.monotonic)
+            recall(request, kinds: event.kinds, hash: hash, now: now)
         }
         let count = isForNobody(request) ? 0 : list.subject.map { audience.count($0) } ?? 0
         if count == 0 {
@@ -174,10 +175,10 @@ extension PushPipeline {
     }
 
     @inline(never)
-    private mutating func rememberPayload(
+    private mutating func recall(
         _ request: FanOutRequest, kinds: [String], hash: UInt64, now: Now
     ) {
-        recentPayloads.append(
+        recentEvents.append(
             request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &pushes.bodies)
     }
 
@@ -362,32 +363,31 @@ extension PushPipeline {
     }
 
     private mutating func remember(_ slot: UInt32, for token: TokenID, key: UInt64) {
-        if key != 0 { return rememberPayloadPush(slot, for: token) }
+        if key != 0 { return rememberPayloadPush(slot, for: token, key: key) }
         audience.setPending(token, slot + 1)
     }
 
     /// The push in this slot has ended; its token has none of that key any more.
     mutating func forget(_ slot: UInt32, of token: TokenID, key: UInt64) {
-        if key != 0 { return forgetPayloadPush(slot, of: token) }
+        if key != 0 { return forgetPayloadPush(slot) }
         audience.setPending(token, 0)
     }
 
-    // Apart, since what a dictionary needs of the stack would be made ready for each push.
+    // Apart, since what they need of the stack would be made ready for each push.
 
     @inline(never)
     private func existingPayloadPush(for token: TokenID, key: UInt64) -> UInt32? {
-        payloadPushes[token]?.first { pushes.coalescingKey(of: $0) == key }
+        payloadPushes.slot(token: token.rawValue, key: key)
     }
 
     @inline(never)
-    private mutating func rememberPayloadPush(_ slot: UInt32, for token: TokenID) {
-        payloadPushes[token, default: []].append(slot)
+    private mutating func rememberPayloadPush(_ slot: UInt32, for token: TokenID, key: UInt64) {
+        payloadPushes.insert(slot, token: token.rawValue, key: key)
     }
 
     @inline(never)
-    private mutating func forgetPayloadPush(_ slot: UInt32, of token: TokenID) {
-        payloadPushes[token]?.removeAll { $0 == slot }
-        if payloadPushes[token]?.isEmpty == true { payloadPushes[token] = nil }
+    private mutating func forgetPayloadPush(_ slot: UInt32) {
+        payloadPushes.remove(slot)
     }
 
     // MARK: Reading an event

@@ -157,16 +157,4 @@ extension PushPipeline {
         counters.deferred -= 1
         writeAtOnce(letter, holds: ticket.holds)
     }
-
-    // MARK: Late requests
-
-    /// Sends what found no slot before.
-    mutating func sendLateRequests(now: Now) {
-        while let late = lateRequests.last, freeEventSlots > 0 {
-            lateRequests.removeLast()
-            let visited = visit(late.entry, late.request, claims: .held(late.holds), now: now)
-            precondition(visited, "there was a free slot")
-            pushes.bodies.release(late.request.body)
-        }
-    }
 }

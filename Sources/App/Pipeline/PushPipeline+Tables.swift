@@ -27,7 +27,7 @@ extension PushPipeline {
         counters.registrationsRead += 1
         if !audience.changes.isEmpty { registrationApplied(now: now) }
         // Walks and late requests name kinds by number; what is remembered of events, by name.
-        if audience.hasUnusedKinds, fanOuts.isEmpty, lateRequests.isEmpty {
+        if audience.hasUnusedKinds, fanOuts.isEmpty, lateEntries.isEmpty {
             audience.reclaimKinds()
         }
         return nil
@@ -92,29 +92,9 @@ extension PushPipeline {
         giveBack()
     }
 
-    /// This entry stands where a walk may have passed: visit it now.
-    private mutating func meetMovedEntry(_ moved: AudienceChanges.Listed, now: Now) {
-        for walk in fanOuts.walks(of: moved.subject.rawValue) {
-            let request = fanOuts.request(of: walk)
-            let entry = moved.entry
-            guard !visit(entry, request, claims: .walk(walk), now: now) else { continue }
-            var holds: [Hold] = []
-            fanOuts.forEachHold(of: walk) { holds.append($0) }
-            for hold in holds { ledger.retain(hold) }
-            postpone(request, for: entry, holds: holds)
-        }
-    }
-
-    private mutating func postpone(
-        _ request: FanOutRequest, for entry: AudienceEntry, holds: [Hold]
-    ) {
-        pushes.bodies.retain(request.body)
-        lateRequests.append(LateRequest(entry: entry, request: request, holds: holds))
-    }
-
     /// Nobody shows anything under this token any more: what waits for it ends.
     private mutating func tokenRemoved(_ token: TokenID) {
-        var slots = payloadPushes.removeValue(forKey: token) ?? []
+        var slots = payloadPushes.removeAll(of: token.rawValue)
         let cell = audience.pending(token)
         if cell != 0 { slots.append(cell - 1) }
         for slot in slots {
@@ -123,59 +103,6 @@ extension PushPipeline {
             let hasEnded = pushes.orphan(slot) { ledger.release($0) }
             counters.unregistered += (hasEnded ? 1 : 0) + (isTrailing ? 1 : 0)
         }
-        for late in lateRequests where late.entry.token == token {
-            counters.unregistered += 1
-            for hold in late.holds { ledger.release(hold) }
-            pushes.bodies.release(late.request.body)
-        }
-        lateRequests.removeAll { $0.entry.token == token }
-    }
-
-    /// An event is owed also to a token that registered up to `settle` after it. Which event that was
-    /// is not known by position, but its offset is among the unsettled ones, and the push holds
-    /// the oldest of those.
-    private mutating func requestIfRecent(_ added: AudienceChanges.Listed, now: Now) {
-        let app = lanes[Int(audience.lane(of: added.entry.token).rawValue)].app
-        let hash = audience.hash(
-            app, audience.subjectBytes(of: added.subject),
-            isKindWide: audience.isKindWide(added.subject))
-        if recentSubjects.hasChanged(hash: hash, now: now.monotonic) {
-            var change = FanOutRequest(
-                subject: added.subject.rawValue, filter: AudienceFilter(environment: nil),
-                expiresAt: now.monotonic + settings.events.changeTTL,
-                origin: RecordPosition(topic: 0, partition: 0, offset: 0), readSequence: sequence,
-                subjectTag: UInt32(truncatingIfNeeded: hash))
-            // Which binding the event came by is not known either: rather too late than too early.
-            if delayMax > .zero { change.notBefore = now.monotonic + delayMax }
-            requestLate(change, for: added.entry, now: now)
-        }
-        for recent in recentPayloads.events(hash: hash) {
-            var payload = recent.request
-            payload.subject = added.subject.rawValue
-            // A kind that nobody had shown may have come with this very registration.
-            payload.filter.kinds = numbers(ofKinds: recent.kinds, of: app)
-            requestLate(payload, for: added.entry, now: now)
-        }
-    }
-
-    private mutating func requestLate(
-        _ owed: FanOutRequest, for entry: AudienceEntry, now: Now
-    ) {
-        var holds: [Hold] = []
-        for (number, place) in tracks.enumerated() where place != nil {
-            let track = TrackID(rawValue: UInt32(number))
-            if let pin = ledger.pinUnsettled(track, now: now.monotonic) { holds.append(pin) }
-        }
-        // Everything has settled: it is owed nothing.
-        guard let oldest = holds.first else { return }
-        var owed = owed
-        if owed.payloadType == nil {
-            let place = tracks[Int(oldest.track.rawValue)]!
-            owed.origin = RecordPosition(
-                topic: place.topic, partition: place.partition, offset: ledger.offset(of: oldest))
-        }
-        if !visit(entry, owed, claims: .held(holds), now: now) {
-            postpone(owed, for: entry, holds: holds)
-        }
+        dropLateEntries(of: token)
     }
 }

@@ -41,7 +41,7 @@ package struct PushPipeline: ~Copyable {
     var slotsTakenAtOnce = 0
     /// Hashes of subjects that records about to be read will ask for.
     var foreseen: [UInt64] = []
-    var recentPayloads = RecentPayloads()
+    var recentEvents = RecentEvents()
     /// When the last event with a payload was read.
     var payloadsReadAt = WallTime(milliseconds: 0)
     var tickets = TicketTable()
@@ -59,9 +59,9 @@ package struct PushPipeline: ~Copyable {
     /// By track number; nil where the track is closed.
     var tracks: [TrackPlace?] = []
     /// Pushes with a payload, by token: the audience's cell per token is for those without one.
-    var payloadPushes: [TokenID: [UInt32]] = [:]
-    /// Pushes owed to tokens that registered just after an event, for want of a free slot.
-    var lateRequests: [LateRequest] = []
+    var payloadPushes: PayloadPushes
+    /// Entries to which pushes are owed, for want of a free slot.
+    var lateEntries: [LateEntry] = []
     /// Tickets of shards that Kafka did not take.
     var refusedShards: [UInt64] = []
     var originTopics: OriginTopics
@@ -163,6 +163,7 @@ package struct PushPipeline: ~Copyable {
         random = SplitMix64(seed: settings.seed)
         originTopics = OriginTopics(settings.eventTopics)
         deferred = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
+        payloadPushes = PayloadPushes(seed: settings.seed)
         lanes = routing.lanes.map { lane in
             LaneState(
                 environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
@@ -223,8 +224,11 @@ package struct PushPipeline: ~Copyable {
         pushes.wake(now: now.monotonic)
         parkSilentPools(now: now)
         for pool in pools.indices { pools[pool].tokenHealth.sweep(now: now.monotonic) }
-        recentPayloads.forget(before: now.monotonic - settings.settle, bodies: &pushes.bodies)
-        sendLateRequests(now: now)
+        if lateEntries.isEmpty {
+            recentEvents.forget(
+                before: now.monotonic - settings.settle, bodies: &pushes.bodies)
+        }
+        sendLateEntries(now: now)
         fanOutRefusedShards(now: now)
         watchLetters(now: now)
         flushDeadLetters(now: now, all: false)
@@ -249,8 +253,9 @@ package struct PushPipeline: ~Copyable {
 
     /// Whether another event may be read: every place it could need is there.
     package var hasRoomForEvents: Bool {
-        freeEventSlots > settings.immediateFanOutMax && !fanOuts.isFull && lateRequests.isEmpty
+        freeEventSlots > settings.immediateFanOutMax && !fanOuts.isFull && lateEntries.isEmpty
             && hasRoomForLetters && pushes.bodies.bytes < settings.payloadBytesMax
+            && recentEvents.bytes < settings.recentEventBytesMax
     }
 
     /// So many events may be read in one go: few enough to be fanned out at once if each has as many
@@ -280,7 +285,7 @@ package struct PushPipeline: ~Copyable {
     /// So many registrations may be read in one go: one when slots are scarce, since each may ask for
     /// pushes that find none.
     package var roomForRegistrations: Int {
-        guard lateRequests.isEmpty else { return 0 }
+        guard lateEntries.isEmpty else { return 0 }
         return freeEventSlots * 2 > pushes.slots ? .max : 1
     }
 
@@ -307,7 +312,7 @@ package struct PushPipeline: ~Copyable {
     /// Nothing waits, is in flight, or waits for an acknowledgement.
     package var isIdle: Bool {
         pushes.freeSlots == pushes.slots && fanOuts.isEmpty && tickets.isEmpty && letters.isEmpty
-            && lateRequests.isEmpty && merged.isEmpty
+            && lateEntries.isEmpty && merged.isEmpty
     }
 
     package var poolCount: Int { pools.count }
@@ -315,7 +320,7 @@ package struct PushPipeline: ~Copyable {
     package var load: Load {
         Load(
             queued: pushes.queuedCount, inFlight: pushes.inFlightCount,
-            resting: pushes.restingCount, fanOuts: fanOuts.count + lateRequests.count,
+            resting: pushes.restingCount, fanOuts: fanOuts.count + lateEntries.count,
             holders: ledger.holderCount, deferred: deferred.count,
             unacknowledged: unacknowledged, refused: tickets.refused,
             payloadBytes: pushes.bodies.bytes)

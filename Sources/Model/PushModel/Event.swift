@@ -11,6 +11,8 @@ package struct Event {
     /// Only targets of these kinds; empty means any.
     package var kinds: [String]
     package var classes: TokenClassSet
+    /// It says "this subject changed" and no more, and lives as long as its binding says.
+    package var isPlain = false
     /// When it happened: the event's `time`, else the record's timestamp.
     package var time: WallTime
     /// The push is worthless from here on.

@@ -34,6 +34,8 @@ package struct EventDecoder: ~Copyable {
         let delay: Duration
         let changeLife: Milliseconds
         let payloadLife: Milliseconds
+        /// It filters nothing.
+        let isPlain: Bool
     }
 
     package init(
@@ -49,7 +51,8 @@ package struct EventDecoder: ~Copyable {
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
-                payloadLife: Milliseconds(binding.ttl ?? settings.payloadTTL))
+                payloadLife: Milliseconds(binding.ttl ?? settings.payloadTTL),
+                isPlain: binding.kinds.isEmpty && binding.classes == .all)
         }
         self.routes = routes
         self.settings = settings
@@ -166,10 +169,12 @@ package struct EventDecoder: ~Copyable {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
-        return Event(
+        var event = Event(
             app: app, subject: subject, time: time, expiresAt: deadline,
             kinds: bindings[record.binding].kinds, classes: bindings[record.binding].classes,
             delay: bindings[record.binding].delay)
+        event.isPlain = bindings[record.binding].isPlain
+        return event
     }
 
     private func event(
@@ -202,6 +207,7 @@ package struct EventDecoder: ~Copyable {
         event.collapseID = fields.collapseID
         event.expiration = fields.expiration
         event.payload = fields.payload
+        event.isPlain = fields.isPlain && isWhole && binding.isPlain
         return event
     }
 

@@ -19,6 +19,12 @@ struct EventFields {
     var expiration: ExpirationRule?
     var payload: EventPayload?
     var shard: EventShard?
+
+    /// It names no token's kind, class or environment, no expiry and no header.
+    var isPlain: Bool {
+        environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
+            && priority == nil && expiration == nil && payload == nil
+    }
 }
 
 /// The members of an event of ours.

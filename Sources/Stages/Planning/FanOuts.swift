@@ -66,6 +66,11 @@ package struct FanOuts: ~Copyable {
     private var turn = 0
     private var holds = HoldPool()
     private var bySubject: [UInt32: [Int]] = [:]
+    /// Walks that a plain event can join, by what they ask for.
+    private var joinable: [Errand: Int] = [:]
+    /// By subject, how many entries its walks have passed and are still to visit: none ends before.
+    private var awaited: [UInt32: Int] = [:]
+    private var started = 0
     private let cursorsMax: Int
     private let byAddress = PassedByAddress()
     /// Claims to give back. Emptied by the owner after each call.
@@ -74,12 +79,32 @@ package struct FanOuts: ~Copyable {
     package var leftSubjects: [UInt32] = []
 
     private struct Walk {
+        /// Walks are counted as they begin.
+        let number: Int
         var request: FanOutRequest
         var cursor: LapCursor
         var current = HoldSet()
         var next = HoldSet()
         /// The oldest event that only the next lap answers for.
         var nextOrigin: RecordPosition?
+    }
+
+    /// What a walk asks of each token, but for what events that share it may differ in.
+    private struct Errand: Hashable {
+        let subject: UInt32
+        let filter: AudienceFilter
+        let priority: UInt8?
+        let expiration: ExpirationRule?
+        /// An event that may go at once does not wait for one that must not.
+        let isDelayed: Bool
+
+        init(_ request: FanOutRequest) {
+            subject = request.subject
+            filter = request.filter
+            priority = request.priority
+            expiration = request.expiration
+            isDelayed = request.notBefore.nanoseconds > .min
+        }
     }
 
     package init(cursorsMax: Int) { self.cursorsMax = cursorsMax }
@@ -91,11 +116,13 @@ package struct FanOuts: ~Copyable {
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
     package mutating func start(_ request: FanOutRequest, count: Int, hold: Hold) {
-        if request.payloadType == nil, let index = joinable(request) {
+        let errand = request.payloadType == nil ? Errand(request) : nil
+        if let errand, let index = joinable[errand] {
             extend(index, request, hold: hold)
             return
         }
-        var walk = Walk(request: request, cursor: LapCursor(count: count))
+        var walk = Walk(number: started, request: request, cursor: LapCursor(count: count))
+        started += 1
         _ = holds.insert(hold, into: &walk.current)
         let index: Int
         if let row = free.popLast() {
@@ -105,23 +132,18 @@ package struct FanOuts: ~Copyable {
             index = walks.count
             walks.append(walk)
         }
+        if let errand { joinable[errand] = index }
         order.append(index)
         bySubject[request.subject, default: []].append(index)
-    }
-
-    private func joinable(_ request: FanOutRequest) -> Int? {
-        bySubject[request.subject]?.first { index in
-            let other = walks[index]!.request
-            return other.payloadType == nil && other.filter == request.filter
-                && other.priority == request.priority && other.expiration == request.expiration
-                && other.notBefore == request.notBefore
-        }
     }
 
     private mutating func extend(_ index: Int, _ request: FanOutRequest, hold: Hold) {
         walks[index]!.cursor.extend()
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
         walks[index]!.request.expiresAt = latest
+        // A token that it comes to now waits for both, for no longer than the longest delay.
+        walks[index]!.request.notBefore = max(
+            walks[index]!.request.notBefore, request.notBefore)
         walks[index]!.request.readSequence = request.readSequence
         walks[index]!.nextOrigin = walks[index]!.nextOrigin ?? request.origin
         if let surplus = holds.insert(hold, into: &walks[index]!.next) { released.append(surplus) }
@@ -138,7 +160,8 @@ package struct FanOuts: ~Copyable {
     ///
     /// - Parameter most: entries to visit, at least 1.
     package mutating func step(most: Int, count: (UInt32) -> Int) -> Step {
-        while !order.isEmpty {
+        var waiting = 0
+        while waiting < order.count {
             if turn >= order.count { turn = 0 }
             let index = order[turn]
             let count = count(walks[index]!.request.subject)
@@ -152,6 +175,9 @@ package struct FanOuts: ~Copyable {
                 walks[index]!.next = HoldSet()
                 walks[index]!.request.origin = walks[index]!.nextOrigin!
                 walks[index]!.nextOrigin = nil
+            case .finished where awaited[walks[index]!.request.subject] != nil:
+                turn += 1
+                waiting += 1
             case .finished:
                 finish(index)
             }
@@ -170,6 +196,21 @@ package struct FanOuts: ~Copyable {
     /// The walks that must look at an entry which a removal has moved.
     package func walks(of subject: UInt32) -> [Int] { bySubject[subject] ?? [] }
 
+    /// The first walk of the subject whose number is in `numbers`.
+    package func walk(of subject: UInt32, in numbers: Range<Int>) -> Int? {
+        guard !numbers.isEmpty else { return nil }
+        return bySubject[subject]?.first { numbers.contains(walks[$0]!.number) }
+    }
+
+    package func number(of walk: Int) -> Int { walks[walk]!.number }
+
+    /// So many entries of the subject more, or less, are still to be visited by its walks.
+    package mutating func awaitVisits(of subject: UInt32, _ count: Int) {
+        let left = awaited[subject, default: 0] + count
+        precondition(left >= 0, "an entry was awaited by nobody")
+        awaited[subject] = left == 0 ? nil : left
+    }
+
     package func isWalked(_ subject: UInt32) -> Bool { bySubject[subject] != nil }
 
     private mutating func finish(_ index: Int) {
@@ -177,6 +218,9 @@ package struct FanOuts: ~Copyable {
         release(walks[index]!.next)
         let subject = walks[index]!.request.subject
         bodiesToRelease.append(walks[index]!.request.body)
+        if walks[index]!.request.payloadType == nil {
+            joinable[Errand(walks[index]!.request)] = nil
+        }
         walks[index] = nil
         free.append(index)
         order.remove(at: turn)

@@ -6,13 +6,17 @@ package import PushModel
 /// Which subjects changed within the settling time: an event is owed also to tokens whose
 /// registration arrives shortly after it.
 ///
-/// A table of times indexed by the subject's hash: 4 bytes a cell, one store per event, nothing to
-/// evict. Two subjects that share a cell can make it answer yes for the wrong one, which costs one
-/// superfluous "look again"; it never answers no when it should say yes.
+/// A table indexed by the subject's hash: 8 bytes a cell, which say when it changed and until when
+/// that is worth a push; one store per event, nothing to evict. Two subjects that share a cell can
+/// make it answer yes for the wrong one, which costs one superfluous "look again", and of two expiries
+/// it keeps the later one; it never answers no when it should say yes.
 package struct RecentSubjects: ~Copyable {
-    private let cells: UnsafeMutablePointer<UInt32>
+    /// The tick of the change above, the ticks that it is worth a push below.
+    private let cells: UnsafeMutablePointer<UInt64>
     private let mask: Int
-    private let settle: Duration
+    /// A tick is rounded down, so one more is allowed: rather once too often.
+    /// And one more, for the tick that is left out because it would be zero.
+    private let settleTicks: UInt32
 
     /// 16 ms a tick: 32 bits last two years.
     private static let tickShift: Int64 = 24
@@ -23,23 +27,39 @@ package struct RecentSubjects: ~Copyable {
         cells = .allocate(capacity: count)
         cells.initialize(repeating: 0, count: count)
         mask = count - 1
-        self.settle = settle
+        settleTicks = UInt32(truncatingIfNeeded: settle.nanoseconds >> Self.tickShift) &+ 2
     }
 
     deinit { cells.deallocate() }
 
-    package mutating func changed(hash: UInt64, now: MonotonicTime) {
-        cells[Int(truncatingIfNeeded: hash) & mask] = Self.tick(now)
+    package mutating func changed(
+        hash: UInt64, expiresAt: MonotonicTime, now: MonotonicTime
+    ) {
+        let cell = Int(truncatingIfNeeded: hash) & mask
+        let tick = Self.tick(now)
+        var life = Self.life(until: expiresAt, now: now)
+        let age = tick &- UInt32(truncatingIfNeeded: cells[cell] >> 32)
+        let known = UInt32(truncatingIfNeeded: cells[cell])
+        // Both are owed: the later expiry stands for them.
+        if age <= settleTicks, known > age { life = max(life, known - age) }
+        cells[cell] = UInt64(tick) << 32 | UInt64(life)
     }
 
-    /// Whether a subject of this hash may have changed at most `settle` ago.
-    package func hasChanged(hash: UInt64, now: MonotonicTime) -> Bool {
-        let seen = cells[Int(truncatingIfNeeded: hash) & mask]
-        guard seen != 0 else { return false }
-        // A tick is rounded down, so one more is allowed: rather once too often.
-        // And one more, for the tick that is left out because it would be zero.
-        let ticks = UInt32(truncatingIfNeeded: settle.nanoseconds >> Self.tickShift) &+ 2
-        return Self.tick(now) &- seen <= ticks
+    /// Until when a change of a subject of this hash, which may have been at most `settle` ago, is
+    /// worth a push, never too early; nil if there was none, or it is worth none any more.
+    package func expiry(ofChange hash: UInt64, now: MonotonicTime) -> MonotonicTime? {
+        let cell = cells[Int(truncatingIfNeeded: hash) & mask]
+        guard cell != 0 else { return nil }
+        let age = Self.tick(now) &- UInt32(truncatingIfNeeded: cell >> 32)
+        let life = UInt32(truncatingIfNeeded: cell)
+        guard age <= settleTicks, life > age else { return nil }
+        return MonotonicTime(nanoseconds: now.nanoseconds + Int64(life - age) << Self.tickShift)
+    }
+
+    /// Rounded up; a tick more since that of the change is rounded down, and one for the tick left out.
+    private static func life(until time: MonotonicTime, now: MonotonicTime) -> UInt32 {
+        let ticks = (time.nanoseconds &- now.nanoseconds) >> tickShift
+        return UInt32(clamping: max(0, ticks) + 3)
     }
 
     /// Never zero, which means "never".

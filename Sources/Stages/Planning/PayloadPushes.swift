@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+internal import PushModel
+
+/// Which slot has the push of a token and coalescing key, where it has a payload; for those without
+/// one the audience has a cell per token. Two look-ups in flat tables, whatever the number of pushes
+/// that one token has.
+package struct PayloadPushes: ~Copyable {
+    private var byKey = IndexTable(reservedSlots: 1 << 24)
+    private var byToken = IndexTable(reservedSlots: 1 << 24)
+    /// By slot and one: row 0 marks an empty place in the tables.
+    private var rows: [Row] = [Row(token: 0, key: 0)]
+    private let seed: UInt64
+
+    private struct Row {
+        var token: UInt32
+        var key: UInt64
+        /// Of the pushes of one token; the first of them is in `byToken`.
+        var next: UInt32 = 0
+        var previous: UInt32 = 0
+    }
+
+    package init(seed: UInt64) { self.seed = seed }
+
+    package var isEmpty: Bool { byKey.count == 0 }
+
+    package func slot(token: UInt32, key: UInt64) -> UInt32? {
+        byKey.row(hash: hash(token, key)) {
+            rows[Int($0)].token == token && rows[Int($0)].key == key
+        }
+        .map { $0 - 1 }
+    }
+
+    /// - Parameter slot: has no push in here; the token has none of this key.
+    package mutating func insert(_ slot: UInt32, token: UInt32, key: UInt64) {
+        let row = slot + 1
+        while rows.count <= Int(row) { rows.append(Row(token: 0, key: 0)) }
+        rows[Int(row)] = Row(token: token, key: key)
+        byKey.insert(hash: hash(token, key), row: row)
+        if let first = first(of: token) {
+            byToken.replace(hash: hash(token, 0), row: first, with: row)
+            rows[Int(row)].next = first
+            rows[Int(first)].previous = row
+        } else {
+            byToken.insert(hash: hash(token, 0), row: row)
+        }
+    }
+
+    package mutating func remove(_ slot: UInt32) {
+        let row = slot + 1
+        let (token, next, previous) = (
+            rows[Int(row)].token, rows[Int(row)].next, rows[Int(row)].previous
+        )
+        byKey.remove(hash: hash(token, rows[Int(row)].key), row: row)
+        if next != 0 { rows[Int(next)].previous = previous }
+        if previous != 0 {
+            rows[Int(previous)].next = next
+        } else if next != 0 {
+            byToken.replace(hash: hash(token, 0), row: row, with: next)
+        } else {
+            byToken.remove(hash: hash(token, 0), row: row)
+        }
+    }
+
+    /// Removes all pushes of this token.
+    /// - Returns: their slots, the latest first.
+    package mutating func removeAll(of token: UInt32) -> [UInt32] {
+        var slots: [UInt32] = []
+        while let row = first(of: token) {
+            slots.append(row - 1)
+            remove(row - 1)
+        }
+        return slots
+    }
+
+    private func first(of token: UInt32) -> UInt32? {
+        byToken.row(hash: hash(token, 0)) { rows[Int($0)].token == token }
+    }
+
+    /// Keys are never zero, which stands for the token's first.
+    private func hash(_ token: UInt32, _ key: UInt64) -> UInt64 {
+        var hash = StableHash(seed: seed)
+        hash.combine(UInt64(token))
+        hash.combine(key)
+        return hash.finish().low
+    }
+
+    package func checkInvariants() {
+        byKey.checkInvariants()
+        byToken.checkInvariants()
+        var listed = 0
+        byToken.forEach { first in
+            var (row, previous) = (first, UInt32(0))
+            while row != 0 {
+                precondition(rows[Int(row)].previous == previous, "broken back link")
+                precondition(
+                    slot(token: rows[Int(row)].token, key: rows[Int(row)].key) == row - 1,
+                    "a push is not found by its key")
+                listed += 1
+                (row, previous) = (rows[Int(row)].next, row)
+            }
+        }
+        precondition(listed == byKey.count, "a push is not on its token's list")
+    }
+}
