@@ -22,6 +22,7 @@ final class DeferredFixture {
         var endedOffset: Int64?
         /// Nil lets the key choose.
         var partition: Int32?
+        var endedPayloadAt: WallTime?
 
         func contains(_ text: String) -> Bool { value?.contains(text) == true }
     }
@@ -33,8 +34,17 @@ final class DeferredFixture {
 
     /// The partition is given to the pipeline, which reads it from its beginning.
     func assign() {
+        beginAssignment()
+        finishReplay()
+    }
+
+    /// The partition is given to the pipeline, and nothing of it has been read yet.
+    func beginAssignment() {
         position = 0
         track = pipeline.pipeline.deferredAssigned(partition: partition)
+    }
+
+    func finishReplay() {
         read()
         pipeline.pipeline.deferredReplayed(track!, now: pipeline.now)
         pipeline.checkInvariants()
@@ -74,7 +84,8 @@ final class DeferredFixture {
             withBytes(record.value.map { Array($0.utf8) }) { value in
                 pipeline.pipeline.deferredRecord(
                     track: track, offset: Int64(position), key: key, value: value,
-                    endedOffset: record.endedOffset, now: pipeline.now)
+                    endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                    now: pipeline.now)
             }
         }
     }
@@ -87,7 +98,8 @@ final class DeferredFixture {
         let records = all.filter { $0.topic == .deferred }.map { record in
             Record(
                 key: record.key, value: record.value.isEmpty ? nil : record.value,
-                endedOffset: record.endedOffset, partition: record.partition)
+                endedOffset: record.endedOffset, partition: record.partition,
+                endedPayloadAt: record.endedPayloadAt)
         }
         log += records
         pipeline.acknowledge(all)

@@ -42,6 +42,13 @@ final class DeferredOwner {
                 + #""payloadAt":"\#(readAt.rfc3339)""#)
     }
 
+    /// Another worker got a payload accepted that was read then.
+    func endGame(readAt: WallTime) {
+        deferred.write(
+            DeferredFixture.Record(key: Self.gameKey, value: nil, endedPayloadAt: readAt))
+        deferred.read()
+    }
+
     /// As a worker says it.
     private static let gameKey: String = {
         let worker = PipelineFixture { $0.holdMax = .seconds(10) }

@@ -156,7 +156,7 @@ final class PipelineFixture {
                 topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
                 value: String(decoding: record.value ?? [], as: UTF8.self),
                 ticket: record.ticket, partition: record.partition,
-                endedOffset: record.endedOffset)
+                endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt)
         }
     }
 
@@ -167,6 +167,7 @@ final class PipelineFixture {
 
     // Read through the fixture, since `#expect` cannot look into a noncopyable value.
     var counters: Counters { pipeline.counters }
+    static var orderBytesPerKey: Int { PayloadOrder.bytesPerKey }
     var isIdle: Bool { pipeline.isIdle }
     var load: PushPipeline.Load { pipeline.load }
     var appsOutOfKinds: [(app: String, rows: Int)] { pipeline.appsOutOfKinds }
@@ -227,6 +228,7 @@ struct ProducedRecord {
     let ticket: UInt64
     let partition: Int32?
     let endedOffset: Int64?
+    let endedPayloadAt: WallTime?
 }
 
 /// What delivery was given.
@@ -295,6 +297,7 @@ extension PushPipeline {
         letters.forEachHold { claimed.insert($0.holder) }
         tickets.forEachHold { claimed.insert($0.holder) }
         deferred.checkInvariants()
+        payloadOrder.checkInvariants()
         payloadPushes.checkInvariants()
         deferred.forEachHold { claimed.insert($0.holder) }
         for late in lateEntries { for hold in late.holds { claimed.insert(hold.holder) } }

@@ -44,6 +44,8 @@ extension Simulation {
         worker.deferredPositions[index] = 0
         worker.deferredEnds[index] = kafka.deferred.partitions[index].end
         worker.readings[index] = SimulatedReading()
+        let deferred = kafka.deferred
+        worker.payloadOrder.forgetReadings { deferred.partition(of: $0) == index }
         tell("worker \(number) is assigned deferred \(index)")
     }
 

@@ -29,8 +29,24 @@ extension Simulation {
             try worker.note(from: written, world: kafka, now: now)
             self.dice = SplitMix64(seed: dice.next() ^ self.dice.next())
             for flight in worker.flights.suffix(count) {
+                try checkEnded(flight, by: worker)
                 tell("worker \(number) sends \(flight)")
             }
+        }
+    }
+
+    /// Of a payload that comes from its row: whoever has deferred it, and had a newer one accepted
+    /// since, has told the owner, or is about to.
+    private func checkEnded(
+        _ flight: SimulationModel.Flight, by owner: SimulationWorker
+    ) throws(SimulationFailure) {
+        guard flight.payload?.event.payload?.collapseID != nil,
+            owner.pipeline.pushes[flight.slot].isOfDeferredShare
+        else { return }
+        for worker in workers.compactMap(\.self) where worker !== owner {
+            try require(
+                !worker.mustHaveEnded(flight.key, payloadAt: flight.payloadAt, world: kafka),
+                "an older payload was not ended: \(String(decoding: flight.key, as: UTF8.self))")
         }
     }
 

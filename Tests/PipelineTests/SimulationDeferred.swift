@@ -15,6 +15,7 @@ struct SimulatedDeferred {
         /// What the value says of it.
         let expiresAt: WallTime?
         let endedOffset: Int64?
+        let endedPayloadAt: WallTime?
         let writtenAt: MonotonicTime
     }
 
@@ -48,6 +49,7 @@ struct SimulatedDeferred {
     /// When a verdict on the token was last written that its registration did not outlive.
     private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
+    private var endedPayloads: [[UInt8]: WallTime] = [:]
 
     func partition(of key: [UInt8]) -> Int {
         Int(key.withUnsafeBytes { StableHash.hash64($0, seed: 5) } % UInt64(partitions.count))
@@ -66,12 +68,25 @@ struct SimulatedDeferred {
             Record(
                 offset: offset, key: record.key, value: record.value,
                 expiresAt: record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! },
-                endedOffset: record.endedOffset, writtenAt: now.monotonic))
+                endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                writtenAt: now.monotonic))
+        if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
         if record.value == nil, let ended = record.endedOffset {
             endedUpTo[record.key] = max(endedUpTo[record.key] ?? -1, ended)
             self.debts.removeAll { $0.key == record.key && $0.offset <= ended }
         }
         owe(debts, key: record.key, offset: offset, since: now.monotonic)
+    }
+
+    /// A newer payload was accepted: what is not newer than that is answered by it.
+    private mutating func endPayloads(of key: [UInt8], upTo readAt: WallTime) {
+        endedPayloads[key] = max(endedPayloads[key] ?? readAt, readAt)
+        debts.removeAll { $0.key == key && $0.debt.read.stamp <= readAt }
+    }
+
+    /// Whether the topic has had a null that ends a payload of this key which was read then.
+    func isEnded(_ key: [UInt8], payloadAt: WallTime) -> Bool {
+        endedPayloads[key].map { payloadAt <= $0 } ?? false
     }
 
     private mutating func owe(
@@ -160,6 +175,11 @@ struct SimulatedDeferred {
     func judge(
         _ record: OutgoingRecord, by worker: SimulationWorker, now: Now
     ) throws(SimulationFailure) {
+        if let readAt = record.endedPayloadAt {
+            return try require(
+                endings[record.key, default: []].contains { $0.payloadAt >= readAt },
+                "a null ends payloads up to one that was not accepted")
+        }
         let until = record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! }
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
             if isOver(owed, by: worker, now: now) { continue }

@@ -19,6 +19,8 @@ struct SimulationModel {
     /// When a token was last suppressed, of those that are not any more.
     private(set) var unsuppressedAt: [SimulatedToken: MonotonicTime] = [:]
     private var recent: [ReadEvent] = []
+    /// Pushes with a payload: a token that has a newer one is owed no older one.
+    private var accepted: [Flight] = []
     private let settle: Duration
 
     init(settings: PipelineSettings) {
@@ -92,7 +94,9 @@ struct SimulationModel {
             for (index, read) in recent.enumerated()
             where read.deadline > now.monotonic && own.contains(where: read.event.matches) {
                 if owedBefore.contains(token), pairsBefore.contains([number, index]) { continue }
-                debts.append(Debt(read: read, token: token))
+                let debt = Debt(read: read, token: token)
+                if accepted.contains(where: { isNewer($0, than: debt) }) { continue }
+                debts.append(debt)
             }
         }
         forgive(now: now)
@@ -132,8 +136,16 @@ struct SimulationModel {
             || flight.payloadAt == debt.read.stamp && payload.sequence > debt.read.sequence
     }
 
+    /// Whether this push has brought the token a payload that replaces the event's.
+    private func isNewer(_ flight: Flight, than debt: Debt) -> Bool {
+        flight.payload?.event.serial != debt.read.event.serial && answers(flight, debt)
+    }
+
     /// Accepted, or dead.
-    mutating func ended(_ flight: Flight) { debts = debts.filter { !answers(flight, $0) } }
+    mutating func ended(_ flight: Flight) {
+        debts = debts.filter { !answers(flight, $0) }
+        if flight.payload != nil { accepted.append(flight) }
+    }
 
     /// Says of an event whether the ticket in question keeps its offset from being stored.
     typealias Holding = (ReadEvent) -> Bool

@@ -25,6 +25,9 @@ extension SimulationWorker {
                 continue
             }
             deferrals[record.ticket] = record.key
+            if let payloadAt = SimulatedVerdict.time("payloadAt", in: value) {
+                payloadOrder.deferred(record.key, payloadAt: payloadAt)
+            }
             // A claim that came back by a lost partition holds nothing.
             guard waits(for: record) else { continue }
             let (token, _) = SimulatedVerdict.parse(key: record.key, value: nil)
@@ -212,12 +215,18 @@ extension SimulationWorker {
             withBytes(record.value) { value in
                 pipeline.deferredRecord(
                     track: deferredTracks[partition]!, offset: record.offset, key: key,
-                    value: value, endedOffset: record.endedOffset, now: now)
+                    value: value, endedOffset: record.endedOffset,
+                    endedPayloadAt: record.endedPayloadAt, now: now)
             }
         }
         try require(problem == nil, "a deferred push was not read: \(problem!)")
         deferredPositions[partition] = record.offset + 1
         readings[partition].read(record, now: now)
+        if let payloadAt = record.value.flatMap({ SimulatedVerdict.time("payloadAt", in: $0) }) {
+            payloadOrder.read(
+                record.key, payloadAt: payloadAt, offset: record.offset,
+                isRewritten: record.endedOffset != nil)
+        }
         try note(from: written, world: world, now: now)
     }
 }

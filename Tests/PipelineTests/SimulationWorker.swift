@@ -37,6 +37,7 @@ final class SimulationWorker {
     var deferredEnds: [Int64?] = [nil, nil]
     /// What was read of each partition of `deferred` since it was assigned.
     var readings = [SimulatedReading(), SimulatedReading()]
+    var payloadOrder = SimulatedPayloadOrder()
     /// Of each open deferral its key.
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
@@ -197,17 +198,22 @@ final class SimulationWorker {
                     world.deferred.isKnown(payloadAt, of: payload.event),
                     "a payload of a time when nobody has read it")
             }
+            let key = push.token.withUnsafeBufferPointer { token in
+                RecordKey.deferred(
+                    lane: lane, token: token,
+                    coalescingKey: pipeline.pushes.coalescingKey(of: slot))
+            }
+            // Without a collapse ID the newer one is the same event, read again.
+            if payload?.event.payload?.collapseID != nil {
+                try checkOrder(of: slot, key: key, payloadAt: payloadAt, world: world)
+            }
             let (answer, delay) = answer()
             flights.append(
                 Flight(
                     slot: slot, token: token, payload: payload, payloadAt: payloadAt,
                     sequence: sequence,
-                    key: push.token.withUnsafeBufferPointer { token in
-                        RecordKey.deferred(
-                            lane: lane, token: token,
-                            coalescingKey: pipeline.pushes.coalescingKey(of: slot))
-                    },
-                    handedOverAt: now.monotonic, registeredAt: model.registrationTime(token)!,
+                    key: key, handedOverAt: now.monotonic,
+                    registeredAt: model.registrationTime(token)!,
                     dueAt: now.monotonic + delay, answer: answer))
         }
         return count
@@ -238,7 +244,10 @@ final class SimulationWorker {
         try require((after.accepted > before.accepted) == (outcome.status == 200), "accepted")
         let isStrike = flight.answer == .deadBefore && !isOrphaned
         try require((after.strikes > before.strikes) == isStrike, "a strike")
-        if outcome.status == 200 { model.ended(flight) }
+        if outcome.status == 200 {
+            model.ended(flight)
+            if flight.payload != nil { noteAcceptance(of: flight, world: world) }
+        }
         if after.rejected > before.rejected {
             let isMerged = after.failuresMerged > before.failuresMerged
             if !isMerged { untold.append((flight.token, flight.payload?.event.payload?.body)) }

@@ -38,6 +38,10 @@ package struct Counters: Sendable, Equatable {
     package var deferredUnreadable = 0
     /// Taken out, to be sent.
     package var deferredSent = 0
+    /// Deferred payloads that are known no more: a newer one will not end them.
+    package var payloadsForgotten = 0
+    /// Ended unsent: a newer payload of its collapse ID was accepted.
+    package var deferredSuperseded = 0
     /// Its wait is over, whatever came of it.
     package var deferredEnded = 0
     /// Written again: hidden by a null that spoke of an older one, or by one that promises less.

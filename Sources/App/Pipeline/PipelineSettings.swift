@@ -36,6 +36,8 @@ package struct PipelineSettings: Sendable {
     package var deferredMax = 1_000_000
     /// Bytes of their payloads, at most.
     package var deferredBytesMax = 64 << 20
+    /// Bytes kept of payloads that were deferred or accepted, so that the newest is sent last.
+    package var payloadOrderBytesMax = 32 << 20
     /// An event is owed also to tokens registered up to this long after it.
     package var settle = Duration.seconds(2)
     /// Bytes kept of the events of that time that have filters, an expiry or a payload of their own,

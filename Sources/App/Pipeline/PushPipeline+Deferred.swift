@@ -41,11 +41,14 @@ extension PushPipeline {
     }
 
     /// A record of `deferred` was read.
-    /// - Parameter endedOffset: the header of that name.
+    /// - Parameters:
+    ///   - endedOffset: the header of that name.
+    ///   - endedPayloadAt: the header of that name.
     /// - Returns: why it was skipped, if it was.
     package mutating func deferredRecord(
         track: TrackID, offset: Int64, key: UnsafeRawBufferPointer?,
-        value: UnsafeRawBufferPointer?, endedOffset: Int64?, now: Now
+        value: UnsafeRawBufferPointer?, endedOffset: Int64?, endedPayloadAt: WallTime? = nil,
+        now: Now
     ) -> UnreadableRecord? {
         endRows()
         sequence += 1
@@ -60,7 +63,10 @@ extension PushPipeline {
                 let word = Word(offset: offset, saidAt: endedOffset.map { min($0, offset) })
                 try keep(push, in: row, track: track, word, now: now)
             } else if let row {
-                ended(row, upTo: endedOffset ?? offset, track: track, now: now)
+                // Newer than what another worker got accepted: still owed, like what a null hides.
+                let isNewer = endedPayloadAt.map { deferred.payloadReadAt(of: row) > $0 } ?? false
+                ended(
+                    row, upTo: isNewer ? -1 : endedOffset ?? offset, track: track, now: now)
             }
         } catch {
             counters.deferredUnreadable += 1
@@ -92,14 +98,16 @@ extension PushPipeline {
                 row, with: content, offset: word.saidAt ?? word.offset, isActive: isActive)
             if replacement.needsClaim { ledger.retain(deferred.hold(of: row)) }
             if replacement.needsRewrite, isActive { rewrite(row, now: now) }
+            endIfSuperseded(row)
         } else {
             let hold = ledger.holdRow(track, offset: word.offset)
-            tokenKey.token.withUnsafeBytes { token in
+            let row = tokenKey.token.withUnsafeBytes { token in
                 deferred.insert(
                     content, lane: tokenKey.lane, token: token,
                     coalescingKey: tokenKey.coalescingKey, hold: hold,
                     offset: word.saidAt ?? word.offset, isActive: isActive)
             }
+            endIfSuperseded(row)
         }
     }
 

@@ -280,6 +280,11 @@ extension PushPipeline {
             claim(claims, for: slot, push, isNew: false)
             return true
         }
+        if push.coalescingKey != 0, push.past == nil, !payloadOrder.isEmpty, isOutdated(push) {
+            counters.pushesCoalesced += 1
+            drop(claims)
+            return true
+        }
         guard (push.past == nil ? freeEventSlots : pushes.freeSlots) > 0 else { return false }
         counters.pushesQueued += 1
         let slot = pushes.queue(push, now: now.monotonic)
@@ -410,7 +415,7 @@ extension PushPipeline {
         request.coalescingKey = identity.coalescingKey
         request.body = pushes.bodies.insert(
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
-            origin: request.origin)
+            origin: request.origin, isReplaceable: collapseID != nil)
     }
 
     /// Identifies an event across workers and restarts.

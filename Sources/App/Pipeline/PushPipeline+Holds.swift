@@ -157,6 +157,7 @@ extension PushPipeline {
                 RecordKey.deferred(
                     lane: routing[push.lane], token: token, coalescingKey: push.coalescingKey)
             }
+        let order = order(of: slot)
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: true, now: now) { holds.append($0) }
         counters.deferred += 1
@@ -166,8 +167,26 @@ extension PushPipeline {
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return }
         if let open = tickets.openDeferral(of: key) { record.include(deferral(in: open)) }
-        records.append(
-            tickets.issueDeferral(key: key, value: DeferredEncoder.value(record), holds: ofEvents))
+        let written = tickets.issueDeferral(
+            key: key, value: DeferredEncoder.value(record), holds: ofEvents, order: order)
+        if let order {
+            payloadOrder.deferred(
+                order.hash, age: order.age, expiresAt: now.monotonic(at: record.expiresAt),
+                now: now.monotonic)
+        }
+        records.append(written)
+    }
+
+    /// By what the payload of a push that is deferred is known from then on; nil where no other event
+    /// can bring a newer one.
+    private func order(of slot: UInt32) -> TicketTable.PayloadPlace? {
+        let push = pushes[slot]
+        let said = push.isDirty ? pushes.trailing(of: slot) : push.content
+        guard push.coalescingKey != 0, pushes.bodies.isReplaceable(said.body) else { return nil }
+        let token = audience.tokenBytes(of: TokenID(rawValue: push.token))
+        return TicketTable.PayloadPlace(
+            hash: deferred.hash(push.lane, token, push.coalescingKey),
+            age: pushes.bodies.age(of: said.body, sequence: said.readSequence))
     }
 
     /// Reads a record of `deferred` that this worker has written.

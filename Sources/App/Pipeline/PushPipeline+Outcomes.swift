@@ -27,6 +27,7 @@ extension PushPipeline {
         pools[Int(pool.rawValue)].accepted(token: pushes.token(of: slot))
         noteRecovery(of: slot, pool: Int(pool.rawValue))
         counters.accepted += 1
+        if pushes.coalescingKey(of: slot) != 0 { payloadAccepted(slot, now: now) }
         end(slot, now: now)
         if slab.push(slot).pointee.longToken != nil { freeLongToken(slot) }
     }
@@ -76,6 +77,7 @@ extension PushPipeline {
         switch row.push {
         case .accept:
             counters.accepted += 1
+            if pushes.coalescingKey(of: slot) != 0 { payloadAccepted(slot, now: now) }
             end(slot, now: now)
         case .reject:
             reject(slot, outcome, now: now)

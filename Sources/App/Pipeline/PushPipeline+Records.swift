@@ -97,6 +97,11 @@ extension PushPipeline {
             refusedShards.append(ticket)
         } else if let verdict = open.verdict, !isLatest(verdict) {
             acknowledged(ticket)
+        } else if let order = open.order,
+            payloadOrder.isSuperseded(order.hash, readAt: order.age.readAt)
+        {
+            // A newer payload was accepted, and its null may be in Kafka: this must not come after it.
+            acknowledged(ticket)
         } else if let superseded = tickets.closeSuperseded(ticket) {
             for hold in superseded.holds { ledger.release(hold) }
         } else {

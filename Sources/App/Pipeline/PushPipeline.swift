@@ -66,6 +66,9 @@ package struct PushPipeline: ~Copyable {
     var refusedShards: [UInt64] = []
     var originTopics: OriginTopics
     var deferred: DeferredTable
+    var payloadOrder: PayloadOrder
+    /// Rows about to be ended; empty but for a moment.
+    var supersededRows: [UInt32] = []
     /// Tables that have been read to their end.
     var replayed: Set<TrackID> = []
     /// The partitions of `deferred` that are ours, by their tracks.
@@ -164,6 +167,7 @@ package struct PushPipeline: ~Copyable {
         originTopics = OriginTopics(settings.eventTopics)
         deferred = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
         payloadPushes = PayloadPushes(seed: settings.seed)
+        payloadOrder = PayloadOrder(bytesMax: settings.payloadOrderBytesMax)
         lanes = routing.lanes.map { lane in
             LaneState(
                 environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
@@ -228,6 +232,8 @@ package struct PushPipeline: ~Copyable {
             recentEvents.forget(
                 before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         }
+        payloadOrder.forget(now: now.monotonic)
+        counters.payloadsForgotten = payloadOrder.forgotten
         sendLateEntries(now: now)
         fanOutRefusedShards(now: now)
         watchLetters(now: now)

@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 internal import Planning
-internal import PushModel
+package import PushModel
 
 /// Which topic a record of ours goes to.
 package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
@@ -24,6 +24,8 @@ package struct OutgoingRecord: Sendable {
     package var partition: Int32?
     /// Goes into the header `DeferredPush.endedHeader`.
     package var endedOffset: Int64?
+    /// Goes into the header `DeferredPush.endedPayloadHeader`.
+    package var endedPayloadAt: WallTime?
 }
 
 /// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
@@ -59,6 +61,13 @@ struct TicketTable {
         var verdict: GivenVerdict?
         /// As counted when it was issued.
         fileprivate var bytes = 0
+        var order: PayloadPlace?
+    }
+
+    /// Of a deferral with a payload that another event may replace.
+    struct PayloadPlace {
+        var hash: UInt64
+        var age: BodyAge
     }
 
     /// What a verdict record says, for the comparison with what is known by the time it is refused.
@@ -107,12 +116,14 @@ struct TicketTable {
     /// One that is issued while another of its key is open must say all that this one does.
     mutating func issueDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        holds: [Hold]
+        endedPayloadAt: WallTime? = nil, holds: [Hold], order: PayloadPlace? = nil
     ) -> OutgoingRecord {
         var record = issue(
             topic: .deferred, partition: partition, key: key, value: value, holds: holds)
         record.endedOffset = endedOffset
-        open[record.ticket]!.record.endedOffset = endedOffset
+        record.endedPayloadAt = endedPayloadAt
+        open[record.ticket]!.record = record
+        open[record.ticket]!.order = order
         // What an owner writes again says nothing of what this worker has deferred since.
         if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record

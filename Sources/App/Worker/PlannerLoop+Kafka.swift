@@ -138,12 +138,15 @@ extension PlannerLoop {
         guard let place = deferredPartitions[topic: record.topic, record.partition] else {
             preconditionFailure("a record of a partition that is not ours")
         }
-        let ended = record.header(named: DeferredPush.endedHeader).flatMap { text in
-            Int64(String(decoding: text, as: UTF8.self))
+        func number(_ header: String) -> Int64? {
+            record.header(named: header).flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
         }
         let problem = pipeline.deferredRecord(
             track: place.track, offset: record.offset, key: record.key, value: record.value,
-            endedOffset: ended, now: now)
+            endedOffset: number(DeferredPush.endedHeader),
+            endedPayloadAt: number(DeferredPush.endedPayloadHeader).map(
+                WallTime.init(milliseconds:)),
+            now: now)
         if let problem {
             watch.unreadable(
                 problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)

@@ -25,7 +25,10 @@ extension PlannerLoop {
     /// - Returns: false when the producer has no room now, and the record is to be tried again.
     private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
         let outlet = record.topic.rawValue
-        let headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
+        var headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
+        if let readAt = record.endedPayloadAt {
+            headers.append((DeferredPush.endedPayloadHeader, "\(readAt.milliseconds)"))
+        }
         let acceptance = record.key.withUnsafeBytes { key in
             (record.value ?? []).withUnsafeBytes { value in
                 producer.produce(

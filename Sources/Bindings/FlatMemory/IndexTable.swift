@@ -79,6 +79,14 @@ package struct IndexTable: ~Copyable, Sendable {
         return nil
     }
 
+    /// Every row whose hash may be this one.
+    package func forEachRow(hash: UInt64, _ body: (UInt32) -> Void) {
+        _ = rowBeyondFirst(hash: hash) { row in
+            body(row)
+            return false
+        }
+    }
+
     /// - Parameter row: not 0 and not in the table.
     package mutating func insert(hash: UInt64, row: UInt32) {
         precondition(row != 0, "row 0 marks an empty slot")

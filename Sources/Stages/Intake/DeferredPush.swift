@@ -63,6 +63,10 @@ package struct DeferredPush: Sendable, Equatable {
     /// the owner has written again it is the offset of what that says: whatever ends the one ends the
     /// other, or two nulls under way could have a push written again for ever.
     package static let endedHeader = "ended-offset"
+
+    /// The header of a null that ends a payload because a newer one of its key was accepted. Its value
+    /// says when that was read, in milliseconds since 1970: a payload that was read later is owed.
+    package static let endedPayloadHeader = "ended-payload-at"
 }
 
 package enum DeferredField: String, CaseIterable, Sendable {

@@ -22,7 +22,7 @@ package struct BodyID: Hashable, Sendable, BitwiseCopyable {
 /// here or by the worker that deferred them, then in the order of reading here. "Look again" has no
 /// payload, and is ordered by reading alone.
 package struct BodyAge: Comparable {
-    fileprivate var readAt: WallTime
+    package fileprivate(set) var readAt: WallTime
     fileprivate var sequence: UInt64
 
     package static func < (left: BodyAge, right: BodyAge) -> Bool {
@@ -54,6 +54,7 @@ package struct BodyStore: ~Copyable {
         /// When the event with this body was read, by whichever worker.
         var readAt: WallTime
         var origin: RecordPosition
+        var isReplaceable: Bool
     }
 
     package init() {}
@@ -66,13 +67,16 @@ package struct BodyStore: ~Copyable {
     }
 
     /// Copies a body in; the caller is its first user.
-    /// - Parameter origin: the event that brought it.
+    /// - Parameters:
+    ///   - origin: the event that brought it.
+    ///   - isReplaceable: another event may bring a payload of the same key.
     package mutating func insert(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition,
+        isReplaceable: Bool = true
     ) -> BodyID {
         let row = Row(
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
-            origin: origin)
+            origin: origin, isReplaceable: isReplaceable)
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
@@ -114,6 +118,8 @@ package struct BodyStore: ~Copyable {
     package func readAt(_ id: BodyID) -> WallTime { rows[Int(id.rawValue)].readAt }
 
     package func origin(_ id: BodyID) -> RecordPosition { rows[Int(id.rawValue)].origin }
+
+    package func isReplaceable(_ id: BodyID) -> Bool { rows[Int(id.rawValue)].isReplaceable }
 
     /// A copy, for a record; nil for "look again".
     package func payload(_ id: BodyID) -> StoredPayload? {

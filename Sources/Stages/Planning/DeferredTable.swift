@@ -91,6 +91,11 @@ package struct DeferredTable: ~Copyable {
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
 
+    /// When the event that brought its payload was read; it has one.
+    package func payloadReadAt(of row: UInt32) -> WallTime {
+        bodies.readAt(rows[Int(row)].content.body)
+    }
+
     package func tokenBytes(of row: UInt32) -> UnsafeRawBufferPointer {
         tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
     }
@@ -104,6 +109,20 @@ package struct DeferredTable: ~Copyable {
             rows[Int(row)].lane == lane && rows[Int(row)].coalescingKey == coalescingKey
                 && rows[Int(row)].hold.track == track
                 && tokenBytes(of: row).elementsEqual(token)
+        }
+    }
+
+    /// The rows of this key in all partitions that are ours.
+    package func forEachRow(
+        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, _ body: (UInt32) -> Void
+    ) {
+        guard count > 0 else { return }
+        index.forEachRow(hash: hash(lane, token, coalescingKey)) { row in
+            if rows[Int(row)].lane == lane, rows[Int(row)].coalescingKey == coalescingKey,
+                tokenBytes(of: row).elementsEqual(token)
+            {
+                body(row)
+            }
         }
     }
 
@@ -129,7 +148,7 @@ package struct DeferredTable: ~Copyable {
     package mutating func insert(
         _ content: DeferredContent, lane: LaneID, token: UnsafeRawBufferPointer,
         coalescingKey: UInt64, hold: Hold, offset: Int64, isActive: Bool
-    ) {
+    ) -> UInt32 {
         let reference = tokens.allocate(bytes: max(1, token.count))
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
@@ -148,6 +167,7 @@ package struct DeferredTable: ~Copyable {
         rowsByHolder[holder] = number
         index.insert(hash: hash(lane, token, coalescingKey), row: number)
         if isActive { rest(number, until: content.notBefore) }
+        return number
     }
 
     /// What a later record of a key asks for.
@@ -299,7 +319,8 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Inside
 
-    private func hash(
+    /// Of a key, seeded.
+    package func hash(
         _ lane: LaneID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
     ) -> UInt64 {
         var hash = StableHash(seed: seed &+ UInt64(lane.rawValue))

@@ -112,6 +112,8 @@ package struct FanOuts: ~Copyable {
     package var count: Int { order.count }
     package var isFull: Bool { order.count >= cursorsMax }
     package var isEmpty: Bool { order.isEmpty }
+    /// Events with a payload that are under way.
+    package private(set) var payloadWalks = 0
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
@@ -132,7 +134,7 @@ package struct FanOuts: ~Copyable {
             index = walks.count
             walks.append(walk)
         }
-        if let errand { joinable[errand] = index }
+        if let errand { joinable[errand] = index } else { payloadWalks += 1 }
         order.append(index)
         bySubject[request.subject, default: []].append(index)
     }
@@ -220,6 +222,8 @@ package struct FanOuts: ~Copyable {
         bodiesToRelease.append(walks[index]!.request.body)
         if walks[index]!.request.payloadType == nil {
             joinable[Errand(walks[index]!.request)] = nil
+        } else {
+            payloadWalks -= 1
         }
         walks[index] = nil
         free.append(index)
@@ -246,6 +250,9 @@ package struct FanOuts: ~Copyable {
 
     package func checkInvariants() {
         precondition(walks.compactMap(\.self).count == order.count, "a walk without a turn")
+        precondition(
+            order.count { walks[$0]!.request.payloadType != nil } == payloadWalks,
+            "the walks of payloads miscount")
         for index in order {
             let subject = walks[index]!.request.subject
             precondition(bySubject[subject]?.contains(index) == true, "a walk without its subject")

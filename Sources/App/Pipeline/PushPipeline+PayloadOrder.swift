@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// Of payloads with one collapse ID the newest is the last one sent, also where an older one waits in
+/// `deferred`. Whoever gets a payload accepted ends the older one of its key: the owner of the row
+/// ends that, and the worker that has deferred it writes a null for its owner.
+extension PushPipeline {
+    /// Whether an older payload may still come to a token whose newer one has been accepted.
+    private var mayBeOvertaken: Bool {
+        replayed.count < deferredPartitions.count || fanOuts.payloadWalks > 0
+    }
+
+    /// Whether this push would bring a payload that is older than what its token has.
+    @inline(never)
+    func isOutdated(_ push: PushRequest) -> Bool {
+        let token = audience.tokenBytes(of: TokenID(rawValue: push.token))
+        let hash = deferred.hash(push.lane, token, push.coalescingKey)
+        return payloadOrder.isOutdated(
+            hash, age: pushes.bodies.age(of: push.body, sequence: push.readSequence))
+    }
+
+    /// A payload was accepted: what is older and waits in `deferred` ends.
+    @inline(never)
+    mutating func payloadAccepted(_ slot: UInt32, now: Now) {
+        guard mayBeOvertaken || !payloadOrder.isEmpty || deferred.count > 0 else { return }
+        let (lane, key) = (pushes.lane(of: slot), pushes.coalescingKey(of: slot))
+        let content = pushes[slot].content
+        let age = pushes.bodies.age(of: content.body, sequence: content.readSequence)
+        // As it was sent: the audience may have forgotten the token.
+        let token = UnsafeRawBufferPointer(slab.token(slot))
+        let isKept = mayBeOvertaken && pushes.bodies.isReplaceable(content.body)
+        let hash = deferred.hash(lane, token, key)
+        let endsOwn = payloadOrder.accepted(
+            hash, age: age,
+            keptUntil: isKept ? now.monotonic + settings.events.payloadTTL : nil,
+            now: now.monotonic)
+        var isOwned = false
+        deferred.forEachRow(lane: lane, token: token, coalescingKey: key) { row in
+            isOwned = true
+            if !deferred.isTaken(row),
+                payloadOrder.isOlder(deferred.payloadReadAt(of: row), than: age, hash)
+            {
+                supersededRows.append(row)
+            }
+        }
+        endSupersededRows()
+        guard endsOwn, !isOwned else { return }
+        counters.deferredSuperseded += 1
+        records.append(
+            tickets.issueDeferral(
+                key: token.withMemoryRebound(to: UInt8.self) { token in
+                    RecordKey.deferred(lane: routing[lane], token: token, coalescingKey: key)
+                },
+                value: nil, endedPayloadAt: age.readAt, holds: []))
+    }
+
+    /// The row says what a record does that was just read.
+    mutating func endIfSuperseded(_ row: UInt32) {
+        let hash = deferred.hash(
+            deferred.lane(of: row), deferred.tokenBytes(of: row), deferred.coalescingKey(of: row))
+        guard !payloadOrder.isEmpty, deferred.coalescingKey(of: row) != 0, !deferred.isTaken(row),
+            payloadOrder.isSuperseded(hash, readAt: deferred.payloadReadAt(of: row))
+        else { return }
+        supersededRows.append(row)
+        endSupersededRows()
+    }
+
+    private mutating func endSupersededRows() {
+        for row in supersededRows {
+            counters.deferredSuperseded += 1
+            let hold = deferred.hold(of: row)
+            deferred.take(row)
+            ledger.release(hold)
+        }
+        supersededRows.removeAll(keepingCapacity: true)
+        endRows()
+    }
+}

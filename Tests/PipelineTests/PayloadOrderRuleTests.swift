@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+
+/// Of payloads with one collapse ID the newest is the last one that a token is sent, also where an
+/// older one waits in `deferred`.
+@Suite struct `A newer payload` {
+    private let pipeline: PipelineFixture
+    private let deferred: DeferredFixture
+
+    init() {
+        pipeline = Self.worker()
+        deferred = DeferredFixture(pipeline)
+    }
+
+    private static func worker() -> PipelineFixture {
+        let worker = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.settle = .zero
+            settings.immediateFanOutMax = 1
+        }
+        worker.register("D", [.device([9], shows: ["score", "goals", "hot"])])
+        worker.register("E", [.device([8], shows: ["hot"])])
+        return worker
+    }
+
+    private func game(_ text: String) -> String {
+        `Coalescing in the pipeline`.alert(text, collapseID: "game")
+    }
+    private func body(_ text: String) -> String { #"{"aps":{"alert":"\#(text)"}}"# }
+
+    /// APNs has the token wait for so long that the push is deferred.
+    private func refuse(_ worker: PipelineFixture, _ text: String, seconds: UInt16 = 60) {
+        worker.event("score", game(text))
+        worker.answer(
+            worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: seconds)
+    }
+
+    /// Everything that the worker still sends, reading what it has written to `deferred`.
+    private func sendAll() -> [String] {
+        var sent: [SentPush] = []
+        for _ in 0..<30 {
+            sent += pipeline.deliverAll()
+            deferred.produce()
+            deferred.read()
+            pipeline.pass(.seconds(10))
+        }
+        #expect(pipeline.load.deferred == 0)
+        return sent.map(\.body)
+    }
+
+    // MARK: The owner
+
+    @Test func `that is accepted ends an older one that waits in deferred`() {
+        deferred.assign()
+        refuse(pipeline, "old")
+        deferred.produce()
+        deferred.read()
+        #expect(pipeline.load.deferred == 1)
+        pipeline.event("score", game("new"))
+        #expect(sendAll() == [body("new")])
+        #expect(pipeline.counters.deferredSuperseded == 1)
+        #expect(deferred.log.last?.value == nil && deferred.log.last?.endedOffset == 0)
+    }
+
+    @Test func `that is accepted ends an older one whose record has not been read back`() {
+        deferred.assign()
+        refuse(pipeline, "old")
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+        deferred.produce()
+        deferred.read()
+        #expect(sendAll().isEmpty)
+    }
+
+    @Test func `that is accepted during a replay ends an older one that is read after it`() {
+        let other = Self.worker()
+        refuse(other, "old")
+        other.pass(.seconds(1))
+        deferred.log += other.takeRecords().filter { $0.topic == .deferred }.map {
+            DeferredFixture.Record(key: $0.key, value: $0.value)
+        }
+        pipeline.pass(.seconds(2))
+        deferred.beginAssignment()
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+        deferred.finishReplay()
+        #expect(sendAll().isEmpty)
+    }
+
+    @Test func `that fails leaves an older one in its row`() {
+        deferred.assign()
+        refuse(pipeline, "old")
+        deferred.produce()
+        deferred.read()
+        pipeline.event("score", game("new"))
+        pipeline.answer(pipeline.take()[0], 400, .badMessageId)
+        #expect(sendAll() == [body("old")])
+    }
+
+    @Test func `of another collapse ID ends nothing`() {
+        deferred.assign()
+        refuse(pipeline, "old")
+        deferred.produce()
+        deferred.read()
+        pipeline.event("score", `Coalescing in the pipeline`.alert("new", collapseID: "other"))
+        #expect(sendAll() == [body("new"), body("old")])
+    }
+
+    @Test func `that waits in deferred itself is not ended by an older one`() {
+        deferred.assign()
+        pipeline.event("hot", game("old"))
+        refuse(pipeline, "new")
+        deferred.produce()
+        // Its walk comes to the token only now.
+        _ = pipeline.pipeline.advanceFanOuts(steps: 10, now: pipeline.now)
+        deferred.read()
+        #expect(sendAll().filter { $0 == body("new") }.count == 1)
+        #expect(pipeline.deliverAll().isEmpty)
+    }
+
+    // MARK: The worker that has deferred the older one
+
+    @Test func `ends an older one that this worker has deferred to another one's partition`() throws
+    {
+        refuse(pipeline, "old")
+        pipeline.acknowledge(pipeline.takeRecords())
+        pipeline.pass(.seconds(1))
+        pipeline.event("score", game("new"))
+        let readAt = pipeline.now.wall
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+        let end = try #require(pipeline.takeRecords().first)
+        #expect(end.topic == .deferred && end.value.isEmpty && end.endedOffset == nil)
+        #expect(end.endedPayloadAt == readAt)
+        // Once is enough.
+        pipeline.event("score", game("newest"))
+        #expect(pipeline.deliverAll().count == 1 && pipeline.takeRecords().isEmpty)
+    }
+
+    @Test func `keeps a refused record of an older one from coming behind its end`() {
+        refuse(pipeline, "old")
+        let deferral = pipeline.takeRecords()
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().count == 1)
+        pipeline.acknowledge(pipeline.takeRecords())
+        pipeline.pipeline.refused(deferral[0].ticket)
+        #expect(pipeline.takeRecords().isEmpty)
+        #expect(pipeline.frontier == 2)
+    }
+
+    @Test(arguments: [-1, 0, 1])
+    func `of another worker ends an older one, and no newer one`(later: Int) {
+        let owner = DeferredOwner()
+        owner.pipeline.register("D", [.device([9], shows: ["score"])])
+        let readAt = owner.pipeline.now.wall
+        owner.writeGame("waits", readAt: readAt)
+        owner.endGame(readAt: readAt + .seconds(later))
+        owner.pipeline.pass(.milliseconds(10))
+        let sent = owner.pipeline.deliverAll()
+        #expect(sent.map(\.body) == (later < 0 ? [body("waits")] : []))
+    }
+
+    @Test func `of another worker hides a newer one for a moment only`() {
+        let owner = DeferredOwner()
+        let readAt = owner.pipeline.now.wall
+        owner.writeGame("newer", readAt: readAt)
+        owner.endGame(readAt: readAt + .seconds(-1))
+        let again = owner.pipeline.takeRecords()
+        #expect(again.count == 1 && again[0].value.contains("newer"))
+    }
+
+    // MARK: Late
+
+    @Test func `is not followed by an older one whose event still walks`() {
+        pipeline.event("hot", game("old"))
+        pipeline.event("goals", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+        _ = pipeline.pipeline.advanceFanOuts(steps: 10, now: pipeline.now)
+        #expect(pipeline.deliverAll().map(\.token) == [[8]])
+        #expect(pipeline.isIdle && pipeline.frontier == 2)
+    }
+
+    @Test func `is known of as many keys as its bytes allow, the oldest making room`() {
+        let worker = PipelineFixture { settings in
+            settings.holdMax = .seconds(10)
+            settings.payloadOrderBytesMax = 2 * PipelineFixture.orderBytesPerKey
+        }
+        worker.register("D", [.device([9], shows: ["s"])])
+        for id in ["a", "b", "c"] {
+            worker.event("s", `Coalescing in the pipeline`.alert("1", collapseID: id))
+            worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 60)
+        }
+        worker.acknowledge(worker.takeRecords())
+        for id in ["a", "b", "c"] {
+            worker.event("s", `Coalescing in the pipeline`.alert("2", collapseID: id))
+        }
+        #expect(worker.deliverAll().count == 3)
+        #expect(worker.takeRecords().count == 2)
+        worker.pass(.zero)
+        #expect(worker.counters.payloadsForgotten == 1)
+    }
+}
