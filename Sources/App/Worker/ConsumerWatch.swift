@@ -7,6 +7,7 @@ internal import KafkaLog
 internal import Logging
 internal import Pipeline
 internal import PushModel
+internal import Rdkafka
 
 /// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
 /// per push, and never a token or a record's content.

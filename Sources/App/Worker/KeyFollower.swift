@@ -203,8 +203,8 @@ extension SinglePush {
         }
         guard let lane else { return KeyTrial(result: .unanswered, reason: "it has no app") }
         var push = SinglePush(
-            lane: LaneID(rawValue: UInt16(lane)), type: .controls,
-            token: Array(repeating: 0, count: 32))
+            plan, lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+            token: Array(repeating: 0, count: 32), now: PlannerLoop.clock().wall)
         push.tokens = ProviderTokens(key)
         let answer: Answer?
         do {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import PushModel
 
 /// Where the signing keys of one credential are: in files, in a folder of files, or in a variable.
 struct KeySource: Sendable {

@@ -318,7 +318,7 @@ extension PlannerLoop {
     }
 
     private mutating func fenced(_ error: RdkafkaError, now: Now) {
-        let name = plan.kafka.properties["group.instance.id"] ?? ""
+        let name = plan.kafka.properties["group.instance.id"]?.text ?? ""
         if restarts.fenced(now: now) {
             logger.warning(
                 "the group has given this worker's kafka.groupInstanceID away; it joins anew",

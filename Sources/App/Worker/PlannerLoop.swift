@@ -92,7 +92,7 @@ struct PlannerLoop: ~Copyable {
         self.control = control
         self.logger = logger
         outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
-        outlets = RecordOutlet.all(properties: plan.kafka.properties)
+        outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
         schedule = TurnSchedule(now: Self.clock())
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
