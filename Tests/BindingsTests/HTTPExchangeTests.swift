@@ -51,7 +51,7 @@ internal import Testing
         for _ in 1...3 { #expect(Self.failure(closed) == first) }
         closed.proxy = HTTPProxy("http://127.0.0.1:1")
         #expect(Self.failure(closed)?.kind == .refused)
-        #expect(Self.failure(HTTPExchange(url: "gopher://127.0.0.1/"))?.kind == .other)
+        #expect(Self.failure(HTTPExchange(url: "gopher://127.0.0.1/"))?.kind == .notHTTP)
 
         let server = try EchoServer()
         #expect(

@@ -96,7 +96,7 @@ struct KeyFollower {
         for (text, number) in followed[name]!.numbers where followed[name]!.keys[number] == nil {
             do {
                 followed[name]!.keys[number] = try SigningKey(
-                    teamID: followed[name]!.credential.team, keyID: text.keyID, pem: text.pem)
+                    teamID: followed[name]!.credential.team, keyID: text.keyID, pem: text.pem.text)
             } catch {
                 logger.error(
                     "a signing key is unusable: \(error)",

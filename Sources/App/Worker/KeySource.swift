@@ -9,7 +9,7 @@ struct KeySource: Sendable {
     /// What a .p8 file says, and the key ID that Apple gave it.
     struct KeyText: Hashable, Sendable {
         var keyID: String
-        var pem: String
+        var pem: Secret
     }
 
     /// What was found in one look.
@@ -29,7 +29,7 @@ struct KeySource: Sendable {
     func look() -> Look {
         var look = Look()
         if let key = credential.key {
-            look.keys.append(KeyText(keyID: credential.keyID ?? "", pem: key.text))
+            look.keys.append(KeyText(keyID: credential.keyID ?? "", pem: key))
         }
         if let file = credential.keyFile {
             add(file, keyID: credential.keyID, to: &look)
@@ -49,7 +49,7 @@ struct KeySource: Sendable {
             return
         }
         let keyID = keyID ?? Configuration.APNS.Credential.keyID(inNameOf: file) ?? ""
-        look.keys.append(KeyText(keyID: keyID, pem: pem))
+        look.keys.append(KeyText(keyID: keyID, pem: Secret(pem)))
     }
 
     /// The key that `keyID` names comes first, and the others are newer. Where it names none, the
@@ -67,7 +67,7 @@ struct KeySource: Sendable {
             let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
             let attributes = try? FileManager.default.attributesOfItem(atPath: target)
             let writtenAt = attributes?[.modificationDate] as? Date ?? .distantPast
-            found.append((KeyText(keyID: keyID, pem: pem), writtenAt))
+            found.append((KeyText(keyID: keyID, pem: Secret(pem)), writtenAt))
         }
         if let first = found.firstIndex(where: { $0.key.keyID == credential.keyID }) {
             let key = found.remove(at: first).key

@@ -39,7 +39,8 @@ package struct SigningKeys: Sendable {
             }
             let key: SigningKey
             do {
-                key = try SigningKey(teamID: credential.team, keyID: first.keyID, pem: first.pem)
+                key = try SigningKey(
+                    teamID: credential.team, keyID: first.keyID, pem: first.pem.text)
             } catch {
                 throw SigningKeyError(credential: name, reason: "\(error)")
             }
