@@ -108,7 +108,7 @@ let app: [Target] = [
         swiftSettings: .house,
         plugins: ["BuildCommit"]),
     // Tells the program which commit it was built from.
-    .plugin(name: "BuildCommit", capability: .buildTool()),
+    .plugin(name: "BuildCommit", capability: .buildTool(), path: "Sources/App/BuildCommit"),
     // Imports nothing of the worker's, so that no mistake of ours is made twice.
     .executableTarget(
         name: "lamplighter-check",

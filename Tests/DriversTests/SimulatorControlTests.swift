@@ -85,7 +85,7 @@ internal import Testing
             let error = #expect(throws: SimulatorError.self) {
                 _ = try SimulatorControl(fixture.simulator, address: .path(path), onQuit: {})
             }
-            #expect(error?.description.contains("Address already in use") == true, "\(error!)")
+            #expect(error?.description.contains("is taken") == true, "\(error!)")
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
             #expect(mode as? Int == 0o600)
         }

@@ -25,7 +25,7 @@ extension PushPipeline {
     private mutating func accepted(_ slot: UInt32, lane: LaneID, pool: PoolID, now: Now) {
         lanes[Int(lane.rawValue)].accepted(now: now.monotonic)
         pools[Int(pool.rawValue)].accepted(token: pushes.token(of: slot))
-        noteRecovery(of: slot, pool: Int(pool.rawValue))
+        if hasTokenFaults { noteRecovery(of: slot, pool: Int(pool.rawValue)) }
         counters.accepted += 1
         if pushes.coalescingKey(of: slot) != 0 { payloadAccepted(slot, now: now) }
         end(slot, now: now)
@@ -287,6 +287,7 @@ extension PushPipeline {
             pools[pool].tokenHealth.faulted(
                 tokenHash(of: slot), accepted: pools[pool].accepted,
                 backoff: settings.retryBackoff, now: now.monotonic, random: &random)
+            hasTokenFaults = true
         }
         if pools[pool].gate.isShut, answer != .healthy {
             // A probe failed.
@@ -299,6 +300,11 @@ extension PushPipeline {
     private mutating func noteRecovery(of slot: UInt32, pool: Int) {
         guard !pools[pool].tokenHealth.isEmpty else { return }
         pools[pool].tokenHealth.recovered(tokenHash(of: slot))
+        lookForTokenFaults()
+    }
+
+    mutating func lookForTokenFaults() {
+        hasTokenFaults = pools.contains { !$0.tokenHealth.isEmpty }
     }
 
     private mutating func shut(pool: Int, by cause: ShutGate.Cause, now: Now) {

@@ -73,6 +73,9 @@ package struct PushPipeline: ~Copyable {
     var replayed: Set<TrackID> = []
     /// The partitions of `deferred` that are ours, by their tracks.
     var deferredPartitions: [TrackID: Int32] = [:]
+    /// Whether any pool has a token with a fault: asked for each push, where a look at the pool's
+    /// dictionary would cost a retain and a release.
+    var hasTokenFaults = false
     /// The lane whose deferred pushes are looked at first.
     var deferredTurn = 0
     var deferredSweepAt = MonotonicTime(nanoseconds: .min)
@@ -227,7 +230,10 @@ package struct PushPipeline: ~Copyable {
     package mutating func advance(now: Now) {
         pushes.wake(now: now.monotonic)
         parkSilentPools(now: now)
-        for pool in pools.indices { pools[pool].tokenHealth.sweep(now: now.monotonic) }
+        if hasTokenFaults {
+            for pool in pools.indices { pools[pool].tokenHealth.sweep(now: now.monotonic) }
+            lookForTokenFaults()
+        }
         if lateEntries.isEmpty {
             recentEvents.forget(
                 before: now.monotonic - settings.settle, bodies: &pushes.bodies)

@@ -120,8 +120,8 @@ package struct RightsProbe {
             let list = TopicPartitionList(capacity: 1)
             list.append(topic: topic, partition: .max, offset: 0)
             do throws(RdkafkaError) {
-                try client.commit(list, timeout: timeout)
-                answer = .allowed
+                let code = try client.commit(list, timeout: timeout)[0].error
+                answer = code == .none ? .allowed : Self.groupAnswer(of: RdkafkaError(code))
             } catch {
                 answer = Self.groupAnswer(of: error)
             }
