@@ -32,7 +32,7 @@ package struct Event {
 
     package init(
         app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime,
-        kinds: [String], classes: TokenClassSet, delay: Duration
+        kinds: [String], classes: TokenClassSet, delay: Duration, isPlain: Bool = false
     ) {
         self.app = app
         self.subject = subject
@@ -41,6 +41,7 @@ package struct Event {
         self.kinds = kinds
         self.classes = classes
         self.delay = delay
+        self.isPlain = isPlain
     }
 }
 

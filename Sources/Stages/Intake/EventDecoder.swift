@@ -169,12 +169,10 @@ package struct EventDecoder: ~Copyable {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
-        var event = Event(
+        return Event(
             app: app, subject: subject, time: time, expiresAt: deadline,
             kinds: bindings[record.binding].kinds, classes: bindings[record.binding].classes,
-            delay: bindings[record.binding].delay)
-        event.isPlain = bindings[record.binding].isPlain
-        return event
+            delay: bindings[record.binding].delay, isPlain: bindings[record.binding].isPlain)
     }
 
     private func event(

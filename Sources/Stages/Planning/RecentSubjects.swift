@@ -56,10 +56,11 @@ package struct RecentSubjects: ~Copyable {
         return MonotonicTime(nanoseconds: now.nanoseconds + Int64(life - age) << Self.tickShift)
     }
 
-    /// Rounded up; a tick more since that of the change is rounded down, and one for the tick left out.
+    /// Of a time at most two years ahead, rounded up; a tick more since that of the change is rounded
+    /// down, and one for the tick left out.
     private static func life(until time: MonotonicTime, now: MonotonicTime) -> UInt32 {
-        let ticks = (time.nanoseconds &- now.nanoseconds) >> tickShift
-        return UInt32(clamping: max(0, ticks) + 3)
+        let left = max(0, time.nanoseconds &- now.nanoseconds)
+        return UInt32(truncatingIfNeeded: left >> tickShift) &+ 3
     }
 
     /// Never zero, which means "never".
