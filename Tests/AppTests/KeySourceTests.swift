@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Foundation
+internal import PushModel
 internal import Testing
 
 @testable internal import Worker
@@ -45,7 +46,7 @@ internal import Testing
     @Test func `have the key ID of the file's name, or the one beside it`() throws {
         let named = try write("AuthKey_AAAAAAAAAA.p8", "a")
         let plain = try write("key.p8", "b")
-        #expect(look { $0.keyFile = named }.keys == [.init(keyID: "AAAAAAAAAA", pem: "a")])
+        #expect(look { $0.keyFile = named }.keys == [.init(keyID: "AAAAAAAAAA", pem: Secret("a"))])
         let look = look {
             $0.keyFile = plain
             $0.keyID = "BBBBBBBBBB"

@@ -22,7 +22,8 @@ extension PushPipeline {
         var next = most > 0 ? takeOne(from: pool, now: now) : nil
         while let slot = next {
             next = taken + 1 < most ? takeOne(from: pool, now: now) : nil
-            guard mayBeSent(slot, now: now), !hasTokenFaults || !isHeldBack(slot, pool: row, now: now)
+            guard mayBeSent(slot, now: now),
+                !hasTokenFaults || !isHeldBack(slot, pool: row, now: now)
             else {
                 // What it was counted for is free again, and the next one's.
                 next = next ?? takeOne(from: pool, now: now)
