@@ -134,6 +134,7 @@ struct KeyFollower {
                 continue
             }
             let trial = await attempt(name, environment, key)
+            guard !Task.isCancelled else { return }
             let again = rotation.tried(number, trial.result, now: clock().monotonic)
             if trial.result == .accepted {
                 let before = tokens.keyInUse.keyID

@@ -97,21 +97,26 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         await follower.run(every: .seconds(5)) { PlannerLoop.clock() }
     }
 
-    /// On a thread of its own: it blocks until APNs has answered.
+    /// On a thread of its own: it blocks until APNs has answered. A worker that stops does not wait
+    /// for that.
     private func trial(
         of key: SigningKey, _ credential: String, _ environment: PushEnvironment
     ) async -> KeyTrial {
-        await withCheckedContinuation { continuation in
-            do {
-                try NamedThread.detach(name: "key-trial") {
-                    continuation.resume(
-                        returning: SinglePush.trial(
-                            of: key, credential: credential, environment: environment,
-                            configuration: configuration, plan: plan, keys: keys, logger: logger))
-                }
-            } catch {
-                continuation.resume(returning: KeyTrial(result: .unanswered, reason: "\(error)"))
+        let answer = AwaitedAnswer<KeyTrial>()
+        do {
+            try NamedThread.detach(name: "key-trial") {
+                answer.tell(
+                    SinglePush.trial(
+                        of: key, credential: credential, environment: environment,
+                        configuration: configuration, plan: plan, keys: keys, logger: logger))
             }
+        } catch {
+            answer.tell(KeyTrial(result: .unanswered, reason: "\(error)"))
+        }
+        return await withTaskCancellationHandler {
+            await answer.value
+        } onCancel: {
+            answer.tell(KeyTrial(result: .unanswered, reason: "the worker stops"))
         }
     }
 

@@ -136,6 +136,7 @@ struct PlannerLoop: ~Copyable {
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
         adoptReloadedPlan()
+        for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
         var isBusy = collectOutcomes(now: now)
         isBusy = collectAcknowledgements(now: now) || isBusy
         isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
@@ -170,9 +171,7 @@ struct PlannerLoop: ~Copyable {
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))
         for index in 0..<ready {
             switch epoll.event(index).tag {
-            case 1:
-                control.waker.awake()
-                for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
+            case 1: control.waker.awake()
             case 2: tables.clearWakeUp()
             case 3: producer.clearWakeUp()
             case 4: consumer?.clearWakeUp()

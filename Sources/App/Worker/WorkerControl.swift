@@ -23,6 +23,7 @@ package final class WorkerControl: Sendable {
     private let hasReloadedPlan = Atomic<Bool>(false)
     private let reloadedPlan = Mutex<WorkerPlan?>(nil)
     private let reportRequested = Atomic<Bool>(false)
+    private let hasRekeyed = Atomic<Bool>(false)
     private let rekeyed = Mutex<Set<PoolID>>([])
 
     /// As of the planner's last turn but a moment.
@@ -42,11 +43,16 @@ package final class WorkerControl: Sendable {
     /// The pool signs with another key, which APNs has accepted.
     func keyChanged(of pool: PoolID) {
         _ = rekeyed.withLock { $0.insert(pool) }
+        hasRekeyed.store(true, ordering: .releasing)
         waker.signal()
     }
 
+    /// Asked every turn: one load where there is none.
     func takeRekeyed() -> Set<PoolID> {
-        rekeyed.withLock { pools in
+        guard hasRekeyed.load(ordering: .relaxed),
+            hasRekeyed.exchange(false, ordering: .acquiring)
+        else { return [] }
+        return rekeyed.withLock { pools in
             defer { pools = [] }
             return pools
         }

@@ -27,9 +27,7 @@ final class EndInquiry: Sendable {
 
     private let state = Mutex(State())
 
-    /// For all partitions at once; then for each by itself, if one of them spoils that.
-    private static let timeoutTogether = Duration.seconds(2)
-    private static let timeoutAlone = Duration.seconds(1)
+    private static let timeout = Duration.seconds(2)
 
     /// What has been answered since the last call.
     func takeAnswers() -> Answers? {
@@ -40,7 +38,9 @@ final class EndInquiry: Sendable {
     }
 
     /// Does nothing while the question before is still under way.
-    func begin(with client: Client, _ partitions: [TopicPartition], now: MonotonicTime) {
+    func begin(
+        with client: Client, topics: [Topic], _ partitions: [TopicPartition], now: MonotonicTime
+    ) {
         let mayBegin = state.withLock { state in
             guard !state.isUnderWay, !state.isCancelled else { return false }
             state.isUnderWay = true
@@ -49,7 +49,7 @@ final class EndInquiry: Sendable {
         guard mayBegin else { return }
         do throws(SystemError) {
             try NamedThread.detach(name: "kafka-ends") { [self] in
-                let answers = ask(client, partitions)
+                let answers = ask(client, topics, partitions)
                 state.withLock { state in
                     state.isUnderWay = false
                     state.answers = Answers(askedAt: now, partitions: answers)
@@ -61,39 +61,24 @@ final class EndInquiry: Sendable {
         }
     }
 
-    /// A question that is under way ends after the partition that it is at.
+    /// No question begins any more; one that is under way ends by itself.
     func cancel() { state.withLock { $0.isCancelled = true } }
 
+    /// A leader that does not answer costs the others' partitions one timeout, whatever it leads.
     private func ask(
-        _ client: Client, _ partitions: [TopicPartition]
-    ) -> [TopicPartition: Answer] {
-        var answers = ask(client, partitions, timeout: Self.timeoutTogether)
-        let isAnswered = answers.values.contains { if case .end = $0 { true } else { false } }
-        guard !isAnswered, partitions.count > 1 else { return answers }
-        for partition in partitions {
-            guard !state.withLock({ $0.isCancelled }) else { break }
-            answers.merge(ask(client, [partition], timeout: Self.timeoutAlone)) { $1 }
-        }
-        return answers
-    }
-
-    private func ask(
-        _ client: Client, _ partitions: [TopicPartition], timeout: Duration
+        _ client: Client, _ topics: [Topic], _ partitions: [TopicPartition]
     ) -> [TopicPartition: Answer] {
         let list = TopicPartitionList(capacity: partitions.count)
         for partition in partitions {
-            list.append(
-                topic: partition.topic, partition: partition.partition, offset: Offset.end)
+            list.append(topic: partition.topic, partition: partition.partition)
         }
+        var questions = OffsetQuestions(
+            topics: topics, client: client, isAskedApart: false, timeout: Self.timeout)
         var answers: [TopicPartition: Answer] = [:]
         do throws(RdkafkaError) {
-            let told = try client.offsetsForTimes(list, timeout: timeout)
-            for index in 0..<told.count {
-                let element = told[index]
-                answers[TopicPartition(element)] =
-                    element.error == .none && element.offset >= 0
-                    ? .end(element.offset) : .failed("\(RdkafkaError(element.error))")
-            }
+            let ends = try questions.offsets(of: list, at: Offset.end)
+            for (partition, end) in ends where end >= 0 { answers[partition] = .end(end) }
+            for (partition, fault) in questions.faults { answers[partition] = .failed("\(fault)") }
         } catch {
             for partition in partitions { answers[partition] = .failed("\(error)") }
         }

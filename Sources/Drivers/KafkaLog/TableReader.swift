@@ -268,7 +268,8 @@ package final class TableReader {
                 }
             }
         }
-        inquiry.begin(with: session.client, all, now: now.monotonic)
+        inquiry.begin(
+            with: session.client, topics: session.topics, all, now: now.monotonic)
     }
 
     /// Partitions of which what Kafka had more than `ageMax` ago is not all read, as of the last

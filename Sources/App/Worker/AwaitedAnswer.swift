@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Synchronization
+
+/// What a thread will tell to the one task that awaits it. The first answer counts.
+final class AwaitedAnswer<Value: Sendable>: Sendable {
+    private enum State {
+        case open
+        case awaited(CheckedContinuation<Value, Never>)
+        case told(Value)
+        case taken
+    }
+
+    private let state = Mutex(State.open)
+
+    func tell(_ value: Value) {
+        let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            switch state {
+            case .open:
+                state = .told(value)
+                return nil
+            case .awaited(let continuation):
+                state = .taken
+                return continuation
+            case .told, .taken:
+                return nil
+            }
+        }
+        continuation?.resume(returning: value)
+    }
+
+    /// Waits for the first answer. One task may ask, once.
+    var value: Value {
+        get async {
+            await withCheckedContinuation { continuation in
+                let told = state.withLock { state -> Value? in
+                    switch state {
+                    case .open:
+                        state = .awaited(continuation)
+                        return nil
+                    case .told(let value):
+                        state = .taken
+                        return value
+                    case .awaited, .taken: preconditionFailure("an answer is asked for once")
+                    }
+                }
+                if let told { continuation.resume(returning: told) }
+            }
+        }
+    }
+}
