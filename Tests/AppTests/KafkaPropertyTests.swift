@@ -58,7 +58,8 @@ import Worker
         ("log.queue", "0"), ("message.timeout.ms", "0"), ("message.timeout.ms", "120000"),
         ("statistics.interval.ms", "0"), ("auto.commit.interval.ms", "1000"),
         ("queue.buffering.max.kbytes", "1048576"), ("debug", "cgrp,broker"),
-        ("session.timeout.ms", "30000"), ("client.rack", "eu-1a"),
+        ("session.timeout.ms", "30000"), ("session.timeout.ms", "6000"),
+        ("client.rack", "eu-1a"),
     ])
     func `what the worker can live with is not`(property: String, value: String) {
         #expect(problems(of: property, value) == [])
@@ -67,7 +68,8 @@ import Worker
     @Test(arguments: [
         (
             "session.timeout.ms: 6000, heartbeat.interval.ms: 3000",
-            "heartbeat.interval.ms is 3000, more than a third of session.timeout.ms, which is 6000"
+            "heartbeat.interval.ms is 3000, more than a third of session.timeout.ms, which is 6000; "
+                + "set it to 2000 at most"
         ),
         (
             "max.poll.interval.ms: 40000, session.timeout.ms: 45000",

@@ -107,7 +107,7 @@ struct `The command line` {
         #expect(result.status == 78)
         result.expect(
             "wrong   APNs production (127.0.0.1:", "refuses credential 'home'",
-            "InvalidProviderToken", "check team, keyID")
+            "InvalidProviderToken", "check the credential's key, key ID, team and environments")
         #expect(result.output.contains("credential 'other'"))
         #expect(!result.output.contains("refuses credential 'other'"))
     }

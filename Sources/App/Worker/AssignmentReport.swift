@@ -15,17 +15,17 @@ enum AssignmentReport {
         _ assignments: [Assignment], topics: [String], startFrom: StartFrom, logger: Logger
     ) {
         let starts = assignments.map { text($0, topics: topics) }
-        var metadata: Logger.Metadata = ["partitions": "\(starts.count)"]
+        var metadata: Logger.Metadata = ["partitions": .stringConvertible(starts.count)]
         if !starts.isEmpty {
             metadata["starts"] = "\(starts.prefix(namedMax).joined(separator: ", "))"
         }
         if starts.count > namedMax {
-            metadata["startsNotNamed"] = "\(starts.count - namedMax)"
+            metadata["startsNotNamed"] = .stringConvertible(starts.count - namedMax)
             for start in starts { logger.debug("reading starts", metadata: ["at": "\(start)"]) }
         }
         let skipped = assignments.reduce(0) { $0 + $1.skipped }
         if skipped > 0 {
-            metadata["recordsSkipped"] = "\(skipped)"
+            metadata["recordsSkipped"] = .stringConvertible(skipped)
             metadata["kafka.startFrom"] = "\(text(startFrom))"
         }
         logger.log(level: skipped > 0 ? .notice : .info, "assigned", metadata: metadata)

@@ -75,7 +75,7 @@ struct ConsumerWatch {
                 metadata: [
                     "partitions":
                         "\(named.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")",
-                    "count": "\(group.count)", "cause": "\(group[0].cause)",
+                    "count": .stringConvertible(group.count), "cause": "\(group[0].cause)",
                 ])
         }
     }
@@ -107,8 +107,8 @@ struct ConsumerWatch {
                 (lamplighter topics create), give this user WRITE on it, or look after its leaders
                 """,
                 metadata: [
-                    "topic": "\(topic.name)", "waiting": "\(topic.records)",
-                    "waitingKiB": "\((topic.bytes + 1023) / 1024)",
+                    "topic": "\(topic.name)", "waiting": .stringConvertible(topic.records),
+                    "waitingKiB": .stringConvertible((topic.bytes + 1023) / 1024),
                     "cause": "\(topic.cause ?? "no acknowledgement")",
                 ])
         }
@@ -146,8 +146,8 @@ struct ConsumerWatch {
                 names kinds, until some are given up and they are registered again
                 """,
                 metadata: [
-                    "app": "\(app)", "kindsMax": "\(Audience.kindsMax)",
-                    "rowsWithoutKind": "\(rows)",
+                    "app": "\(app)", "kindsMax": .stringConvertible(Audience.kindsMax),
+                    "rowsWithoutKind": .stringConvertible(rows),
                 ])
         }
         for app in outOfKinds.subtracting(apps.map(\.app)).sorted() {

@@ -163,7 +163,7 @@ struct KeyFollower {
         wait: Int64
     ) {
         var metadata = metadata(name, environment, key)
-        metadata["nextTrialSeconds"] = "\(wait)"
+        metadata["nextTrialSeconds"] = .stringConvertible(wait)
         let inUse = followed[name]!.credential.tokens[environment]!.keyInUse.keyID
         if trial.result == .refused {
             metadata["remedy"] = "\(Self.remedy)"

@@ -43,8 +43,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         logger.warning(
             "the address space is limited, and with it the index: lift that, and limit memory instead",
             metadata: [
-                "limitMiB": "\(limit >> 20)", "by": "\(space.cause)",
-                "tableMiBMax": "\(space.reservationMax >> 20)",
+                "limitMiB": .stringConvertible(limit >> 20), "by": "\(space.cause)",
+                "tableMiBMax": .stringConvertible(space.reservationMax >> 20),
             ])
     }
 

@@ -67,7 +67,8 @@ struct RecordTimeWatch {
             topic's producers, or of the brokers where the topic has LogAppendTime
             """,
             metadata: [
-                "topic": "\(topic(ahead.source))", "aheadSeconds": "\(Self.seconds(ahead.by))",
+                "topic": "\(topic(ahead.source))",
+                "aheadSeconds": .stringConvertible(Self.seconds(ahead.by)),
             ])
     }
 
@@ -85,7 +86,7 @@ struct RecordTimeWatch {
             events bear old times though they are read at once: this worker's clock is ahead, or \
             their producers write them late
             """,
-            metadata: ["ageSecondsMin": "\(Self.seconds(youngest))"])
+            metadata: ["ageSecondsMin": .stringConvertible(Self.seconds(youngest))])
     }
 
     private mutating func report(
@@ -105,8 +106,9 @@ struct RecordTimeWatch {
             logger.warning(
                 "events expired before they were read",
                 metadata: [
-                    "events": "\(expired.whileWaiting)", "cause": cause, "unread": "\(unread)",
-                    "waitSecondsMax": "\(Self.seconds(expired.waitMax))",
+                    "events": .stringConvertible(expired.whileWaiting), "cause": cause,
+                    "unread": .stringConvertible(unread),
+                    "waitSecondsMax": .stringConvertible(Self.seconds(expired.waitMax)),
                 ])
         }
         if expired.beforeWritten > 0 {
@@ -115,7 +117,7 @@ struct RecordTimeWatch {
                 events had expired before they were written: look at expiresAt, ttlSeconds and the \
                 clocks of their producers
                 """,
-                metadata: ["events": "\(expired.beforeWritten)"])
+                metadata: ["events": .stringConvertible(expired.beforeWritten)])
         }
         expired = ExpiredEvents()
     }

@@ -69,6 +69,7 @@ package struct SinglePush: Sendable {
 
     package struct Answer: Sendable {
         package var outcome: PushOutcome
+        /// APNs's word; empty where it gave none.
         package var reason: String
     }
 
@@ -149,6 +150,10 @@ package struct SinglePush: Sendable {
     }
 
     private func reason(of outcome: PushOutcome, _ slab: PushSlab) -> String {
-        outcome.reason == .unknown ? slab.reasonText(0) : outcome.reason.name
+        switch outcome.reason {
+        case .none: ""
+        case .unknown: slab.reasonText(0)
+        default: outcome.reason.name
+        }
     }
 }

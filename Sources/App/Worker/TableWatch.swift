@@ -29,10 +29,10 @@ struct TableWatch {
         let worst = lags.map(\.age).max() ?? .zero
         var metadata: Logger.Metadata = [
             "partitions": "\(Self.names(lags.map(\.partition), topics: topics))",
-            "behindSeconds": "\(worst.components.seconds)",
+            "behindSeconds": .stringConvertible(worst.components.seconds),
         ]
         let unread = lags.compactMap(\.unread)
-        if !unread.isEmpty { metadata["unread"] = "\(unread.reduce(0, +))" }
+        if !unread.isEmpty { metadata["unread"] = .stringConvertible(unread.reduce(0, +)) }
         if let cause = lags.compactMap(\.cause).first { metadata["cause"] = "\(cause)" }
         logger.warning(
             """

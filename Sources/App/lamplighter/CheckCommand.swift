@@ -117,17 +117,23 @@ struct CheckCommand: AsyncParsableCommand {
         case 403:
             throw Failure(
                 .configuration,
-                "\(place) refuses credential '\(pool.credential)': \(answer.reason); check team, "
-                    + "keyID, the key and its environment")
+                "\(place) refuses credential '\(pool.credential)': \(answer.reason); "
+                    + APNSAdvice.text(answer.outcome))
         case 400:
             throw Failure(
                 .configuration,
                 "\(place) refuses a push for credential '\(pool.credential)': \(answer.reason); "
                     + APNSAdvice.text(answer.outcome))
-        default:
+        case 429:
             throw Failure(
                 .unavailable,
-                "\(place) answers \(answer.outcome.status) \(answer.reason): if that is not APNs, "
+                "\(place) answers 429 \(answer.reason) for credential '\(pool.credential)': "
+                    + APNSAdvice.text(answer.outcome))
+        default:
+            let status = [String(answer.outcome.status), answer.reason].filter { !$0.isEmpty }
+            throw Failure(
+                .unavailable,
+                "\(place) answers \(status.joined(separator: " ")): if that is not APNs, "
                     + "check apns.endpoints; if it is, try again")
         }
         print("ok      \(place), credential '\(pool.credential)'")

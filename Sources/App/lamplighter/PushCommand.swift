@@ -154,7 +154,7 @@ private struct PushReport: Encodable {
 
     init(_ push: SinglePush, topic: String, _ answer: SinglePush.Answer) {
         status = answer.outcome.status
-        reason = status == 200 ? nil : answer.reason
+        reason = status == 200 || answer.reason.isEmpty ? nil : answer.reason
         meaning = APNSAdvice.text(answer.outcome)
         apnsID = push.apnsID.text
         var headers = ["apns-push-type": push.type.name, "apns-topic": topic]

@@ -40,7 +40,7 @@ struct WorkerSignals: Service, CustomStringConvertible {
             for problem in error.problems { logger.error("not reloaded: \(problem)") }
             logger.error(
                 "the configuration is not reloaded: nothing has changed",
-                metadata: ["problems": "\(error.problems.count)"])
+                metadata: ["problems": .stringConvertible(error.problems.count)])
             return
         }
         let changes = worker.reload(configuration)

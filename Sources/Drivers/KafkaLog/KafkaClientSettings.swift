@@ -63,7 +63,8 @@ package struct KafkaClientSettings: Sendable {
 
     private func validate(_ role: Role) throws(KafkaError) {
         var trial = try merged(for: role)
-        try Self.refuseSlowHeartbeats(trial)
+        // Of the member of a group alone: the other clients have no heartbeat.
+        if role == .events { try Self.refuseSlowHeartbeats(trial) }
         trial["bootstrap.servers"] = nil
         // A consumer that belongs to a group would look for its coordinator.
         trial["group.id"] = nil
@@ -184,7 +185,7 @@ package struct KafkaClientSettings: Sendable {
         guard heartbeat * 3 > session else { return }
         throw .refusedTogether(
             "heartbeat.interval.ms is \(heartbeat), more than a third of session.timeout.ms, which "
-                + "is \(session)")
+                + "is \(session); set it to \(session / 3) at most")
     }
 }
 
