@@ -20,6 +20,8 @@ struct FleetPlan: Sendable {
     var holdMax = "10s"
     /// `planning.splitAbove`: an event of more tokens is sent by all workers together.
     var splitAbove = 100_000
+    /// `queue.buffering.max.messages` of the workers' producers.
+    var producerRecordsMax = 100_000
 
     /// For thousands of pushes; answers take so long that some are in flight at any moment.
     static func underTraffic(workers: Int) -> FleetPlan {
@@ -58,6 +60,7 @@ struct FleetPlan: Sendable {
                 session.timeout.ms: \(sessionMilliseconds)
                 heartbeat.interval.ms: 300
                 fetch.wait.max.ms: 20
+                queue.buffering.max.messages: \(producerRecordsMax)
             index:
               settle: \(settle)
             delivery:

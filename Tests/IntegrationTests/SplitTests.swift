@@ -39,3 +39,43 @@ struct `An event of more tokens than planning.splitAbove` {
         #expect(names.values.allSatisfy { $0.count == 1 }, "a push has one name")
     }
 }
+
+/// The worker may not write shards, and is given more of them at once than its producer takes.
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(
+        FleetPlan(recordRequests: 100, settle: "200ms", splitAbove: 1000, producerRecordsMax: 1000))
+)
+struct `Events of many tokens while their topic takes no shards` {
+    @Test func `are sent at once by the worker that has read them`() async throws {
+        let fleet = try #require(Fleet.current)
+        // Only the embedded Kafka refuses records as it is told.
+        guard fleet.broker != nil else { return }
+        let tokens = (0..<1001).map { _ in TestToken() }
+        let subjects = (0..<80).map { "subject-\($0)" }
+        for start in stride(from: 0, to: tokens.count, by: 7) {
+            try fleet.register(.controls(Array(tokens[start..<start + 7]), show: subjects))
+        }
+        try await fleet.registrationsApplied()
+        let positions = try GroupPositions(fleet)
+        let worker = fleet.workers[0]
+        worker.signal(SIGTERM)
+        _ = try await worker.finish(within: .seconds(60))
+
+        try fleet.write(
+            subjects.map {
+                WrittenRecord(
+                    topic: .events, key: $0,
+                    value: #"{"v":1,"subject":"\#($0)","app":"\#(TestApp.home)"}"#)
+            })
+        // Produce (0) fails with TOPIC_AUTHORIZATION_FAILED (29).
+        try await fleet.tellKafka("err 0 29 1000")
+        try fleet.startWorker()
+        try await fleet.eventually("every event to end", within: .seconds(30)) {
+            try positions.lags().allSatisfy { $0 == 0 }
+        }
+        let log = fleet.directory.appending(path: "answers.ndjson")
+        let accepted = try AnswerLine.read(log).filter { $0.status == 200 }.map(\.token)
+        #expect(Set(accepted).isSuperset(of: tokens.map(\.hex)))
+    }
+}

@@ -152,6 +152,43 @@ internal import Testing
         #expect(fixture.counters.shardsRefused == 3)
     }
 
+    @Test func `is fanned out here while the topic of shards takes nothing`() {
+        let fixture = worker()
+        fixture.pipeline.shardFlow = .shut
+        fixture.event("door")
+        fixture.pass(.milliseconds(1))
+        #expect(isAll(fixture.deliverAll()))
+        #expect(fixture.takeRecords().isEmpty && fixture.counters.eventsSplit == 0)
+        // Of two events one tries whether the topic takes shards again.
+        fixture.pipeline.shardFlow = .probing
+        for _ in 0..<2 { fixture.event("door") }
+        fixture.pass(.milliseconds(1))
+        #expect(isAll(fixture.deliverAll()))
+        #expect(fixture.takeRecords().count == 8 && fixture.counters.eventsSplit == 1)
+
+        fixture.pipeline.shardFlow = .open
+        for _ in 0..<2 { fixture.event("door") }
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.deliverAll().isEmpty && fixture.takeRecords().count == 16)
+    }
+
+    @Test func `is fanned out here as soon as its shards are refused, the oldest first`() {
+        let fixture = worker { $0.fanOutsMax = 1 }
+        fixture.event("door", #"{"priority":5}"#)
+        fixture.event("door", #"{"priority":10}"#)
+        let shards = fixture.takeRecords()
+        #expect(shards.count == 16)
+        #expect(fixture.pipeline.nextDue(now: fixture.now) > fixture.now.monotonic)
+        for shard in shards { fixture.pipeline.refused(shard.ticket) }
+        var priorities: [UInt8] = []
+        for _ in shards {
+            #expect(fixture.pipeline.nextDue(now: fixture.now) <= fixture.now.monotonic)
+            fixture.pass(.milliseconds(1))
+            priorities += fixture.deliverAll().map(\.priority)
+        }
+        #expect(priorities == [5, 10].flatMap { Array(repeating: $0, count: 40) })
+    }
+
     @Test func `of which a shard was refused too late is sent to nobody`() {
         let fixture = worker()
         fixture.event("door", #"{"ttlSeconds":1}"#)

@@ -86,9 +86,9 @@ extension PushPipeline {
         for hold in ticket.holds { ledger.release(hold) }
     }
 
-    /// Kafka refused the record, or did not take it in time. It is produced again, and its offsets
-    /// wait; but a shard is fanned out here, and a verdict that is no longer the latest on its token is
-    /// given up: the topic must not end with it.
+    /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
+    /// It is produced again, and its offsets wait; but a shard is fanned out here, and a verdict
+    /// that is no longer the latest on its token is given up: the topic must not end with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
         tickets.noteRefusal(of: ticket)

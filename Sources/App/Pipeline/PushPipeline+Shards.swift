@@ -12,11 +12,12 @@ internal import PushModel
 /// reader of a shard goes through the same list and sends to its part of the tokens.
 extension PushPipeline {
     /// - Returns: false for what is to be fanned out here: a shard, an event where no topic takes
-    ///   shards or too many records wait for Kafka already, or one that no worker could read again.
+    ///   shards now or too many records wait for Kafka already, or one that no worker could read
+    ///   again.
     mutating func split(
         _ event: Event, list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now
     ) -> Bool {
-        guard let topic = settings.shards, topic.count > 1, event.shard == nil,
+        guard let topic = settings.shards, topic.count > 1, event.shard == nil, shardFlow != .shut,
             tickets.usage(of: .events).count + Int(topic.count) <= settings.unacknowledgedMax,
             tickets.usage(of: .events).bytes <= settings.shardBytesMax
         else { return false }
@@ -38,6 +39,7 @@ extension PushPipeline {
         }
         ledger.release(hold)
         counters.eventsSplit += 1
+        if shardFlow == .probing { shardFlow = .shut }
         return true
     }
 
@@ -71,10 +73,13 @@ extension PushPipeline {
 
     // MARK: Refused shards
 
-    /// Fans out here what Kafka did not take, such as for want of the right to write.
+    /// Fans out here what Kafka did not take, such as for want of the right to write. The oldest
+    /// first: its pushes are the next to expire.
     mutating func fanOutRefusedShards(now: Now) {
-        while !fanOuts.isFull, let ticket = refusedShards.popLast() {
-            guard let shard = tickets.close(ticket) else { continue }
+        var taken = 0
+        while !fanOuts.isFull, taken < refusedShards.count {
+            taken += 1
+            guard let shard = tickets.close(refusedShards[taken - 1]) else { continue }
             counters.shardsRefused += 1
             sequence += 1
             let isRead = readShard(key: shard.record.key, value: shard.record.value!, now: now) {
@@ -82,6 +87,7 @@ extension PushPipeline {
             }
             precondition(isRead, "a shard of ours cannot be read")
         }
+        refusedShards.removeFirst(taken)
         giveBack()
     }
 

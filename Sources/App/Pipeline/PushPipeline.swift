@@ -62,8 +62,10 @@ package struct PushPipeline: ~Copyable {
     var payloadPushes: PayloadPushes
     /// Entries to which pushes are owed, for want of a free slot.
     var lateEntries: [LateEntry] = []
-    /// Tickets of shards that Kafka did not take.
+    /// Tickets of shards that Kafka did not take, oldest first.
     var refusedShards: [UInt64] = []
+    /// Whether events may be split now. The owner sets it before events are read.
+    package var shardFlow = RecordFlow.open
     var originTopics: OriginTopics
     var deferred: DeferredTable
     var payloadOrder: PayloadOrder
@@ -251,6 +253,7 @@ package struct PushPipeline: ~Copyable {
     /// When `advance` or `takeReady` has something to do by itself. A gate whose time has come is
     /// left out: it waits for delivery to have room, which is an event.
     package func nextDue(now: Now) -> MonotonicTime {
+        if !refusedShards.isEmpty, !fanOuts.isFull { return now.monotonic }
         var due = min(pushes.nextWake, letters.nextDue, deferred.nextDue)
         for pool in pools where pool.gate.nextChange > now.monotonic {
             due = min(due, pool.gate.nextChange)

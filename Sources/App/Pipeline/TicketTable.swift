@@ -13,6 +13,15 @@ package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
     case events
 }
 
+/// Whether a topic takes records at the moment.
+package enum RecordFlow: Sendable, Hashable {
+    case open
+    /// It has refused some, and the back-off is over: one event's records may try it again.
+    case probing
+    /// A record that is written now would have to wait.
+    case shut
+}
+
 /// A record to be produced. Its ticket comes back with the acknowledgement.
 package struct OutgoingRecord: Sendable {
     package var topic: RecordTopic

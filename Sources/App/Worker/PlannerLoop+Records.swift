@@ -65,6 +65,14 @@ extension PlannerLoop {
         } > 0
     }
 
+    /// Takes shards back from a topic that is in trouble, so that they are fanned out here, and has
+    /// no more events split. Behind the outlet's back-off a shard could wait until it expires.
+    mutating func keepShardsMoving(now: Now) {
+        let outlet = RecordTopic.events.rawValue
+        for record in outlets[outlet].withdraw(now: now) { pipeline.refused(record.ticket) }
+        pipeline.shardFlow = outlets[outlet].flow(now: now)
+    }
+
     /// The topics of ours that take no records at the moment.
     func troubledTopics(now: Now) -> [TroubledTopic] {
         RecordTopic.allCases.compactMap { topic in

@@ -139,6 +139,7 @@ struct PlannerLoop: ~Copyable {
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
         var isBusy = collectOutcomes(now: now)
         isBusy = collectAcknowledgements(now: now) || isBusy
+        keepShardsMoving(now: now)
         isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
         isBusy = readEvents(limit: Self.eventsPerTurn, now: now) || isBusy
         pipeline.drain = drain

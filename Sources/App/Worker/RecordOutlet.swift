@@ -90,11 +90,36 @@ package struct RecordOutlet {
         offersAgainAt = now.monotonic + wait
     }
 
+    /// What would become of a record that is appended now.
+    package func flow(now: Now) -> RecordFlow {
+        if isUnanswered(now: now) { return .shut }
+        guard refusals > 0 else { return .open }
+        let isFree = waitingCount == 0 && offered.isEmpty && offersAgainAt <= now.monotonic
+        return isFree ? .probing : .shut
+    }
+
+    /// Removes and returns what the producer does not have yet, if Kafka takes nothing now. For
+    /// records that the owner can do without.
+    package mutating func withdraw(now: Now) -> [OutgoingRecord] {
+        guard first < waiting.count else { return [] }
+        let isBackingOff = refusals > 0 && offersAgainAt > now.monotonic
+        guard isBackingOff || isUnanswered(now: now) else { return [] }
+        defer {
+            waiting.removeAll()
+            first = 0
+        }
+        return Array(waiting[first...])
+    }
+
+    /// Nothing has been said for long of what the producer has.
+    private func isUnanswered(now: Now) -> Bool {
+        !offered.isEmpty && now.monotonic - movedAt >= Self.patience
+    }
+
     /// Why nothing gets through; nil while it does, or while there is nothing to send.
     package func trouble(now: Now) -> Trouble? {
         if refusals > 0 { return Trouble(cause: cause) }
-        guard !offered.isEmpty, now.monotonic - movedAt >= Self.patience else { return nil }
-        return Trouble(cause: nil)
+        return isUnanswered(now: now) ? Trouble(cause: nil) : nil
     }
 
     package struct Trouble: Equatable {
