@@ -110,6 +110,36 @@ internal import Testing
         #expect(!isWalked)
     }
 
+    /// As an entry finds them that has come to be where they have passed.
+    @Test(.timeLimit(.minutes(1)))
+    func `are found in turn at little cost, however many their subject has`() {
+        let most = 4096
+        var ledger = HolderLedger(settle: .zero)
+        let track = ledger.openTrack(startOffset: 0)
+        var fanOuts = FanOuts(cursorsMax: most)
+        for number in 0..<most {
+            let hold = ledger.read(track, Int64(number))
+            var request = FanOutRequest(
+                subject: number % 4 == 1 ? 2 : 1, filter: AudienceFilter(environment: nil),
+                expiresAt: .after(.seconds(3600)),
+                origin: RecordPosition(topic: 0, partition: 0, offset: Int64(number)),
+                readSequence: UInt64(number), subjectTag: 1)
+            request.payloadType = .alert
+            fanOuts.start(request, count: 1, hold: hold)
+        }
+        let expected = (2..<most - 1).filter { $0 % 4 != 1 }
+        for _ in 0..<400 {
+            var found: [Int] = []
+            var left = 2..<most - 1
+            while let walk = fanOuts.walk(of: 1, in: left) {
+                found.append(fanOuts.number(of: walk))
+                left = found.last! + 1..<most - 1
+            }
+            #expect(found == expected)
+        }
+        #expect(fanOuts.walk(of: 2, in: 6..<9) == nil && fanOuts.walk(of: 3, in: 0..<most) == nil)
+    }
+
     @Test func `over random lists reach every token that stayed, and are held until then`() {
         for seed in 1...150 as ClosedRange<UInt64> {
             var run = FanOutRun(seed: seed)

@@ -65,6 +65,7 @@ package struct FanOuts: ~Copyable {
     private var order: [Int] = []
     private var turn = 0
     private var holds = HoldPool()
+    /// In the order in which they began.
     private var bySubject: [UInt32: [Int]] = [:]
     /// Walks that a plain event can join, by what they ask for.
     private var joinable: [Errand: Int] = [:]
@@ -200,8 +201,19 @@ package struct FanOuts: ~Copyable {
 
     /// The first walk of the subject whose number is in `numbers`.
     package func walk(of subject: UInt32, in numbers: Range<Int>) -> Int? {
-        guard !numbers.isEmpty else { return nil }
-        return bySubject[subject]?.first { numbers.contains(walks[$0]!.number) }
+        guard !numbers.isEmpty, let rows = bySubject[subject] else { return nil }
+        // Thousands of payloads may walk there, and an entry asks for each in turn.
+        var (first, end) = (0, rows.count)
+        while first < end {
+            let middle = (first + end) / 2
+            if number(of: rows[middle]) < numbers.lowerBound {
+                first = middle + 1
+            } else {
+                end = middle
+            }
+        }
+        guard first < rows.count, number(of: rows[first]) < numbers.upperBound else { return nil }
+        return rows[first]
     }
 
     package func number(of walk: Int) -> Int { walks[walk]!.number }
@@ -257,6 +269,10 @@ package struct FanOuts: ~Copyable {
             let subject = walks[index]!.request.subject
             precondition(bySubject[subject]?.contains(index) == true, "a walk without its subject")
             precondition(!walks[index]!.current.isEmpty, "a walk that holds nothing")
+        }
+        for ofSubject in bySubject.values {
+            let numbers = ofSubject.map { walks[$0]!.number }
+            precondition(numbers == numbers.sorted(), "a subject's walks are out of order")
         }
     }
 }
