@@ -156,7 +156,15 @@ internal import Testing
         #expect(settle(for: .seconds(6)).count == 1)
     }
 
-    // MARK: An operator's null
+    @Test func `a null that speaks of a payload ends a push that has none`() {
+        deferred.assign()
+        write(record(after: .seconds(60)))
+        write(
+            DeferredFixture.Record(
+                key: Self.control, value: nil, endedPayloadAt: pipeline.now.wall))
+        #expect(pipeline.load.deferred == 0 && settle(for: .seconds(61)).isEmpty)
+    }
+
 
     @Test func `a record after an operator's null is sent, and ended, like any other`() {
         deferred.assign()

@@ -64,7 +64,9 @@ extension PushPipeline {
                 try keep(push, in: row, track: track, word, now: now)
             } else if let row {
                 // Newer than what another worker got accepted: still owed, like what a null hides.
-                let isNewer = endedPayloadAt.map { deferred.payloadReadAt(of: row) > $0 } ?? false
+                let isNewer =
+                    deferred.coalescingKey(of: row) != 0
+                    && endedPayloadAt.map { deferred.payloadReadAt(of: row) > $0 } ?? false
                 ended(
                     row, upTo: isNewer ? -1 : endedOffset ?? offset, track: track, now: now)
             }
