@@ -175,6 +175,56 @@ internal import Testing
         #expect(again.count == 1 && again[0].value.contains("newer"))
     }
 
+    @Test(arguments: [true, false])
+    func `of another worker ends an older one that waits for another try`(isInFlight: Bool) {
+        let owner = DeferredOwner()
+        owner.pipeline.register("D", [.device([9], shows: ["score"])])
+        let readAt = owner.pipeline.now.wall
+        owner.writeGame("waits", readAt: readAt)
+        owner.pipeline.pass(.milliseconds(10))
+        let push = owner.pipeline.take()[0]
+        if isInFlight { owner.endGame(readAt: readAt + .seconds(1)) }
+        owner.pipeline.answer(push, 503, .serviceUnavailable, retryAfterSeconds: 60)
+        if !isInFlight { owner.endGame(readAt: readAt + .seconds(1)) }
+        owner.pipeline.pass(.seconds(61))
+        #expect(owner.pipeline.deliverAll().isEmpty)
+        #expect(owner.pipeline.counters.deferredSuperseded == 1)
+        owner.pipeline.pass(.milliseconds(10))
+        #expect(owner.pipeline.load.deferred == 0 && owner.pipeline.takeRecords().isEmpty)
+        #expect(owner.pipeline.isIdle)
+    }
+
+    @Test(arguments: [true, false])
+    func `of another worker leaves what has joined the older one`(isOfOneInstant: Bool) {
+        let owner = DeferredOwner()
+        owner.pipeline.register("D", [.device([9], shows: ["score"])])
+        let readAt = owner.pipeline.now.wall
+        owner.writeGame("waits", readAt: readAt)
+        owner.pipeline.pass(.milliseconds(10))
+        let push = owner.pipeline.take()[0]
+        owner.pipeline.answer(push, 503, .serviceUnavailable, retryAfterSeconds: 5)
+        if !isOfOneInstant { owner.endGame(readAt: readAt + .seconds(1)) }
+        owner.pipeline.pass(.seconds(2))
+        owner.pipeline.event("score", game("newest"))
+        if isOfOneInstant { owner.endGame(readAt: owner.pipeline.now.wall) }
+        owner.pipeline.pass(.seconds(5))
+        #expect(owner.pipeline.deliverAll().map(\.body) == [body("newest")])
+    }
+
+    @Test(arguments: [-1, 0, 1])
+    func `of another worker ends no newer one that waits for another try`(earlier: Int) {
+        let owner = DeferredOwner()
+        owner.pipeline.register("D", [.device([9], shows: ["score"])])
+        let readAt = owner.pipeline.now.wall
+        owner.writeGame("waits", readAt: readAt)
+        owner.pipeline.pass(.milliseconds(10))
+        let push = owner.pipeline.take()[0]
+        owner.endGame(readAt: readAt + .seconds(-earlier))
+        owner.pipeline.answer(push, 503, .serviceUnavailable, retryAfterSeconds: 60)
+        owner.pipeline.pass(.seconds(61))
+        #expect(owner.pipeline.deliverAll().count == (earlier > 0 ? 1 : 0))
+    }
+
     // MARK: Late
 
     @Test func `is not followed by an older one whose event still walks`() {

@@ -62,13 +62,16 @@ extension PushPipeline {
             if let push {
                 let word = Word(offset: offset, saidAt: endedOffset.map { min($0, offset) })
                 try keep(push, in: row, track: track, word, now: now)
-            } else if let row {
-                // Newer than what another worker got accepted: still owed, like what a null hides.
-                let isNewer =
-                    deferred.coalescingKey(of: row) != 0
-                    && endedPayloadAt.map { deferred.payloadReadAt(of: row) > $0 } ?? false
-                ended(
-                    row, upTo: isNewer ? -1 : endedOffset ?? offset, track: track, now: now)
+            } else {
+                if let endedPayloadAt { acceptedElsewhere(readAt: endedPayloadAt, now: now) }
+                if let row {
+                    // Newer than what was accepted: still owed, like what a null hides.
+                    let isNewer =
+                        deferred.coalescingKey(of: row) != 0
+                        && endedPayloadAt.map { deferred.payloadReadAt(of: row) > $0 } ?? false
+                    ended(
+                        row, upTo: isNewer ? -1 : endedOffset ?? offset, track: track, now: now)
+                }
             }
         } catch {
             counters.deferredUnreadable += 1

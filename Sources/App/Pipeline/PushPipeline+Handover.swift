@@ -50,12 +50,15 @@ extension PushPipeline {
         return slot
     }
 
-    /// A push that has expired or whose token is known dead by now ends here, unsent.
+    /// A push that has expired, whose token is known dead by now, or that has a payload which a newer
+    /// one has overtaken ends here, unsent.
     private mutating func mayBeSent(_ slot: UInt32, now: Now) -> Bool {
         if pushes.expiresAt(of: slot) <= now.monotonic {
             counters.expired += 1
         } else if audience.isSuppressed(TokenID(rawValue: pushes.token(of: slot))) {
             counters.suppressed += 1
+        } else if pushes.coalescingKey(of: slot) != 0, !payloadOrder.isEmpty, isSuperseded(slot) {
+            counters.deferredSuperseded += 1
         } else {
             return true
         }

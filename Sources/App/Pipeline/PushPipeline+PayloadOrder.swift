@@ -26,6 +26,33 @@ extension PushPipeline {
             hash, age: pushes.bodies.age(of: push.body, sequence: push.readSequence))
     }
 
+    /// Whether what a waiting push says is older than a payload of its key that was accepted since.
+    @inline(never)
+    func isSuperseded(_ slot: UInt32) -> Bool {
+        let content = pushes[slot].content
+        let token = audience.tokenBytes(of: TokenID(rawValue: pushes.token(of: slot)))
+        let hash = deferred.hash(pushes.lane(of: slot), token, pushes.coalescingKey(of: slot))
+        let age = pushes.bodies.age(of: content.body, sequence: content.readSequence)
+        // One that comes from a row was not read here.
+        return content.readSequence == 0
+            ? payloadOrder.isSuperseded(hash, readAt: age.readAt)
+            : payloadOrder.isOutdated(hash, age: age)
+    }
+
+    /// Another worker got a payload accepted that was read then, of the key of a null just read. An
+    /// older one may be a push here by now: it is not tried again.
+    mutating func acceptedElsewhere(readAt: WallTime, now: Now) {
+        let (lane, key) = (tokenKey.lane, tokenKey.coalescingKey)
+        guard key != 0 else { return }
+        let (known, hash) = tokenKey.token.withUnsafeBytes { token in
+            (audience.token(lane, token), deferred.hash(lane, token, key))
+        }
+        guard let known, existingPush(for: known, key: key) != nil else { return }
+        _ = payloadOrder.accepted(
+            hash, age: .elsewhere(readAt), keptUntil: now.monotonic + settings.events.payloadTTL,
+            now: now.monotonic)
+    }
+
     /// A payload was accepted: what is older and waits in `deferred` ends.
     @inline(never)
     mutating func payloadAccepted(_ slot: UInt32, now: Now) {

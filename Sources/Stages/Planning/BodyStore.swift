@@ -25,6 +25,11 @@ package struct BodyAge: Comparable {
     package fileprivate(set) var readAt: WallTime
     fileprivate var sequence: UInt64
 
+    /// Of a payload that another worker read: older than whatever was read here at the same time.
+    package static func elsewhere(_ readAt: WallTime) -> BodyAge {
+        BodyAge(readAt: readAt, sequence: 0)
+    }
+
     package static func < (left: BodyAge, right: BodyAge) -> Bool {
         (left.readAt, left.sequence) < (right.readAt, right.sequence)
     }
