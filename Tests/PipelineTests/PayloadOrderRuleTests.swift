@@ -225,6 +225,28 @@ internal import Testing
         #expect(owner.pipeline.deliverAll().count == (earlier > 0 ? 1 : 0))
     }
 
+    @Test func `is not lost by an older one's deferral that says it too`() throws {
+        for text in ["oldest", "older"] {
+            pipeline.event("hot", game(text))
+            pipeline.now.wall = pipeline.now.wall + .seconds(1)
+        }
+        func come() throws -> SentPush {
+            _ = pipeline.pipeline.advanceFanOuts(steps: 1, now: pipeline.now)
+            return try #require(pipeline.take().first)
+        }
+        refuse(pipeline, "newer")
+        let first = pipeline.takeRecords()
+        // Both walks come to the other device first.
+        for _ in 0..<2 { pipeline.answer(try come(), 200) }
+        pipeline.answer(try come(), 429, .tooManyRequests, retryAfterSeconds: 60)
+        let second = pipeline.takeRecords()
+        #expect(second.count == 1 && second[0].value.contains("newer"))
+        pipeline.pipeline.refused(first[0].ticket)
+        pipeline.answer(try come(), 200)
+        pipeline.pipeline.refused(second[0].ticket)
+        #expect(pipeline.takeRecords().map(\.ticket) == [second[0].ticket])
+    }
+
     // MARK: Late
 
     @Test func `is not followed by an older one whose event still walks`() {

@@ -157,7 +157,7 @@ extension PushPipeline {
                 RecordKey.deferred(
                     lane: routing[push.lane], token: token, coalescingKey: push.coalescingKey)
             }
-        let order = order(of: slot)
+        var order = order(of: slot)
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: true, now: now) { holds.append($0) }
         counters.deferred += 1
@@ -166,7 +166,11 @@ extension PushPipeline {
             putBack(hold, notBefore: notBefore, attempts: push.attempts)
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return }
-        if let open = tickets.openDeferral(of: key) { record.include(deferral(in: open)) }
+        if let open = tickets.openDeferral(of: key) {
+            record.include(deferral(in: open.record))
+            // That may have the newer payload.
+            if let own = order, let said = open.order { order!.age = max(own.age, said.age) }
+        }
         let written = tickets.issueDeferral(
             key: key, value: DeferredEncoder.value(record), holds: ofEvents, order: order)
         if let order {

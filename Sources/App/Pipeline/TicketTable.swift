@@ -118,8 +118,8 @@ struct TicketTable {
     }
 
     /// The latest deferral of this key that Kafka has not acknowledged yet.
-    func openDeferral(of key: [UInt8]) -> OutgoingRecord? {
-        latestDeferrals[key].flatMap { open[$0]?.record }
+    func openDeferral(of key: [UInt8]) -> Ticket? {
+        latestDeferrals[key].flatMap { open[$0] }
     }
 
     /// One that is issued while another of its key is open must say all that this one does.
