@@ -120,6 +120,25 @@ internal import Testing
         #expect(delivered == 60)
     }
 
+    @Test func `is asked for while any pool has one, and not after`() throws {
+        let fixture = PipelineFixture { $0.settle = .zero }
+        let environments: [PushEnvironment] = [.production, .development]
+        for (number, environment) in environments.enumerated() {
+            fixture.registerControl(
+                "\(number)", [UInt8(number + 1)], shows: ["s"], environment: environment)
+        }
+        func answer(pool: UInt16, _ status: UInt16) throws -> Bool {
+            fixture.answer(try #require(fixture.take(pool: pool).first), status)
+            return fixture.pipeline.hasTokenFaults
+        }
+        fixture.event("s")
+        #expect(try answer(pool: 0, 500))
+        #expect(try answer(pool: 1, 500))
+        fixture.pass(.seconds(100))
+        #expect(try answer(pool: 0, 200))
+        #expect(try !answer(pool: 1, 200))
+    }
+
     /// Three tokens, that alone have anything to send, park the pool.
     @Test func `does not keep a parked pool's probes for itself`() {
         let world = World(ill: 3)

@@ -300,7 +300,8 @@ extension PushPipeline {
     private mutating func noteRecovery(of slot: UInt32, pool: Int) {
         guard !pools[pool].tokenHealth.isEmpty else { return }
         pools[pool].tokenHealth.recovered(tokenHash(of: slot))
-        lookForTokenFaults()
+        // Nearly all of these are other tokens' pushes, and there may be many pools.
+        if pools[pool].tokenHealth.isEmpty { lookForTokenFaults() }
     }
 
     mutating func lookForTokenFaults() {
