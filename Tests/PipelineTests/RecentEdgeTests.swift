@@ -147,6 +147,28 @@ internal import Testing
         #expect(fixture.deliverAll().isEmpty && fixture.isIdle && fixture.frontier == 2)
     }
 
+    @Test func `ends what expires before there is a slot, counted`() {
+        let fixture = PipelineFixture { $0.slots = 1 }
+        fixture.registerControl("A", [9], shows: ["door"])
+        fixture.event("door")
+        func alert(_ ttl: Duration, _ more: String = "") {
+            let instant = (fixture.now.wall + ttl).rfc3339
+            fixture.event(
+                "score",
+                #"{"v":1,"expiresAt":"\#(instant)","payload":{"aps":{"alert":"a"}}\#(more)}"#)
+        }
+        alert(.milliseconds(100))
+        fixture.pass(.milliseconds(200))
+        alert(.seconds(1))
+        alert(.seconds(1), #","environment":"sandbox""#)
+        fixture.register("D", [.device([1], shows: ["score"])])
+        fixture.pass(.seconds(2))
+        #expect(fixture.deliverAll().map(\.token) == [[9]])
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.deliverAll().isEmpty && fixture.counters.expired == 1)
+        #expect(fixture.load.fanOuts == 0)
+    }
+
     @Test func `keeps the worker busy while it has a slot to come`() {
         let fixture = PipelineFixture { $0.slots = 1 }
         fixture.registerControl("A", [9], shows: ["door"])

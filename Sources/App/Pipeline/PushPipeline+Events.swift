@@ -248,8 +248,7 @@ extension PushPipeline {
     ) -> Bool {
         let token = entry.token
         let lane = audience.lane(of: token)
-        let isOfShard = request.filter.shard?.contains(audience.tokenBytes(of: token)) ?? true
-        guard isOfShard, let type = pushType(for: entry, of: request, lane: lane) else {
+        guard let type = pushType(for: entry, of: request, lane: lane) else {
             drop(claims)
             return true
         }
@@ -294,9 +293,12 @@ extension PushPipeline {
     }
 
     /// The type of the push that this entry gets; nil when the event is not for it.
-    private func pushType(
+    func pushType(
         for entry: AudienceEntry, of request: FanOutRequest, lane: LaneID
     ) -> PushType? {
+        guard request.filter.shard?.contains(audience.tokenBytes(of: entry.token)) ?? true else {
+            return nil
+        }
         // Field by field: a copy of either would retain its arrays.
         let tokenClass = lanes[Int(lane.rawValue)].tokenClass
         if let environment = request.filter.environment,

@@ -15,6 +15,8 @@ struct LateEntry {
     let entry: AudienceEntry
     let subject: SubjectID
     let hash: UInt64
+    /// What has expired since was owed.
+    let madeAt: MonotonicTime
     /// Of walks, by number.
     var walks: Range<Int>
     /// Of recent events, by number.
@@ -32,7 +34,7 @@ extension PushPipeline {
         guard let last else { return }
         serve(
             LateEntry(
-                entry: moved.entry, subject: moved.subject, hash: 0,
+                entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
                 walks: 0..<fanOuts.number(of: last) + 1, events: 0..<0), now: now)
     }
 
@@ -48,8 +50,9 @@ extension PushPipeline {
         let first = recentEvents.first(hash: hash, since: now.monotonic - settings.settle)
         guard change != nil || first != nil else { return }
         var late = LateEntry(
-            entry: added.entry, subject: added.subject, hash: hash, walks: 0..<0,
-            events: first.map { $0..<recentEvents.end } ?? 0..<0, changeExpiresAt: change)
+            entry: added.entry, subject: added.subject, hash: hash, madeAt: now.monotonic,
+            walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
+            changeExpiresAt: change)
         for (number, place) in tracks.enumerated() where place != nil {
             let track = TrackID(rawValue: UInt32(number))
             if let pin = ledger.pinUnsettled(track, now: now.monotonic) { late.holds.append(pin) }
@@ -122,6 +125,11 @@ extension PushPipeline {
                     late.events = number..<late.events.upperBound
                     return false
                 }
+            } else if request.expiresAt > late.madeAt,
+                pushType(for: late.entry, of: request, lane: audience.lane(of: late.entry.token))
+                    != nil
+            {
+                counters.expired += 1
             }
             next = recentEvents.following(number)
         }
