@@ -165,6 +165,7 @@ internal import Testing
         #expect(pipeline.load.deferred == 0 && settle(for: .seconds(61)).isEmpty)
     }
 
+    // MARK: An operator's null
 
     @Test func `a record after an operator's null is sent, and ended, like any other`() {
         deferred.assign()
@@ -306,5 +307,23 @@ internal import Testing
         let again = pipeline.takeRecords()
         #expect(again.map(\.endedOffset) == [1] && again.map(\.value) == written.map(\.value))
         #expect(pipeline.counters.recordsRefused == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `what is written again is not produced behind its row's end`(isLost: Bool) {
+        deferred.assign()
+        write(record(after: .seconds(60), ttl: .seconds(3600)))
+        write(record(after: .seconds(60), ttl: .seconds(90)))
+        let written = pipeline.takeRecords()
+        if isLost {
+            deferred.revoke()
+        } else {
+            pipeline.pass(.seconds(61))
+            #expect(pipeline.deliverAll().count == 1)
+            pipeline.pass(.milliseconds(10))
+            #expect(deferred.produce().deferred.map(\.value) == [nil])
+        }
+        pipeline.pipeline.refused(written[0].ticket)
+        #expect(pipeline.takeRecords().isEmpty && pipeline.isIdle)
     }
 }

@@ -87,8 +87,8 @@ extension PushPipeline {
     }
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
-    /// It is produced again, and its offsets wait; but a shard is fanned out here, and a verdict
-    /// that is no longer the latest on its token is given up: the topic must not end with it.
+    /// It is produced again, and its offsets wait; but a shard is fanned out here, and what is no
+    /// longer true is given up, a verdict or a record of `deferred`: the topic must not end with it.
     package mutating func refused(_ ticket: UInt64) {
         counters.recordsRefused += 1
         tickets.noteRefusal(of: ticket)
@@ -104,9 +104,29 @@ extension PushPipeline {
             acknowledged(ticket)
         } else if let superseded = tickets.closeSuperseded(ticket) {
             for hold in superseded.holds { ledger.release(hold) }
+        } else if isRewriteOfThePast(open.record) {
+            acknowledged(ticket)
         } else {
             records.append(open.record)
         }
+    }
+
+    /// A record was to be written again for its row, which has ended since, says something else, or is
+    /// another worker's. Behind the row's null it would have the push sent once more.
+    private mutating func isRewriteOfThePast(_ record: OutgoingRecord) -> Bool {
+        guard record.topic == .deferred, record.value != nil, let offset = record.endedOffset
+        else { return false }
+        _ = deferral(in: record)
+        let track = deferredPartitions.first { $0.value == record.partition }?.key
+        let row = track.flatMap { track in
+            tokenKey.token.withUnsafeBytes { token in
+                deferred.row(
+                    lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey,
+                    track: track)
+            }
+        }
+        guard let row else { return true }
+        return deferred.offset(of: row) != offset || deferred.isRevoked(row)
     }
 
     private func isLatest(_ verdict: TicketTable.GivenVerdict) -> Bool {
