@@ -17,9 +17,10 @@ import Testing
     init() throws { group = try GroupStandIn(["events", "table"], startFrom: .latest) }
 
     /// The group gives partitions at `start`.
-    private func announce(_ partitions: [Int32]) {
+    private func announce(_ partitions: [Int32], ofTable tablePartitions: [Int32] = []) {
         let list = TopicPartitionList()
         for partition in partitions { list.append(topic: "events", partition: partition) }
+        for partition in tablePartitions { list.append(topic: "table", partition: partition) }
         consumer.rebalances.append(
             Rebalance(code: .assignPartitions, partitions: list, isLost: false))
         consumer.answerRebalances(start)
@@ -74,6 +75,106 @@ import Testing
         #expect(facts(after: .milliseconds(4900)).isEmpty)
         #expect(offsets(in: facts(after: .milliseconds(5100))) == [1: 3])
         group.close()
+    }
+
+    private func leader(of partition: Int32, is broker: Int32) throws {
+        try group.fixture.kafka.perform(
+            .leader(topic: "events", partition: partition, broker: broker))
+    }
+
+    private func told(_ facts: [ConsumerFact]) -> [UnavailablePartition] {
+        for case .unavailable(let partitions) in facts { return partitions }
+        return []
+    }
+
+    @Test func `a new topic of which a partition is away is begun when it is back`() async throws {
+        for partition in 0..<2 as Range<Int32> {
+            try group.fixture.write(3, to: "events", partition: partition)
+        }
+        try leader(of: 1, is: -1)
+        // Partition 1 is somebody else's, who would take it for an added one.
+        announce([0], ofTable: [0])
+        // The other topic does not wait.
+        #expect(consumer.takeFacts().count == 1 && consumer.partitions.assigned().count == 1)
+        let waiting = facts(after: .seconds(4))
+        #expect(told(waiting).map(\.partition) == [0])
+        #expect("\(try #require(told(waiting).first).cause)".contains("events/1 is away"))
+        #expect(offsets(in: waiting).isEmpty && consumer.unavailableCount == 1)
+        #expect(try committed("events") == [Offset.unset])
+
+        try leader(of: 1, is: 1)
+        var delay = Duration.seconds(10)
+        try await eventually("the start") {
+            delay += .seconds(5)
+            return offsets(in: facts(after: delay)) == [0: 3]
+        }
+        // For the owner of the other one.
+        let answer = try #require(consumer.session).client.committed(
+            list("events", [1: Offset.unset]), timeout: .seconds(60))
+        #expect(answer[0].offset == 3)
+        group.close()
+    }
+
+    @Test func `a new topic waits a minute for a partition that is away`() async throws {
+        for partition in 0..<2 as Range<Int32> {
+            try group.fixture.write(3, to: "events", partition: partition)
+        }
+        try leader(of: 1, is: -1)
+        announce([0, 1])
+        #expect(offsets(in: consumer.takeFacts()).isEmpty)
+        #expect(offsets(in: facts(after: .milliseconds(59_900))).isEmpty)
+        #expect(offsets(in: facts(after: .seconds(66))) == [0: 3])
+        #expect(consumer.unavailableCount == 1)
+        // Who has seen the topic new still knows it when the partition comes back.
+        try leader(of: 1, is: 1)
+        var delay = Duration.seconds(70)
+        try await eventually("the start") {
+            delay += .seconds(5)
+            return offsets(in: facts(after: delay)) == [1: 3]
+        }
+        group.close()
+    }
+
+    @Test func `a topic that shows as new later has its opener awaited from then on`() async throws
+    {
+        try group.fixture.write(3, to: "events", partition: 1)
+        // UNKNOWN_TOPIC_OR_PART
+        try group.fixture.kafka.perform(.topicError(name: "events", code: 3))
+        announce([1], ofTable: [0])
+        #expect(consumer.takeFacts().count == 1 && consumer.partitions.assigned().count == 1)
+        try group.fixture.kafka.perform(.topicError(name: "events", code: 0))
+        #expect(offsets(in: facts(after: .seconds(6))).isEmpty)
+        try commit("events", [0: 0, 1: 2])
+        var delay = Duration.seconds(10)
+        try await eventually("the start") {
+            delay += .seconds(5)
+            return offsets(in: facts(after: delay)) == [1: 2]
+        }
+        group.close()
+    }
+
+    @Test func `the opener begins a new topic first, however long a partition was away`() {
+        var topics = NewTopics()
+        let start = start.monotonic
+        topics.seen("events", at: start)
+        func mayBegin(_ seconds: Int, isWhole: Bool, isOpener: Bool = false) -> Bool {
+            topics.mayBegin(
+                "events", isWhole: isWhole, isOpener: isOpener, at: start + .seconds(seconds))
+        }
+        #expect(topics.isAwaited("events", at: start + .seconds(4)))
+        #expect(!topics.isAwaited("events", at: start + .seconds(5)))
+        #expect(!mayBegin(6, isWhole: false))
+        // It is back: the opener begins at its next look, and only then the others.
+        #expect(!mayBegin(20, isWhole: true))
+        topics.seen("events", at: start + .seconds(20))
+        #expect(topics.isAwaited("events", at: start + .seconds(24)))
+        #expect(!topics.isAwaited("events", at: start + .seconds(25)))
+        #expect(mayBegin(25, isWhole: true))
+        #expect(mayBegin(20, isWhole: true, isOpener: true))
+        // It is not.
+        #expect(!mayBegin(59, isWhole: false, isOpener: true))
+        #expect(mayBegin(60, isWhole: false, isOpener: true))
+        #expect(!mayBegin(69, isWhole: false) && mayBegin(70, isWhole: false))
     }
 
     @Test func `what the opener has committed is where the others begin`() throws {

@@ -8,7 +8,8 @@ internal import Rdkafka
 /// consumes is never away for long. Meanwhile the group waits for our answer and heartbeats go on.
 ///
 /// One partition that cannot be asked about, for want of a leader or of a permission, does not keep
-/// the others from being started: it stays in `list`, and later attempts ask for it alone.
+/// the others from being started: it stays in `list`, and later attempts ask for it alone. Only a
+/// topic that the group has never read is begun whole (see `NewTopics`).
 ///
 /// Offsets are asked for here and handed to the library as absolute positions, because the library
 /// (to this day, issue 5586) gives up on a partition when its own question is answered once with
@@ -27,8 +28,7 @@ struct StartResolver {
     private let openedAt: Now
     private var nextAttempt: MonotonicTime
     private var attempts = 0
-    /// Of topics that the group has never read; once that is known our own commits do not change it.
-    private var newTopicNames: Set<String> = []
+    private var newTopics = NewTopics()
     private let openedTopics: Set<String>
 
     struct Start {
@@ -47,11 +47,9 @@ struct StartResolver {
 
     static let attemptInterval = Duration.milliseconds(100)
     /// Of what is left behind: each attempt keeps the thread from its pushes for a moment.
-    private static let partialIntervalMax = Duration.seconds(5)
+    static let partialIntervalMax = Duration.seconds(5)
     /// After this the consumer is better closed and opened again.
     private static let patience = Duration.seconds(30)
-    /// How long others wait for the member that opens a topic (see `openedTopics`).
-    private static let openerPatience = Duration.seconds(5)
     /// A new leader may know of a lower end for a moment.
     private static let truncationPatience = Duration.seconds(3)
 
@@ -82,6 +80,8 @@ struct StartResolver {
             + (isPartial ? min(interval, Self.partialIntervalMax) : Self.attemptInterval)
         if isPartial { attempts += 1 }
         if list.isEmpty { return .started([]) }
+        // A new topic is asked about whole; what is wrong with others' partitions they tell.
+        defer { if !faults.isEmpty { keepOwnFaults() } }
         do throws(RdkafkaError) {
             guard let starts = try resolve(with: client, now: now) else { return .again }
             if isPartial, starts.isEmpty { return .again }
@@ -94,6 +94,11 @@ struct StartResolver {
             let isOver = waited(now) >= Self.patience
             return isOver || !error.code.passesByItself ? .failed(error) : .again
         }
+    }
+
+    private mutating func keepOwnFaults() {
+        let ours = Set((0..<list.count).map { TopicPartition(list[$0]) })
+        faults = faults.filter { key, _ in ours.contains(key) }
     }
 
     /// The group has taken these back.
@@ -111,28 +116,35 @@ struct StartResolver {
         faults = [:]
         let committed = try client.committed(list, timeout: questionTimeout)
             .positions(faults: &faults)
-        let newTopics = try self.newTopics(committed: committed, client: client)
-        let opened = newTopics.filter { openedTopics.contains($0.name) }
-        let isAwaited = opened.count < newTopics.count && waited(now) < Self.openerPatience
-        if isAwaited, !isPartial { return nil }
+        let neverRead = try topicsNeverRead(committed: committed, client: client)
+        for topic in neverRead { newTopics.seen(topic.name, at: now.monotonic) }
+        let awaited = neverRead.filter {
+            !openedTopics.contains($0.name) && newTopics.isAwaited($0.name, at: now.monotonic)
+        }
+        if !awaited.isEmpty, !isPartial { return nil }
+        for topic in awaited { setAside(topic.name, because: Self.openerAwaited) }
+        let begun = neverRead.filter { topic in !awaited.contains { $0.name == topic.name } }
 
-        // All partitions of the topics we open, beside those we were given.
+        // Beside those we were given all partitions of the topics we open; and of those that we
+        // begin without their opener, to know whether they are whole.
         let wanted = list.filter { faults[TopicPartition($0)] == nil }
         let ours = wanted.count
-        for topic in opened {
+        for topic in begun where openedTopics.contains(topic.name) || startFrom != .earliest {
             for partition in 0..<topic.partitionCount {
                 let key = TopicPartition(topic: topic.name, partition: partition)
                 guard committed[key] == nil, faults[key] == nil else { continue }
                 wanted.append(topic: topic.name, partition: partition)
             }
         }
-        newTopicNames.formUnion(newTopics.map(\.name))
         let evidence = try self.evidence(for: wanted, committed: committed, client: client)
+        let held = hold(begun, evidence, now: now)
         var starts: [Start] = []
         var oursStarted = 0
         for index in 0..<wanted.count {
             let key = TopicPartition(wanted[index])
-            guard let evidence = evidence[key] else { continue }
+            guard index < ours || openedTopics.contains(key.topic), !held.contains(key.topic),
+                let evidence = evidence[key]
+            else { continue }
             starts.append(start(key, evidence))
             if index < ours { oursStarted += 1 }
         }
@@ -180,10 +192,11 @@ struct StartResolver {
 
     /// The member that is given a new topic's partition 0 commits the start of all its partitions.
     /// Without that, a member that is a moment late would find the first commits of the others,
-    /// take its own partitions for added ones and read them from the beginning. Should the opener
-    /// not come, the others go ahead on their own; its later commit is of positions that it asked
-    /// for earlier, so it moves nobody forward.
-    private mutating func newTopics(
+    /// take its own partitions for added ones and read them from the beginning. For the same reason
+    /// nothing of the topic is begun while one of its partitions is away. Should the opener not
+    /// come, the others go ahead on their own; its later commit is of positions that it asked for
+    /// earlier, so it moves nobody forward.
+    private mutating func topicsNeverRead(
         committed: [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicMetadata] {
         var new: [TopicMetadata] = []
@@ -209,6 +222,42 @@ struct StartResolver {
         return new
     }
 
+    /// - Returns: those of which nothing is begun yet, for want of a partition.
+    private mutating func hold(
+        _ begun: [TopicMetadata], _ evidence: [TopicPartition: StartEvidence], now: Now
+    ) -> Set<String> {
+        // The beginning is where an added partition begins as well.
+        guard startFrom != .earliest else { return [] }
+        var held: Set<String> = []
+        for topic in begun {
+            let missing = (0..<topic.partitionCount).map {
+                TopicPartition(topic: topic.name, partition: $0)
+            }.first { evidence[$0] == nil }
+            let mayBegin = newTopics.mayBegin(
+                topic.name, isWhole: missing == nil,
+                isOpener: openedTopics.contains(topic.name), at: now.monotonic)
+            if mayBegin { continue }
+            held.insert(topic.name)
+            let cause = missing.map { missing in
+                RdkafkaError(
+                    (faults[missing] ?? Self.openerAwaited).code,
+                    message: "\(missing.topic)/\(missing.partition) is away: a topic that the "
+                        + "group has never read is begun whole, or after a minute without it")
+            }
+            setAside(topic.name, because: cause ?? Self.openerAwaited)
+        }
+        return held
+    }
+
+    private mutating func setAside(_ topic: String, because cause: RdkafkaError) {
+        for index in 0..<list.count where list[index].topic == topic {
+            faults[TopicPartition(list[index])] = cause
+        }
+    }
+
+    private static let openerAwaited = RdkafkaError(
+        .leaderNotAvailable, message: "the member that has partition 0 begins a new topic first")
+
     // MARK: Evidence
 
     /// Of those that could be asked about; the others are in `faults`.
@@ -220,7 +269,7 @@ struct StartResolver {
         let lows = try questions.offsets(of: wanted, at: Offset.beginning)
         let highs = try questions.offsets(of: wanted, at: Offset.end)
         var times: [TopicPartition: Int64] = [:]
-        if case .ago(let age) = startFrom, !newTopicNames.isEmpty {
+        if case .ago(let age) = startFrom, !newTopics.isEmpty {
             let since = (openedAt.wall + (.zero - age)).milliseconds
             times = try questions.offsets(of: wanted, at: max(0, since))
         }
@@ -237,7 +286,7 @@ struct StartResolver {
             if atTime == Offset.end { atTime = try isEmbedded(client) ? low : nil }
             result[key] = StartEvidence(
                 committed: committed[key] ?? nil, low: low, high: high,
-                isNewTopic: newTopicNames.contains(key.topic), atTime: atTime)
+                isNewTopic: newTopics.contains(key.topic), atTime: atTime)
         }
         return result
     }
