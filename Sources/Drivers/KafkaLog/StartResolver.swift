@@ -114,9 +114,9 @@ struct StartResolver {
         with client: Client, now: Now
     ) throws(RdkafkaError) -> [Start]? {
         faults = [:]
-        let committed = try client.committed(list, timeout: questionTimeout)
+        var committed = try client.committed(list, timeout: questionTimeout)
             .positions(faults: &faults)
-        let neverRead = try topicsNeverRead(committed: committed, client: client)
+        let neverRead = try topicsNeverRead(committed: &committed, client: client)
         for topic in neverRead { newTopics.seen(topic.name, at: now.monotonic) }
         let awaited = neverRead.filter {
             !openedTopics.contains($0.name) && newTopics.isAwaited($0.name, at: now.monotonic)
@@ -197,7 +197,7 @@ struct StartResolver {
     /// come, the others go ahead on their own; its later commit is of positions that it asked for
     /// earlier, so it moves nobody forward.
     private mutating func topicsNeverRead(
-        committed: [TopicPartition: Int64?], client: Client
+        committed: inout [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicMetadata] {
         var new: [TopicMetadata] = []
         for (index, topic) in topics.enumerated() where !replayed.contains(index) {
@@ -218,6 +218,10 @@ struct StartResolver {
             let others = try client.committed(all, timeout: questionTimeout)
                 .positions(faults: &unknown)
             if others.values.allSatisfy({ $0 == nil }) { new.append(metadata) }
+            // The opener may have committed between the two questions.
+            for key in ours.keys {
+                if let offset = others[key] { committed.updateValue(offset, forKey: key) }
+            }
         }
         return new
     }
