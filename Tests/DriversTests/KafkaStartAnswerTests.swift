@@ -212,6 +212,21 @@ import Testing
         group.close()
     }
 
+    @Test func `a log that seems to be cut is given its time in a late start too`() throws {
+        try group.fixture.write(3, to: "events", partition: 0)
+        try commit("events", [0: 10, 1: 0])
+        // TOPIC_AUTHORIZATION_FAILED on ListOffsets: the group gets its answer without them.
+        try group.fixture.kafka.perform(.fail(apiKey: 2, code: 29, count: 2))
+        announce([0, 1])
+        #expect(consumer.takeFacts().count == 1 && consumer.partitions.assigned().isEmpty)
+        #expect(offsets(in: facts(after: .seconds(10))) == [1: 0])
+        #expect(offsets(in: facts(after: .milliseconds(12_900))).isEmpty)
+        let late = facts(after: .milliseconds(13_500))
+        #expect(offsets(in: late) == [0: 0])
+        #expect(late.contains { if case .offsetsLost = $0 { true } else { false } })
+        group.close()
+    }
+
     @Test func `an end that shows in time costs nothing`() throws {
         try commit("events", [0: 3, 1: 0])
         announce([0])

@@ -29,6 +29,8 @@ struct StartResolver {
     private var nextAttempt: MonotonicTime
     private var attempts = 0
     private var newTopics = NewTopics()
+    /// Since when the log seems to end before what the group has committed.
+    private var truncatedSince: [TopicPartition: MonotonicTime] = [:]
     private let openedTopics: Set<String>
 
     struct Start {
@@ -139,22 +141,37 @@ struct StartResolver {
         let evidence = try self.evidence(for: wanted, committed: committed, client: client)
         let held = hold(begun, evidence, now: now)
         var starts: [Start] = []
-        var oursStarted = 0
+        var others: [Start] = []
         for index in 0..<wanted.count {
             let key = TopicPartition(wanted[index])
             guard index < ours || openedTopics.contains(key.topic), !held.contains(key.topic),
                 let evidence = evidence[key]
             else { continue }
-            starts.append(start(key, evidence))
-            if index < ours { oursStarted += 1 }
+            if index < ours {
+                starts.append(start(key, evidence))
+            } else {
+                others.append(start(key, evidence))
+            }
         }
-        if starts.contains(where: { $0.decision.loss == .truncation }),
-            waited(now) < Self.truncationPatience
-        {
-            return nil
+        let early = truncatedLately(starts, now: now)
+        if !early.isEmpty {
+            guard isPartial else { return nil }
+            starts.removeAll { early.contains(TopicPartition($0, topics)) }
         }
-        let refused = try commit(starts, client: client)
-        return starts.prefix(oursStarted).filter { !refused.contains(TopicPartition($0, topics)) }
+        let refused = try commit(starts + others, client: client)
+        return starts.filter { !refused.contains(TopicPartition($0, topics)) }
+    }
+
+    /// Those whose leaders are given more time to show the ends of their logs.
+    private mutating func truncatedLately(_ starts: [Start], now: Now) -> Set<TopicPartition> {
+        let earlier = truncatedSince
+        truncatedSince = [:]
+        for start in starts where start.decision.loss == .truncation {
+            let key = TopicPartition(start, topics)
+            truncatedSince[key] = earlier[key] ?? now.monotonic
+        }
+        return Set(
+            truncatedSince.filter { now.monotonic - $0.value < Self.truncationPatience }.keys)
     }
 
     private func start(_ key: TopicPartition, _ evidence: StartEvidence) -> Start {
