@@ -129,6 +129,40 @@ import Testing
         group.close()
     }
 
+    @Test func `an idle one is known to be read again without a record of it`() async throws {
+        try group.fixture.write(3, to: "events", partition: 1)
+        let ids = try await group.assign([0, 1])
+        try await reading.waitForRecords(3)
+        try await eventually("the ends") {
+            reading.turn()
+            return reading.facts.count { if case .endOfPartition = $0 { true } else { false } } == 2
+        }
+        #expect(consumer.store([StoredPosition(partition: ids[1], offset: 2)]) == 1)
+        // As when the library had told of a refusal, and the right is back: a broker's refusal has no
+        // end of the log in it, as the embedded one's has, so the library tells the end no more.
+        var later = Now.current
+        let error = RdkafkaError(.topicAuthorizationFailed)
+        for id in ids {
+            consumer.partitions.update(id) { $0.isRefused = true }
+            consumer.unavailable.note(0, id.partition, error, now: later.monotonic)
+        }
+        consumer.pause(ids[1], now: later)
+        try await eventually("the end of the refusal") {
+            group.poll(forSeconds: 1, from: &later)
+            return consumer.takeFacts().contains(.availableAgain(topic: 0, partition: 0))
+        }
+        #expect(consumer.partitions[0, 0]?.isRefused == false)
+        // The others' positions and pauses are as they were.
+        #expect(consumer.pausedPartitions == [ids[1]])
+        try group.fixture.write(2, from: 3, to: "events", partition: 1)
+        consumer.resume(ids[1], now: .current)
+        try await reading.waitForRecords(5)
+        #expect(reading.records.map(\.offset) == [0, 1, 2, 3, 4])
+        #expect(consumer.store([StoredPosition(partition: ids[1], offset: 5)]) == 1)
+        #expect(consumer.unavailableCount == 0)
+        group.close()
+    }
+
     @Test func `is forgotten when the group takes it back`() async throws {
         try leader(of: 1, is: -1)
         try await group.assign([0, 1])

@@ -65,21 +65,15 @@ extension EventConsumer {
                 topic: topics[start.topic], partition: start.partition,
                 offset: start.decision.offset)
         }
-        do {
+        do throws(RdkafkaError) {
             if client.isCooperative {
                 try client.incrementalAssign(list)
             } else {
-                // An eager member can only replace its whole assignment: what is being read goes on
-                // behind the last record that was handed out.
+                // An eager member can only replace its whole assignment.
                 let running = partitions.assigned()
-                for id in running {
-                    guard let row = partitions.row(id) else { continue }
-                    list.append(
-                        topic: topics[id.topic], partition: id.partition, offset: row.received + 1)
-                }
+                appendPositions(of: running, to: list)
                 try client.assign(list)
-                // The library has committed what it had and forgotten it: say it again.
-                for id in running { partitions.update(id) { $0.stored = $0.startOffset } }
+                forgetStored(running)
             }
         } catch {
             answerWithoutPartitions(list, now: now)
@@ -105,6 +99,21 @@ extension EventConsumer {
         }
     }
 
+    /// What is being read goes on behind the last record that was handed out.
+    private func appendPositions(of ids: [PartitionEpoch], to list: TopicPartitionList) {
+        for id in ids {
+            guard let row = partitions.row(id) else { continue }
+            list.append(
+                topic: topics[id.topic], partition: id.partition, offset: row.received + 1)
+        }
+    }
+
+    /// The library commits what was stored of a partition that it is assigned anew, and forgets it:
+    /// say it again.
+    private func forgetStored(_ ids: [PartitionEpoch]) {
+        for id in ids { partitions.update(id) { $0.stored = $0.startOffset } }
+    }
+
     // MARK: Partitions that cannot be read
 
     /// How many of our partitions cannot be read at the moment.
@@ -112,7 +121,31 @@ extension EventConsumer {
 
     func tellOfUnavailable(_ now: Now) {
         let due = unavailable.takeDue(now: now.monotonic)
-        if !due.isEmpty { append(.unavailable(due)) }
+        guard !due.isEmpty else { return }
+        append(.unavailable(due))
+        assignRefused()
+    }
+
+    /// Where nothing is written, only the end of the partition says that it can be read again, and
+    /// the library tells the end once in an assignment. Pauses outlive this, as every assignment.
+    private func assignRefused() {
+        guard pending == nil, rebalances.isEmpty, let client = session?.client else { return }
+        let refused = partitions.assigned { $0.isRefused }
+        guard !refused.isEmpty else { return }
+        let ids = client.isCooperative ? refused : partitions.assigned()
+        let list = TopicPartitionList(capacity: ids.count)
+        appendPositions(of: ids, to: list)
+        do throws(RdkafkaError) {
+            if client.isCooperative {
+                try client.incrementalUnassign(list)
+                try client.incrementalAssign(list)
+            } else {
+                try client.assign(list)
+            }
+        } catch {
+            return askForRestart(error)
+        }
+        forgetStored(ids)
     }
 
     func isReadAgain(_ topic: Int, _ partition: Int32) {
