@@ -57,6 +57,18 @@ struct `The APNs simulator's flags` {
         (["--delay", "5"], 64, "--delay: 'delay 5', word 2: '5' will not do"),
         (["--command", "quit"], 64, "'quit' is for a running simulator; say it to --control"),
         (["--script", "/nowhere"], 78, "--script: /nowhere cannot be read as UTF-8 text"),
+        (["--key-file", "/nowhere"], 78, "--key-file: /nowhere cannot be read as UTF-8 text"),
+        (
+            ["--key-file", "/etc/passwd"], 78,
+            "--key-file: /etc/passwd: the key cannot be read: it is not PEM"
+        ),
+        (["--key-out", "/nowhere/x"], 78, "--key-out: /nowhere/x cannot be written"),
+        (["--identity", "/etc/passwd"], 78, "the certificate that was given, or its key, is"),
+        (
+            ["--ca-file", "/nowhere/x"], 78,
+            "lamplighter: cannot write /nowhere/x: No such file or directory\n"
+        ),
+        (["--log", "/nowhere/x"], 78, "cannot open /nowhere/x: No such file or directory\n"),
     ])
     func `are refused with a remedy before anything is opened`(
         arguments: [String], status: Int32, message: String

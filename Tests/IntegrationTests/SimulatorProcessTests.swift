@@ -38,6 +38,21 @@ struct `A simulator as a process` {
         #expect(last?.contains("sent by process \(getpid())") == true)
     }
 
+    @Test func `of Kafka that cannot write its bootstrap file says so with 78`() async throws {
+        let output = FileManager.default.temporaryDirectory
+            .appending(path: "simulator-\(UUID().uuidString).log")
+        defer { try? FileManager.default.removeItem(at: output) }
+        let process = try ChildProcess(
+            "simulator", executable: try Fleet.program,
+            arguments: ["simulate", "kafka", "--bootstrap-file", "/nowhere/x"],
+            outputFile: output, input: "")
+        #expect(try await process.finish(within: .seconds(60)) == 78)
+        #expect(
+            process.output
+                == "lamplighter: cannot write the bootstrap list to /nowhere/x: "
+                + "No such file or directory\n")
+    }
+
     private func expectEnd(of arguments: [String], at signal: Int32) async throws {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")

@@ -4,6 +4,7 @@
 import APNSSimulator
 import ArgumentParser
 import Demo
+import EmbeddedKafka
 import KafkaLog
 import Worker
 
@@ -34,6 +35,7 @@ struct Failure: Error {
         case let error as SigningKeyError: self.init(.configuration, "\(error)")
         // A taken port, a file that cannot be written: what the caller asked for cannot be had.
         case let error as SimulatorError: self.init(.configuration, "\(error)")
+        case EmbeddedKafka.ProcessError.unwritable: self.init(.configuration, "\(error)")
         case let error as UnusablePath: self.init(.configuration, "\(error)")
         case WorkerFailure.kafka(let error): self.init(kafka: error)
         case WorkerFailure.addressSpace: self.init(.configuration, "\(error)")

@@ -157,12 +157,24 @@ extension SimulateCommand {
 
         private func publicKey() throws -> String {
             if let keyFile {
-                let pem = try String(contentsOfFile: keyFile, encoding: .utf8)
-                return (try? ES256Key(pem: pem).publicPEM()) ?? pem
+                return try Self.publicKey(in: keyFile)
             }
             let (privatePEM, publicPEM) = try ES256Key.generate()
             if let keyOut { try Self.write(secret: privatePEM, to: keyOut, "--key-out") }
             return publicPEM
+        }
+
+        private static func publicKey(in file: String) throws -> String {
+            guard let pem = try? String(contentsOfFile: file, encoding: .utf8) else {
+                throw Failure(.configuration, "--key-file: \(file) cannot be read as UTF-8 text")
+            }
+            do throws(ES256Error) {
+                if pem.contains("PRIVATE KEY-----") { return try ES256Key(pem: pem).publicPEM() }
+                _ = try ES256PublicKey(pem: pem)
+                return pem
+            } catch {
+                throw Failure(.configuration, "--key-file: \(file): \(error)")
+            }
         }
 
         /// With `--identity`, a simulator that is started again is still trusted.
@@ -176,8 +188,12 @@ extension SimulateCommand {
             try Self.write(
                 secret: made.certificatePEM + made.keyPEM, to: identity, "--identity")
             if let caFile {
-                try authority.certificatePEM.write(
-                    toFile: caFile, atomically: true, encoding: .utf8)
+                do {
+                    try authority.certificatePEM.write(
+                        toFile: caFile, atomically: true, encoding: .utf8)
+                } catch {
+                    throw Failure(.configuration, "--ca-file: \(caFile) cannot be written")
+                }
             }
             return .pem(certificate: made.certificatePEM, key: made.keyPEM)
         }
@@ -188,7 +204,7 @@ extension SimulateCommand {
                 FileManager.default.createFile(
                     atPath: path, contents: Data(secret.utf8),
                     attributes: [.posixPermissions: 0o600])
-            else { throw ValidationError("\(option): \(path) cannot be written") }
+            else { throw Failure(.configuration, "\(option): \(path) cannot be written") }
         }
     }
 }

@@ -40,8 +40,9 @@ struct SimulateCommand: ParsableCommand {
                 try EmbeddedKafka.run(
                     .init(topics: partitions, brokers: brokers, bootstrapFile: bootstrapFile))
             } catch {
-                StandardError.write("lamplighter: \(error)")
-                throw ExitCode(Failure.Status.internalError.rawValue)
+                let failure = Failure(error)
+                StandardError.write("lamplighter: \(failure.message)")
+                throw ExitCode(failure.status.rawValue)
             }
         }
     }

@@ -36,7 +36,13 @@ package final class APNSSimulator: Sendable {
         let context: TLSContext
         switch options.certificate {
         case .pem(let certificatePEM, let keyPEM):
-            context = try .server(certificatePEM: certificatePEM, keyPEM: keyPEM)
+            do throws(TLSError) {
+                context = try .server(certificatePEM: certificatePEM, keyPEM: keyPEM)
+            } catch {
+                throw SimulatorError(
+                    description: "the certificate that was given, or its key, is unusable: \(error)"
+                )
+            }
             authorityPEM = nil
         case .generated(let caFile):
             let authority = try CertificateAuthority()

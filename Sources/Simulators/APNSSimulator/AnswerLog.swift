@@ -19,9 +19,7 @@ struct AnswerLog: ~Copyable {
 
     init(path: String, logger: Logger) throws(SimulatorError) {
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            throw SimulatorError(description: "cannot open \(path): errno \(errno)")
-        }
+        guard descriptor >= 0 else { throw .last("cannot open \(path)") }
         self.logger = logger
         // A line is under 1 KiB but for a topic of the greatest length.
         buffer.reserveCapacity(Self.bufferBytesMax + 16 * 1024)
