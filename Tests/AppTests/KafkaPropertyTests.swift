@@ -80,7 +80,7 @@ import Worker
             "`fetch.max.bytes` must be >= `message.max.bytes`"
         ),
         (
-            "security.protocol: ssl, ssl.ca.location: /nowhere.pem",
+            "security.protocol: ssl, ssl.ca.location: /etc/passwd",
             "ssl.ca.location failed"
         ),
     ])
@@ -93,6 +93,29 @@ import Worker
             found.first?.hasPrefix("kafka.properties: are not usable together; ") == true,
             "\(found)")
         #expect(found.first?.contains(reason) == true, "\(found)")
+    }
+
+    @Test(arguments: [
+        "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
+        "ssl.keystore.location",
+    ])
+    func `a file that is not there is named with its property`(property: String) {
+        func found(_ path: String, security: String = "SASL_SSL") -> [String] {
+            AppTests.problems(
+                in: "kafka: {properties: {security.protocol: \(security), \(property): \(path)}}")
+        }
+        #expect(
+            found("/nowhere.pem") == [
+                "kafka.properties[\(property)]: is /nowhere.pem, which cannot be read: it does not "
+                    + "exist; name a file, best by its whole path"
+            ])
+        let isAuthorities = property == "ssl.ca.location"
+        #expect(
+            found("/etc").contains { $0.contains("it is a folder") } == !isAuthorities)
+        #expect(!found("probe").contains { $0.contains("exist") } == isAuthorities)
+        // Nothing looks at them there.
+        #expect(
+            !found("/nowhere.pem", security: "plaintext").contains { $0.contains("be read") })
     }
 
     @Test func `a property may not be set under both of its names`() {

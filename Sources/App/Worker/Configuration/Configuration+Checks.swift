@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import FoundationEssentials
 internal import Intake
 internal import KafkaLog
 internal import PushModel
@@ -121,7 +122,9 @@ extension Configuration {
                 remedy: complaint.remedy)
         }
         for (name, value) in kafka.properties.sorted(by: { $0.key < $1.key }) {
-            if let complaint = Self.complaint(of: name, value.text) { report(name, complaint) }
+            let complaint =
+                Self.complaint(of: name, value.text) ?? unreadable(file: name, value.text)
+            if let complaint { report(name, complaint) }
         }
         guard isSound, reader.isSound(["kafka", "properties"]) else { return }
         // What belongs together.
@@ -166,6 +169,39 @@ extension Configuration {
             }
         }
     }
+
+    /// Properties that name a file, where the connection is encrypted. Of one that is not there the
+    /// library says only where in OpenSSL that was noticed, and not which property it was.
+    private func unreadable(file property: String, _ path: String) -> Complaint? {
+        let security = kafka.properties["security.protocol"]?.text.lowercased() ?? ""
+        guard Self.fileProperties.contains(property), security.hasSuffix("ssl"), !path.isEmpty
+        else { return nil }
+        let isAuthorities = property == "ssl.ca.location"
+        // Has the library look where distributions keep them.
+        if isAuthorities, path == "probe" { return nil }
+        let manager = FileManager.default
+        var isFolder = false
+        guard manager.fileExists(atPath: path, isDirectory: &isFolder) else {
+            return Complaint(
+                wrong: "is \(path), which cannot be read: it does not exist",
+                remedy: "name a file, best by its whole path")
+        }
+        if isFolder, !isAuthorities {
+            return Complaint(
+                wrong: "is \(path), which cannot be read: it is a folder", remedy: "name a file")
+        }
+        guard manager.isReadableFile(atPath: path) else {
+            return Complaint(
+                wrong: "is \(path), which cannot be read by this user",
+                remedy: "give the worker's user read permission")
+        }
+        return nil
+    }
+
+    private static let fileProperties: Set = [
+        "ssl.ca.location", "ssl.certificate.location", "ssl.key.location",
+        "ssl.keystore.location", "ssl.crl.location",
+    ]
 
     // MARK: Bounds that belong together
 
