@@ -101,6 +101,20 @@ import Testing
         #expect(unknown?.description.contains("(PLAIN)") == true)
     }
 
+    @Test(arguments: [
+        "SASL Handshake not supported by broker (required by mechanism PLAIN)",
+        "SASL authentication error: Request not valid in current SASL state",
+    ])
+    func `a port without SASL is not taken for a wrong password`(words: String) throws {
+        let line =
+            "[thrd:sasl_plaintext://kafka:9092/bootstrap]: sasl_plaintext://kafka:9092/bootstrap: "
+            + "\(words) (after 1ms in state AUTH_HANDSHAKE)"
+        let failure = try #require(ConnectionFailure(lines: [line], refusal: nil))
+        #expect(failure.kind == .noSASL && failure.isConfiguration)
+        #expect(failure.broker == "kafka:9092")
+        #expect(failure.description.contains("has no SASL on this port: set kafka.properties"))
+    }
+
     @Test func `TLS to a plaintext port and plaintext to a TLS port are named`() throws {
         let toPlaintext = try failure(fixture.kafka.bootstrap, tls(authority))
         #expect(toPlaintext?.kind == .plaintextPort)

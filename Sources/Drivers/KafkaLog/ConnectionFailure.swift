@@ -51,7 +51,7 @@ package struct ConnectionFailure: Hashable, Sendable {
     }
 
     private static let marks: KeyValuePairs<Kind, [String]> = [
-        .noSASL: ["not valid in current SASL state"],
+        .noSASL: ["not valid in current SASL state", "SASL Handshake not supported by broker"],
         .mechanism: ["mechanism handshake failed"],
         .credentials: ["SASL authentication error", "authentication failed"],
         .clientCertificate: [
