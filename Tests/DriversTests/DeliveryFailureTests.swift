@@ -5,6 +5,7 @@ internal import APNSDelivery
 internal import APNSSimulator
 internal import Delivery
 internal import LinuxIO
+internal import Logging
 internal import OpenSSL
 internal import PushModel
 internal import Testing
@@ -54,27 +55,35 @@ internal import Testing
     @Test(arguments: TransportKind.allCases)
     func `refuses a certificate that its CA has not signed`(_ kind: TransportKind) throws {
         let server = try DeliverySimulator()
+        let log = Lines()
         let bench = try DeliveryBench(
             kind, to: server.port, caFile: try server.strangersFile(),
             privatePEM: server.key.privatePEM,
-            limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) })
+            limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) },
+            logger: Logger(label: "test") { _ in WholeLineHandler(lines: log) })
         bench.submit(3)
         let outcomes = bench.collect(3)
         #expect(outcomes.count == 3)
         #expect(outcomes.allSatisfy { $0.kind == .unprocessed })
         #expect(bench.transport.counters.snapshot.certificatesRefused > 0)
         #expect(server.simulator.recordedRequests.isEmpty)
+        #expect(log.all.contains { $0.contains("install current ca-certificates") })
     }
 
     @Test(arguments: TransportKind.allCases)
     func `refuses a certificate for another name`(_ kind: TransportKind) throws {
         let server = try DeliverySimulator()
-        let bench = try server.bench(
-            kind, serverName: "example.com",
-            limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) })
+        let log = Lines()
+        let bench = try DeliveryBench(
+            kind, to: server.port, caFile: server.caFile, privatePEM: server.key.privatePEM,
+            serverName: "example.com",
+            limits: DeliveryBench.brisk { $0.waitMax = .milliseconds(200) },
+            logger: Logger(label: "test") { _ in WholeLineHandler(lines: log) })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
         #expect(bench.transport.counters.snapshot.certificatesRefused > 0)
+        #expect(log.all.contains { $0.contains("check apns.endpoints' host and serverName") })
+        #expect(!log.all.contains { $0.contains("ca-certificates") })
     }
 
     @Test(arguments: TransportKind.allCases)

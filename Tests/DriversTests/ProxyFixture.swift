@@ -148,7 +148,7 @@ struct ProxiedBench {
 }
 
 /// Keeps lines as a person reads them, metadata and all.
-private struct WholeLineHandler: LogHandler {
+struct WholeLineHandler: LogHandler {
     let lines: Lines
     var logLevel = Logger.Level.trace
     var metadata: Logger.Metadata = [:]

@@ -10,6 +10,8 @@ package struct CurlCode: Hashable, Sendable, CustomStringConvertible {
     init(_ code: CURLcode) { rawValue = code.rawValue }
 
     package static let ok = CurlCode(CURLE_OK)
+    /// The file of trusted roots cannot be read, or holds none.
+    package static let unreadableCAFile = CurlCode(CURLE_SSL_CACERT_BADFILE)
 
     /// libcurl's words.
     package var description: String {

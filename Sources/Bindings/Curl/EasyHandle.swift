@@ -113,6 +113,11 @@ package struct EasyHandle: ~Copyable {
     /// What the proxy answered to CONNECT; 0 when it was not asked, or did not answer.
     package var proxyStatus: UInt16 { UInt16(clamping: long(CURLINFO_HTTP_CONNECTCODE)) }
 
+    /// What was wrong with the certificate, after `CURLE_PEER_FAILED_VERIFICATION`.
+    package var certificateFault: ExchangeFailure.CertificateFault {
+        ExchangeFailure.CertificateFault(verdict: long(CURLINFO_SSL_VERIFYRESULT))
+    }
+
     /// The first KiB of the answer's body.
     package func withAnswer<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
         body(UnsafeRawBufferPointer(rebasing: record.pointee.answer[..<record.pointee.answerBytes]))

@@ -38,6 +38,18 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case untrusted
         /// It does not bear the name that was asked for.
         case otherName
+
+        /// From OpenSSL's verdict on the chain, whose numbers are fixed. The name is libcurl's own
+        /// to compare, before it writes a good verdict over the 1 that it began with.
+        package init(verdict: Int) {
+            self =
+                switch verdict {
+                case 0, 1, 62, 64: .otherName
+                case 9: .notYetValid
+                case 10: .expired
+                default: .untrusted
+                }
+        }
     }
 
     package let kind: Kind
@@ -81,7 +93,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
             let isOpen = TransferOptions.long(easy, CURLINFO_LOCAL_PORT) > 0
             return isOpen && !isTunnelled ? .handshakeTimeout : .connectTimeout
         case CURLE_PEER_FAILED_VERIFICATION:
-            return .certificate(fault(TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
+            return .certificate(
+                CertificateFault(verdict: TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
         case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile
         case CURLE_SSL_CONNECT_ERROR: return .handshake
         // "Received HTTP/0.9 when not allowed" is what libcurl says of anything without a status line.
@@ -98,16 +111,5 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         TransferOptions.check(
             CCurl_getOffset(easy, CURLINFO_PRETRANSFER_TIME_T, &microseconds))
         return microseconds > 0
-    }
-
-    /// OpenSSL's verdict on the chain. The name is libcurl's own to compare, before it writes a good
-    /// verdict over the 1 that it began with.
-    private static func fault(_ verdict: Int) -> CertificateFault {
-        switch verdict {
-        case 0, 1: .otherName
-        case 9: .notYetValid
-        case 10: .expired
-        default: .untrusted
-        }
     }
 }

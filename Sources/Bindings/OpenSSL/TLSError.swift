@@ -12,11 +12,14 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     package let text: String
     /// Why the peer's certificate was refused, in OpenSSL's words; nil for any other failure.
     package let verification: String?
+    /// The same as an X509_V_ERR_…; 0 for any other failure.
+    package let verdict: Int
 
-    package init(code: UInt = 0, text: String, verification: String? = nil) {
+    package init(code: UInt = 0, text: String, verification: String? = nil, verdict: Int = 0) {
         self.code = code
         self.text = text
         self.verification = verification
+        self.verdict = verdict
     }
 
     package var description: String {
@@ -56,11 +59,14 @@ enum ErrorQueue {
     static func clear() { ERR_clear_error() }
 
     /// Empties the queue. `otherwise` is the text for a failure that queued nothing.
-    static func drain(otherwise: String, verification: String? = nil) -> TLSError {
+    static func drain(
+        otherwise: String, verification: String? = nil, verdict: Int = 0
+    ) -> TLSError {
         let code = ERR_get_error()
         ERR_clear_error()
         return TLSError(
-            code: code, text: code == 0 ? otherwise : text(of: code), verification: verification)
+            code: code, text: code == 0 ? otherwise : text(of: code), verification: verification,
+            verdict: verdict)
     }
 
     /// The same for a failed system call, whose `errno` the caller saved.

@@ -140,7 +140,10 @@ package struct TLSStream: ~Copyable {
             let verdict = SSL_get_verify_result(pointer)
             let isRefusal = !handshaken && verdict != X509_V_OK
             let text = isRefusal ? String(cString: X509_verify_cert_error_string(verdict)) : nil
-            return .failed(ErrorQueue.drain(otherwise: "TLS failed", verification: text))
+            return .failed(
+                ErrorQueue.drain(
+                    otherwise: "TLS failed", verification: text,
+                    verdict: isRefusal ? verdict : 0))
         }
     }
 }

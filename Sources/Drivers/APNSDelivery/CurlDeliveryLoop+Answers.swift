@@ -109,9 +109,15 @@ extension CurlDeliveryLoop {
             isCertificate ? .certificateRefused : .connectFailed, .error,
             "cannot connect: \(errorText(index, end))",
             remedy: isCertificate
-                ? "install current ca-certificates, or set the endpoint's CA file"
-                : connectRemedy(index, end),
+                ? certificateRemedy(index, end) : connectRemedy(index, end),
             at: desk.now.monotonic)
+    }
+
+    private func certificateRemedy(_ index: Int, _ end: MultiHandle.End) -> String {
+        end.code == .unreadableCAFile
+            ? CertificateAdvice.unreadableCAFile
+            : CertificateAdvice.remedy(
+                connections[index][end.position].pointee.certificateFault)
     }
 
     private func connectRemedy(_ index: Int, _ end: MultiHandle.End) -> String {

@@ -155,7 +155,7 @@ extension DeliveryLoop {
             desk.counts.certificatesRefused &+= 1
             connectFailed(
                 index, "TLS: \(error)", kind: .certificateRefused,
-                remedy: "install current ca-certificates, or set the endpoint's CA file")
+                remedy: CertificateAdvice.remedy(verdict: error.verdict))
         }
     }
 
