@@ -29,17 +29,24 @@ internal import Testing
         let closed = try Self.finding(port: 1, caFile: caFile)
         #expect(closed.wrong == "takes no connection")
         #expect(closed.remedy.contains("apns.endpoints' host and port"))
+        #expect(!closed.isConfiguration)
 
         let stranger = try Self.finding(port: port, caFile: simulator.strangersFile())
         #expect(stranger.wrong == "shows a certificate that nobody trusted has signed")
         #expect(stranger.remedy.contains("apns.caFile"))
+        #expect(stranger.isConfiguration)
 
         let other = try Self.finding(port: port, caFile: caFile, serverName: "push.example.com")
         #expect(other.wrong == "shows a certificate that does not name push.example.com")
         #expect(other.remedy.contains("serverName"))
+        #expect(other.isConfiguration)
 
-        let unreadable = try Self.finding(port: port, caFile: "/nowhere.pem")
-        #expect(unreadable.remedy == "apns.caFile must name a readable PEM file")
+        // The second is there and holds no certificate.
+        for caFile in ["/nowhere.pem", "/etc/passwd"] {
+            let unreadable = try Self.finding(port: port, caFile: caFile)
+            #expect(unreadable.remedy == "apns.caFile must name a readable PEM file")
+            #expect(unreadable.isConfiguration)
+        }
 
         // Whoever answers here was not asked by the same client as the push was.
         let well = try Self.finding(port: port, caFile: caFile)
@@ -48,6 +55,7 @@ internal import Testing
         let expired = try KafkaTokenEndpoint(isTLS: true, isExpired: true)
         let old = try Self.finding(port: UInt16(expired.port), caFile: expired.caFile)
         #expect(old.wrong == "shows an expired certificate")
+        #expect(!old.isConfiguration)
         let web = try KafkaTokenEndpoint(isTLS: true)
         let http = try Self.finding(port: UInt16(web.port), caFile: web.caFile)
         #expect(http.wrong == "does not speak HTTP/2 (ALPN)")

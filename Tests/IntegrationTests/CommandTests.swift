@@ -3,6 +3,7 @@
 
 import APNSSimulator
 import Foundation
+import OpenSSL
 import PushModel
 import Testing
 
@@ -144,6 +145,25 @@ struct `The command line` {
         apns.expect(
             "ok      Kafka", "wrong   APNs production (127.0.0.1:1) takes no connection",
             "apns.endpoints")
+    }
+
+    @Test func `check tells certificates that cannot be verified from an APNs that is away`()
+        async throws
+    {
+        let stranger = fleet.directory.appending(path: "stranger.pem")
+        try CertificateAuthority(name: "Another").certificatePEM.write(
+            to: stranger, atomically: true, encoding: .utf8)
+        let caFile = "caFile: \(fleet.directory.appending(path: "ca.pem").path)"
+        async let empty = fleet.command(["check"], changing: [caFile: "caFile: /etc/passwd"])
+        async let untrusted = fleet.command(
+            ["check"], changing: [caFile: "caFile: \(stranger.path)"])
+        for (result, words) in [
+            (try await empty, "cannot be verified: apns.caFile must name a readable PEM file"),
+            (try await untrusted, "shows a certificate that nobody trusted has signed"),
+        ] {
+            #expect(result.status == 78)
+            result.expect("wrong   APNs production", words)
+        }
     }
 
     @Test func `check names a token endpoint that gives no token, not Kafka`() async throws {

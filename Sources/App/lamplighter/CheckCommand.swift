@@ -99,7 +99,9 @@ struct CheckCommand: AsyncParsableCommand {
                 let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
                 guard let answer, answer.outcome.kind == .answered else {
                     let finding = push.probe(configuration: configuration, plan: plan, keys: keys)
-                    throw Failure(.unavailable, "\(place) \(finding.wrong): \(finding.remedy)")
+                    throw Failure(
+                        finding.isConfiguration ? .configuration : .unavailable,
+                        "\(place) \(finding.wrong): \(finding.remedy)")
                 }
                 try judge(answer, of: pool, place)
             }

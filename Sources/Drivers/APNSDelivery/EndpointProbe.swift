@@ -16,6 +16,8 @@ package struct EndpointProbe {
     package struct Finding: Hashable, Sendable {
         package let wrong: String
         package let remedy: String
+        /// Whether to ask again without a change here comes to the same.
+        package var isConfiguration = false
     }
 
     /// Blocks for at most 11 s.
@@ -74,7 +76,8 @@ package struct EndpointProbe {
         case .certificate(let fault): finding(of: fault)
         case .unreadableCAFile:
             Finding(
-                wrong: "cannot be verified", remedy: "apns.caFile must name a readable PEM file")
+                wrong: "cannot be verified", remedy: CertificateAdvice.unreadableCAFile,
+                isConfiguration: true)
         // The alert of a server that knows none of the protocols that it was offered.
         case .handshake where failure.text.contains("no application protocol"): withoutHTTP2
         // Without ALPN libcurl asks in HTTP/1.1, which an HTTP/2 server answers in frames.
@@ -143,11 +146,12 @@ package struct EndpointProbe {
                 wrong: "shows a certificate that nobody trusted has signed",
                 remedy: settings.caFile == nil
                     ? "install ca-certificates, or name the authority's PEM file in apns.caFile"
-                    : "name its authority's PEM file in apns.caFile")
+                    : "name its authority's PEM file in apns.caFile",
+                isConfiguration: true)
         case .otherName:
             Finding(
                 wrong: "shows a certificate that does not name \(settings.serverName)",
-                remedy: "check apns.endpoints' host and serverName")
+                remedy: "check apns.endpoints' host and serverName", isConfiguration: true)
         }
     }
 }
