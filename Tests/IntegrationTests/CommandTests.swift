@@ -297,6 +297,9 @@ struct `The command line` {
         (["push", "--app", "com.example.Home"], "push"),
         (["simulate", "kafka", "--topics", "no-count"], "simulate kafka"),
         (["topics", "create", "--partitions", "0"], "topics create"),
+        (["topics", "create", "--replication-factor", "0"], "topics create"),
+        (["registrations", "forget", "--subject", ""], "registrations forget"),
+        (["registrations", "forget", "--installation", ""], "registrations forget"),
         (["demo", "--duration", "15x"], "demo"),
         (["demo", "--duration", "2s"], "demo"),
         (

@@ -96,6 +96,11 @@ struct RegistrationsCommand: ParsableCommand {
                 throw ValidationError(
                     "name what to forget: --installation or --subject, one of them")
             }
+            // A shell's variable that is not set: nothing has such a name, so all would seem done.
+            guard installation ?? subject != "" else {
+                throw ValidationError(
+                    "\(subject == nil ? "--installation" : "--subject") is empty: name one")
+            }
         }
 
         func run() async throws {

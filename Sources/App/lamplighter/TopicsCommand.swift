@@ -35,6 +35,10 @@ struct TopicsCommand: ParsableCommand {
             guard (1...10_000).contains(partitions) else {
                 throw ValidationError("--partitions is from 1 to 10000")
             }
+            // Kafka counts them in 16 bits.
+            if let replicationFactor, !(1...32_767).contains(replicationFactor) {
+                throw ValidationError("--replication-factor is from 1 to 32767")
+            }
         }
 
         func run() async throws {
