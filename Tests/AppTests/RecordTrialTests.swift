@@ -128,6 +128,14 @@ internal import Testing
         ),
         (#"{"class":"voip","token":"00","shows":[{"subjects":["s"]}]}"#, ["class voip"]),
         ("", ["nothing is left"]),
+        (
+            #"{"class":"control","token":"00","a":1,"shows":[{"kind":"k","subject":1,"subjects":["s"]}]}"#,
+            [
+                "targets[0].a is read by nobody in this version",
+                "targets[0].shows[0].subject is read by nobody in this version; the nearest that "
+                    + "is read is subjects",
+            ]
+        ),
     ])
     func `a registration is taken, and what it lacks is told`(
         _ targets: String, _ words: [String]

@@ -131,8 +131,10 @@ package struct RecordTrial {
             }
         }.get()
         let targets = RegistrationText.targets(of: value)
-        if targets.isEmpty { return ["it has no target: nothing is left under its key"] }
-        var notes: [String] = []
+        var notes = RegistrationText.unknownMembers(of: value)
+        if targets.isEmpty {
+            return notes + ["it has no target: nothing is left under its key"]
+        }
         for (number, target) in targets.enumerated() {
             try judge(target, "targets[\(number)]", &notes)
         }
@@ -202,6 +204,65 @@ private enum RegistrationText {
 
     private struct Document: Decodable {
         var targets: [Target]
+    }
+
+    /// Members that no reader looks at: an app of a later release may write them, or it is a slip.
+    static func unknownMembers(of value: [UInt8]) -> [String] {
+        struct Show: Decodable {
+            var unknown: [String]
+            init(from decoder: any Decoder) throws {
+                unknown = try Name.unknown(in: decoder, but: ShowField.allCases.map(\.rawValue))
+            }
+        }
+        struct Target: Decodable {
+            var unknown: [String]
+            init(from decoder: any Decoder) throws {
+                unknown = try Name.unknown(in: decoder, but: TargetField.allCases.map(\.rawValue))
+                let shows = try Name.list("shows", of: Show.self, in: decoder)
+                for (number, show) in shows.enumerated() {
+                    unknown += show.unknown.map { "shows[\(number)].\($0)" }
+                }
+            }
+        }
+        struct Document: Decodable {
+            var unknown: [String]
+            init(from decoder: any Decoder) throws {
+                unknown = try Name.unknown(
+                    in: decoder, but: RegistrationField.allCases.map(\.rawValue))
+                let targets = try Name.list("targets", of: Target.self, in: decoder)
+                for (number, target) in targets.enumerated() {
+                    unknown += target.unknown.map { "targets[\(number)].\($0)" }
+                }
+            }
+        }
+        let document = try? JSONDecoder().decode(Document.self, from: Data(value))
+        return document?.unknown ?? []
+    }
+
+    private struct Name: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+
+        static func list<Element: Decodable>(
+            _ name: String, of type: Element.Type, in decoder: any Decoder
+        ) throws -> [Element] {
+            try decoder.container(keyedBy: Name.self)
+                .decodeIfPresent([Element].self, forKey: Name(stringValue: name)) ?? []
+        }
+
+        /// A sentence each, which begins with the name.
+        static func unknown(in decoder: any Decoder, but known: [String]) throws -> [String] {
+            try decoder.container(keyedBy: Name.self).allKeys.map(\.stringValue).sorted()
+                .filter { !known.contains($0) }
+                .map { name in
+                    let near = known.first { Spelling.isSlip(name, for: $0) }
+                    return "\(name) is read by nobody in this version"
+                        + (near.map { "; the nearest that is read is \($0)" } ?? "")
+                }
+        }
     }
 
     /// Of a document that the worker's own decoder has read.

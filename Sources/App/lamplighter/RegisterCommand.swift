@@ -99,7 +99,7 @@ struct RegisterCommand: AsyncParsableCommand {
             print(
                 "\(value == nil ? "removed" : "registered") \(String(decoding: key, as: UTF8.self))"
             )
-            for note in notes { print("note    \(note)") }
+            for note in notes { print("note    \(TerminalText.visible(note))") }
         }
     }
 

@@ -128,12 +128,12 @@ struct SettingReader {
 }
 
 /// How far two words are apart.
-enum Spelling {
+package enum Spelling {
     /// No key of ours comes near; the work grows with the letters.
     private static let lettersMax = 100
 
     /// The candidate with the fewest letters to change; the first of equals.
-    static func nearest(to word: String, among candidates: [String]) -> String? {
+    package static func nearest(to word: String, among candidates: [String]) -> String? {
         let word = String(word.prefix(lettersMax))
         return candidates.min { distance(word, $0) < distance(word, $1) }
     }
