@@ -215,6 +215,25 @@ struct `Dead letters on the command line` {
         #expect(try await box.deferred { $0.contains(refused.hex) }.isEmpty)
     }
 
+    @Test func `a reason that neither a letter has nor anybody knows is a slip`() async throws {
+        let reason = "Unheard\(UUID().uuidString)"
+        try box.write(letter(reason, tokens: [TestToken()]))
+        for command in ["list", "redrive"] {
+            func run(_ reason: String) async throws -> CommandResult {
+                try await fleet.command(["dead-letters", command, "--reason", reason])
+            }
+            let slip = try await run("ServiceUnavailible")
+            #expect(slip.status == 64)
+            slip.expect(
+                "no letter has 'ServiceUnavailible'", "the nearest is ServiceUnavailable", "Usage: "
+            )
+            // APNs may name reasons that we have not heard of, and of ours there may be none.
+            for reason in [reason, "BadPriority"] {
+                #expect(try await run(reason).status == 0)
+            }
+        }
+    }
+
     @Test func `redrive says what it cannot send again, and why`() async throws {
         let tokens = (0..<4).map { _ in TestToken() }
         var large = letter(tokens: [tokens[0]], suffix: "")

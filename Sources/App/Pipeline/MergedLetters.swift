@@ -29,7 +29,7 @@ struct MergedLetters {
 
     /// APNs names the reasons, and might name ever new ones.
     private static let entriesMax = 1024
-    private static let reasonOfTheRest = "SeveralReasons"
+    private static let reasonOfTheRest = DeadLetter.OwnReason.several.rawValue
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }

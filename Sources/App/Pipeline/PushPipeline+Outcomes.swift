@@ -3,6 +3,7 @@
 
 internal import Audience
 package import Delivery
+internal import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
@@ -269,7 +270,8 @@ extension PushPipeline {
 
     private mutating func giveUp(_ slot: UInt32, now: Now) {
         counters.rejected += 1
-        let letter = letter(for: slot, reason: "AttemptsExhausted", status: 0, now: now)
+        let letter = letter(
+            for: slot, reason: DeadLetter.OwnReason.attemptsExhausted.rawValue, status: 0, now: now)
         var holds: [Hold] = []
         endQuietly(slot, withTrailing: false, now: now) { holds.append($0) }
         draft(letter, holds: holds, now: now)

@@ -165,7 +165,8 @@ extension PushPipeline {
         let push = deferral(in: record)
         let lane = routing[tokenKey.lane]
         var letter = DeadLetter(
-            reason: "DeferralTooLarge", source: push.source ?? source(.unknown),
+            reason: DeadLetter.OwnReason.deferralTooLarge.rawValue,
+            source: push.source ?? source(.unknown),
             firstAt: push.firstAt ?? push.notBefore, lastAt: push.notBefore,
             attempts: push.attempts, subject: push.subject,
             targets: [

@@ -47,6 +47,7 @@ extension DeadLettersCommand {
                 var plan = RedrivePlan(configuration)
                 // Once for the ends: letters that the redriven pushes cause are not read.
                 let ends = try reader.forEach { _ in }
+                try reader.refuseMisspeltReasons()
                 var stream =
                     dryRun
                     ? nil

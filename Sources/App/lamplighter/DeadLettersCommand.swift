@@ -36,6 +36,7 @@ struct DeadLettersCommand: ParsableCommand {
                     summary.add(filed.letter)
                     print(json ? try JSONLine.of(ListedLetter(filed)) : Self.line(filed))
                 }
+                try reader.refuseMisspeltReasons()
                 summary.unreadable = reader.unreadable
                 print(json ? try JSONLine.of(["summary": summary]) : summary.line)
             }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Delivery
 import Foundation
 import Intake
 import KafkaLog
@@ -73,6 +74,8 @@ struct LetterReader: ~Copyable {
     private var decoder = DeadLetterDecoder()
     /// Within the filter's partition and offsets, and not readable as letters.
     private(set) var unreadable = 0
+    /// Those of the filter that letters within its partition and offsets have had.
+    private var seenReasons: Set<String> = []
 
     init(_ configuration: Configuration, filter: LetterFilter) throws {
         sweep = TopicSweep(configuration, topic: configuration.kafka.topics.deadLetters)
@@ -95,6 +98,7 @@ struct LetterReader: ~Copyable {
                 unreadable += 1
                 return true
             }
+            if filter.reasons.contains(letter.reason) { seenReasons.insert(letter.reason) }
             guard filter.matches(letter, since: since) else { return true }
             try body(
                 FiledLetter(partition: record.partition, offset: record.offset, letter: letter))
@@ -102,6 +106,23 @@ struct LetterReader: ~Copyable {
             return left > 0
         }
     }
+
+    /// A misspelt reason would look like the good news that there are no such letters. APNs may
+    /// come to name any, so one that a letter has is right whatever we know.
+    func refuseMisspeltReasons() throws {
+        for reason in filter.reasons
+        where !seenReasons.contains(reason) && !Self.knownReasons.contains(reason) {
+            let near = Spelling.nearest(to: reason, among: Self.knownReasons) ?? ""
+            throw ValidationError(
+                "--reason: no letter has '\(TerminalText.visible(reason))', and no reason of that "
+                    + "name is known; the nearest is \(near)")
+        }
+    }
+
+    private static let knownReasons =
+        DeadLetter.OwnReason.allCases.map(\.rawValue)
+        + APNSReason.allCases.filter { $0 != .unknown }.map(\.name)
+        + UnreadableCode.allCases.map(\.rawValue)
 }
 
 extension Arguments {

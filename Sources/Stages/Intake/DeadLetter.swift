@@ -55,6 +55,14 @@ package struct DeadLetter: Sendable {
     /// More failing targets than this go into a further letter.
     package static let targetsMax = 500
 
+    /// Reasons that are the worker's own.
+    package enum OwnReason: String, CaseIterable, Sendable {
+        case attemptsExhausted = "AttemptsExhausted"
+        case deferralTooLarge = "DeferralTooLarge"
+        /// Of a letter for more reasons than are told apart while Kafka takes no letters.
+        case several = "SeveralReasons"
+    }
+
     /// An APNs reason, a code of `UnreadableCode`, or a word of the worker's own.
     package var reason: String
     /// For people; never the record's content.
