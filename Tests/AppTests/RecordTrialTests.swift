@@ -129,7 +129,7 @@ internal import Testing
         (#"{"class":"voip","token":"00","shows":[{"subjects":["s"]}]}"#, ["class voip"]),
         ("", ["nothing is left"]),
         (
-            #"{"class":"control","token":"00","a":1,"shows":[{"kind":"k","subject":1,"subjects":["s"]}]}"#,
+            #"{"class":"control","token":"00","a":1,"shows":[{"subject":1,"subjects":["s"]}]}"#,
             [
                 "targets[0].a is read by nobody in this version",
                 "targets[0].shows[0].subject is read by nobody in this version; the nearest that "
