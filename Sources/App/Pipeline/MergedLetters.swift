@@ -78,13 +78,19 @@ struct MergedLetters {
         return empty
     }
 
-    /// All entries, which are forgotten.
-    mutating func takeAll() -> [Entry] {
-        defer {
-            entries = [:]
-            failures = 0
+    /// The entry with the oldest failure, which is forgotten; in an order that is the same each time.
+    mutating func takeOldest() -> Entry? {
+        func age(_ key: Key, _ entry: Entry) -> (Int64, String, Int32, String, UInt16) {
+            (
+                entry.letter.firstAt.milliseconds, key.topic, key.partition, key.reason,
+                key.status ?? 0
+            )
         }
-        return Array(entries.values)
+        let oldest = entries.min { age($0.key, $0.value) < age($1.key, $1.value) }
+        guard let oldest else { return nil }
+        entries[oldest.key] = nil
+        failures -= oldest.value.letter.failures!
+        return oldest.value
     }
 
     func forEachHold(_ body: (Hold) -> Void) {

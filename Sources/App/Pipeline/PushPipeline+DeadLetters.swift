@@ -42,8 +42,9 @@ extension PushPipeline {
     /// Looks whether Kafka takes letters, and writes what was merged when there is room again.
     mutating func watchLetters(now: Now) {
         lookForStall(now: now)
-        guard !merged.isEmpty, letterBytes <= wholeLetterBytesMax else { return }
-        for entry in merged.takeAll() { write(entry.letter, holds: entry.holds) }
+        while letterBytes <= wholeLetterBytesMax, let entry = merged.takeOldest() {
+            write(entry.letter, holds: entry.holds)
+        }
     }
 
     /// Reading waits for letters that go out fast. A topic that is away or slow must not slow down what
