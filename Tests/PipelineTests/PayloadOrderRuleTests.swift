@@ -19,11 +19,14 @@ internal import Testing
         deferred = DeferredFixture(pipeline)
     }
 
-    private static func worker() -> PipelineFixture {
+    private static func worker(
+        _ change: (inout PipelineSettings) -> Void = { _ in }
+    ) -> PipelineFixture {
         let worker = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
             settings.settle = .zero
             settings.immediateFanOutMax = 1
+            change(&settings)
         }
         worker.register("D", [.device([9], shows: ["score", "goals", "hot"])])
         worker.register("E", [.device([8], shows: ["hot"])])
@@ -141,6 +144,47 @@ internal import Testing
         // Once is enough.
         pipeline.event("score", game("newest"))
         #expect(pipeline.deliverAll().count == 1 && pipeline.takeRecords().isEmpty)
+    }
+
+    @Test func `ends an older one later when deferred takes no record now`() throws {
+        let worker = Self.worker { $0.unacknowledgedMax = 1 }
+        worker.register("F", [.device([7], shows: ["other"])])
+        refuse(worker, "old")
+        worker.acknowledge(worker.takeRecords())
+        worker.event("other", game("held"))
+        worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 60)
+        let unacknowledged = worker.takeRecords()
+        #expect(unacknowledged.count == 1)
+        worker.event("score", game("new"))
+        let readAt = worker.now.wall
+        #expect(worker.deliverAll().map(\.body) == [body("new")])
+        #expect(worker.takeRecords().isEmpty)
+        let isIdle = worker.pipeline.isIdle
+        #expect(!isIdle)
+        worker.acknowledge(unacknowledged)
+        worker.pass(.milliseconds(1))
+        let end = try #require(worker.takeRecords().first)
+        #expect(end.value.isEmpty && end.endedPayloadAt == readAt)
+    }
+
+    @Test func `that is accepted ends an older row later when deferred takes no record now`() {
+        let worker = Self.worker { $0.unacknowledgedMax = 1 }
+        worker.register("F", [.device([7], shows: ["other"])])
+        let deferred = DeferredFixture(worker)
+        deferred.assign()
+        refuse(worker, "old", seconds: 20)
+        deferred.produce()
+        deferred.read()
+        worker.event("other", game("held"))
+        worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 600)
+        worker.event("score", game("new"))
+        #expect(worker.deliverAll().map(\.body) == [body("new")])
+        let unacknowledged = worker.pipeline.tickets.deferrals
+        #expect(worker.load.deferred == 1 && unacknowledged == 1)
+        deferred.produce()
+        worker.pass(.seconds(30))
+        #expect(worker.deliverAll().isEmpty)
+        #expect(worker.counters.deferredSuperseded == 1 && worker.load.deferred == 0)
     }
 
     @Test func `keeps a refused record of an older one from coming behind its end`() {

@@ -40,7 +40,7 @@ extension SimulationWorker {
         try require(verdicts <= settings.unacknowledgedMax, "too many verdicts: \(verdicts)")
         let deferrals = pipeline.tickets.deferrals
         try require(
-            deferrals <= settings.unacknowledgedMax + 1 + rewritten,
+            deferrals <= settings.unacknowledgedMax + rewritten,
             "too many deferrals unacknowledged: \(deferrals)")
         let letterBytes = pipeline.letterBytes
         try require(

@@ -205,6 +205,7 @@ extension PushPipeline {
     /// Makes pushes of what is due, as far as their lanes may send and their share has room.
     mutating func sendDeferred(now: Now) {
         endRows()
+        writePayloadEnds()
         guard drain == nil else { return }
         deferred.wake(now: now.monotonic, limit: Self.deferredPerTurn)
         sweepExpired(now: now)
@@ -247,6 +248,7 @@ extension PushPipeline {
             deferred.take(row)
             return ledger.release(hold)
         }
+        if endIfSuperseded(row) { return }
         if let until = heldUntil(row, now: now) { return deferred.postpone(row, until: until) }
         let known = audience.token(lane, deferred.tokenBytes(of: row))
         guard let token = known, audience.isRegistered(token) else {

@@ -129,8 +129,14 @@ extension PushPipeline {
 
     // MARK: One push
 
+    /// A row whose push is under way keeps a place for its tombstone.
     var hasRoomForDeferrals: Bool {
-        // A row that has ended will ask for its null.
+        hasRoomForTombstones && payloadEnds.isEmpty
+            && tickets.deferrals + ledger.endedRows.count + deferred.takenCount
+                < settings.unacknowledgedMax
+    }
+
+    var hasRoomForTombstones: Bool {
         let waiting = tickets.usage(of: .deferred)
         return waiting.count + ledger.endedRows.count < settings.unacknowledgedMax
             && waiting.bytes < settings.deferralBytesMax

@@ -62,7 +62,10 @@ extension PushPipeline {
         let age = pushes.bodies.age(of: content.body, sequence: content.readSequence)
         // As it was sent: the audience may have forgotten the token.
         let token = UnsafeRawBufferPointer(slab.token(slot))
-        let isKept = mayBeOvertaken && pushes.bodies.isReplaceable(content.body)
+        // What cannot be ended now must be known as outdated when its turn comes.
+        let hasRoom = hasRoomForTombstones
+        let isKept =
+            (mayBeOvertaken || !hasRoom) && pushes.bodies.isReplaceable(content.body)
         let hash = deferred.hash(lane, token, key)
         let endsOwn = payloadOrder.accepted(
             hash, age: age,
@@ -71,7 +74,7 @@ extension PushPipeline {
         var isOwned = false
         deferred.forEachRow(lane: lane, token: token, coalescingKey: key) { row in
             isOwned = true
-            if !deferred.isTaken(row),
+            if hasRoom, !deferred.isTaken(row),
                 payloadOrder.isOlder(deferred.payloadReadAt(of: row), than: age, hash)
             {
                 supersededRows.append(row)
@@ -80,23 +83,38 @@ extension PushPipeline {
         endSupersededRows()
         guard endsOwn, !isOwned else { return }
         counters.deferredSuperseded += 1
-        records.append(
-            tickets.issueDeferral(
+        payloadEnds.append(
+            PayloadEnds.End(
                 key: token.withMemoryRebound(to: UInt8.self) { token in
                     RecordKey.deferred(lane: routing[lane], token: token, coalescingKey: key)
                 },
-                value: nil, endedPayloadAt: age.readAt, holds: []))
+                acceptedReadAt: age.readAt))
+        writePayloadEnds()
     }
 
-    /// The row says what a record does that was just read.
-    mutating func endIfSuperseded(_ row: UInt32) {
+    /// Writes the tombstones that wait, as far as there is room for them.
+    mutating func writePayloadEnds() {
+        while hasRoomForTombstones, let end = payloadEnds.popFirst() {
+            records.append(
+                tickets.issueDeferral(
+                    key: end.key, value: nil, endedPayloadAt: end.acceptedReadAt, holds: []))
+        }
+    }
+
+    /// The row says what a record does that was just read, or its turn to be sent has come.
+    /// - Returns: whether a newer payload was accepted, so that the row ends here.
+    @discardableResult
+    mutating func endIfSuperseded(_ row: UInt32) -> Bool {
+        guard !payloadOrder.isEmpty, hasRoomForTombstones, !deferred.isTaken(row),
+            deferred.coalescingKey(of: row) != 0
+        else { return false }
         let hash = deferred.hash(
             deferred.lane(of: row), deferred.tokenBytes(of: row), deferred.coalescingKey(of: row))
-        guard !payloadOrder.isEmpty, deferred.coalescingKey(of: row) != 0, !deferred.isTaken(row),
-            payloadOrder.isSuperseded(hash, readAt: deferred.payloadReadAt(of: row))
-        else { return }
+        guard payloadOrder.isSuperseded(hash, readAt: deferred.payloadReadAt(of: row))
+        else { return false }
         supersededRows.append(row)
         endSupersededRows()
+        return true
     }
 
     private mutating func endSupersededRows() {

@@ -69,6 +69,7 @@ package struct PushPipeline: ~Copyable {
     var originTopics: OriginTopics
     var deferred: DeferredTable
     var payloadOrder: PayloadOrder
+    var payloadEnds: PayloadEnds
     /// Rows about to be ended; empty but for a moment.
     var supersededRows: [UInt32] = []
     /// Tables that have been read to their end.
@@ -173,6 +174,7 @@ package struct PushPipeline: ~Copyable {
         deferred = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
         payloadPushes = PayloadPushes(seed: settings.seed)
         payloadOrder = PayloadOrder(bytesMax: settings.payloadOrderBytesMax)
+        payloadEnds = PayloadEnds(bytesMax: settings.payloadOrderBytesMax)
         lanes = routing.lanes.map { lane in
             LaneState(
                 environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
@@ -241,7 +243,7 @@ package struct PushPipeline: ~Copyable {
                 before: now.monotonic - settings.settle, bodies: &pushes.bodies)
         }
         payloadOrder.forget(now: now.monotonic)
-        counters.payloadsForgotten = payloadOrder.forgotten
+        counters.payloadsForgotten = payloadOrder.forgotten + payloadEnds.dropped
         sendLateEntries(now: now)
         fanOutRefusedShards(now: now)
         watchLetters(now: now)
@@ -327,7 +329,7 @@ package struct PushPipeline: ~Copyable {
     /// Nothing waits, is in flight, or waits for an acknowledgement.
     package var isIdle: Bool {
         pushes.freeSlots == pushes.slots && fanOuts.isEmpty && tickets.isEmpty && letters.isEmpty
-            && lateEntries.isEmpty && merged.isEmpty
+            && lateEntries.isEmpty && merged.isEmpty && payloadEnds.isEmpty
     }
 
     package var poolCount: Int { pools.count }

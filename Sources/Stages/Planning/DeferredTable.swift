@@ -79,6 +79,8 @@ package struct DeferredTable: ~Copyable {
     }
 
     package var count: Int { rows.count - 1 - free.count }
+    /// Rows whose claim a push has.
+    package private(set) var takenCount = 0
     package private(set) var readyCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
 
@@ -256,6 +258,7 @@ package struct DeferredTable: ~Copyable {
     /// Its claim goes to a push.
     package mutating func take(_ row: UInt32) {
         leave(row)
+        takenCount += 1
         rows[Int(row)].state = .taken
     }
 
@@ -354,7 +357,8 @@ package struct DeferredTable: ~Copyable {
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)
         case .ready: leaveQueue(row)
-        case .free, .replaying, .taken: break
+        case .taken: takenCount -= 1
+        case .free, .replaying: break
         }
     }
 
@@ -387,6 +391,7 @@ extension DeferredTable {
         precondition(counts[.free, default: 0] == free.count + 1, "a free row is not on the list")
         precondition(counts[.waiting, default: 0] == waiting.count, "the waiting rows miscount")
         precondition(counts[.ready, default: 0] == readyCount, "the ready rows miscount")
+        precondition(counts[.taken, default: 0] == takenCount, "the taken rows miscount")
         precondition(index.count == count, "the index miscounts")
         waiting.checkInvariants()
         index.checkInvariants()
