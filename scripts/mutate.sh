@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # A test run that takes longer than this many seconds hangs: that is noticed, too.
-test_limit=120
+test_limit=600
 # The longest test comes last. Of its lives 199: with 200 it also judges what they happened to cover,
 # and a breakage is not noticed by that.
 simulation='in simulation'
