@@ -302,6 +302,36 @@ internal import Testing
         #expect(pipeline.isIdle && pipeline.frontier == 2)
     }
 
+    // MARK: Clocks
+
+    @Test func `is sent though the worker's clock was set back since the last one`() {
+        // Its walk goes on, so that accepted payloads are remembered.
+        pipeline.event("hot", game("first"))
+        pipeline.event("score", game("old"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("old")])
+        pipeline.now.wall = pipeline.now.wall + .seconds(-2)
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+    }
+
+    @Test func `is sent though the worker that deferred the last one has a faster clock`() {
+        let other = Self.worker()
+        other.pass(.seconds(5))
+        refuse(other, "old", seconds: 20)
+        deferred.log += other.takeRecords().filter { $0.topic == .deferred }.map {
+            DeferredFixture.Record(key: $0.key, value: $0.value)
+        }
+        deferred.assign()
+        deferred.read()
+        pipeline.pass(.seconds(30))
+        // As if the other clock were further ahead.
+        pipeline.now.wall = pipeline.now.wall + .seconds(-40)
+        pipeline.event("hot", game("first"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("old")])
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+    }
+
     @Test func `is known of as many keys as its bytes allow, the oldest making room`() {
         let worker = PipelineFixture { settings in
             settings.holdMax = .seconds(10)

@@ -94,7 +94,7 @@ extension PushPipeline {
         if let payload = push.payload {
             content.body = deferred.keep(
                 payload.body, collapseID: Array((push.collapseID ?? "").utf8),
-                readAt: push.payloadAt ?? WallTime(milliseconds: 0),
+                readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: sequence,
                 origin: (push.payloadSource ?? push.source).flatMap { position($0) } ?? .unknown)
         }
         let isActive = replayed.contains(track)
@@ -293,6 +293,7 @@ extension PushPipeline {
             push.body = pushes.bodies.insert(
                 Array(deferred.bodies.body(content.body)),
                 collapseID: Array(deferred.bodies.collapseID(content.body)), readAt: readAt,
+                knownSince: deferred.bodies.knownSince(content.body),
                 origin: deferred.bodies.origin(content.body))
             // Older than whatever was read here at the same time.
             push.readSequence = 0

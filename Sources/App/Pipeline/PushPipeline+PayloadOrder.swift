@@ -35,8 +35,7 @@ extension PushPipeline {
         let age = pushes.bodies.age(of: content.body, sequence: content.readSequence)
         // One that comes from a row was not read here.
         return content.readSequence == 0
-            ? payloadOrder.isSuperseded(hash, readAt: age.readAt)
-            : payloadOrder.isOutdated(hash, age: age)
+            ? payloadOrder.isSuperseded(hash, age: age) : payloadOrder.isOutdated(hash, age: age)
     }
 
     /// Another worker got a payload accepted that was read then, of the key of a null just read. An
@@ -49,7 +48,8 @@ extension PushPipeline {
         }
         guard let known, existingPush(for: known, key: key) != nil else { return }
         _ = payloadOrder.accepted(
-            hash, age: .elsewhere(readAt), keptUntil: now.monotonic + settings.events.payloadTTL,
+            hash, age: .elsewhere(readAt, knownSince: sequence),
+            keptUntil: now.monotonic + settings.events.payloadTTL,
             now: now.monotonic)
     }
 
@@ -75,7 +75,7 @@ extension PushPipeline {
         deferred.forEachRow(lane: lane, token: token, coalescingKey: key) { row in
             isOwned = true
             if hasRoom, !deferred.isTaken(row),
-                payloadOrder.isOlder(deferred.payloadReadAt(of: row), than: age, hash)
+                payloadOrder.isOlder(deferred.payloadAge(of: row), than: age, hash)
             {
                 supersededRows.append(row)
             }
@@ -110,7 +110,7 @@ extension PushPipeline {
         else { return false }
         let hash = deferred.hash(
             deferred.lane(of: row), deferred.tokenBytes(of: row), deferred.coalescingKey(of: row))
-        guard payloadOrder.isSuperseded(hash, readAt: deferred.payloadReadAt(of: row))
+        guard payloadOrder.isSuperseded(hash, age: deferred.payloadAge(of: row))
         else { return false }
         supersededRows.append(row)
         endSupersededRows()

@@ -98,7 +98,7 @@ extension PushPipeline {
         } else if let verdict = open.verdict, !isLatest(verdict) {
             acknowledged(ticket)
         } else if let order = open.order,
-            payloadOrder.isSuperseded(order.hash, readAt: order.age.readAt)
+            payloadOrder.isSuperseded(order.hash, age: order.age)
         {
             // A newer payload was accepted, and its null may be in Kafka: this must not come after it.
             acknowledged(ticket)

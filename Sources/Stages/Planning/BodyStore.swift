@@ -18,20 +18,32 @@ package struct BodyID: Hashable, Sendable, BitwiseCopyable {
     }
 }
 
-/// Orders payloads of one key, of which the latest is the news: by when their events were read,
-/// here or by the worker that deferred them, then in the order of reading here. "Look again" has no
+/// Orders payloads of one key, of which the latest is the news.
+///
+/// Two that this worker read are ordered by its reading. One that another worker read is known here
+/// from its record: an event that is read after that record is newer for certain. Between others only
+/// wall clocks decide, which differ from worker to worker and can be set back. "Look again" has no
 /// payload, and is ordered by reading alone.
 package struct BodyAge: Comparable {
     package fileprivate(set) var readAt: WallTime
+    /// The planner's count when it read the event or, of another worker's payload, the record.
     fileprivate var sequence: UInt64
+    fileprivate var isElsewhere: Bool
 
-    /// Of a payload that another worker read: older than whatever was read here at the same time.
-    package static func elsewhere(_ readAt: WallTime) -> BodyAge {
-        BodyAge(readAt: readAt, sequence: 0)
+    /// Of a payload that another worker read.
+    /// - Parameter sequence: the planner's count when it read the record that says so.
+    package static func elsewhere(_ readAt: WallTime, knownSince sequence: UInt64) -> BodyAge {
+        BodyAge(readAt: readAt, sequence: sequence, isElsewhere: true)
     }
 
     package static func < (left: BodyAge, right: BodyAge) -> Bool {
-        (left.readAt, left.sequence) < (right.readAt, right.sequence)
+        switch (left.isElsewhere, right.isElsewhere) {
+        case (false, false): left.sequence < right.sequence
+        case (true, true): left.readAt < right.readAt
+        // Of two of one instant the one that was read here is the newer.
+        case (true, false): right.sequence > left.sequence || left.readAt <= right.readAt
+        case (false, true): left.sequence <= right.sequence && left.readAt < right.readAt
+        }
     }
 }
 
@@ -58,6 +70,8 @@ package struct BodyStore: ~Copyable {
         var users: UInt32
         /// When the event with this body was read, by whichever worker.
         var readAt: WallTime
+        /// The planner's count when it read the record of another worker that has this body.
+        var knownSince: UInt64
         var origin: RecordPosition
         var isReplaceable: Bool
     }
@@ -73,15 +87,16 @@ package struct BodyStore: ~Copyable {
 
     /// Copies a body in; the caller is its first user.
     /// - Parameters:
+    ///   - knownSince: the planner's count when it read the record of another worker that has it.
     ///   - origin: the event that brought it.
     ///   - isReplaceable: another event may bring a payload of the same key.
     package mutating func insert(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition,
-        isReplaceable: Bool = true
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64 = 0,
+        origin: RecordPosition, isReplaceable: Bool = true
     ) -> BodyID {
         let row = Row(
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
-            origin: origin, isReplaceable: isReplaceable)
+            knownSince: knownSince, origin: origin, isReplaceable: isReplaceable)
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
@@ -136,10 +151,17 @@ package struct BodyStore: ~Copyable {
             readAt: readAt(id), origin: origin(id))
     }
 
-    /// - Parameter sequence: the planner's count when it read the event.
+    package func knownSince(_ id: BodyID) -> UInt64 { rows[Int(id.rawValue)].knownSince }
+
+    /// - Parameter sequence: the planner's count when it read the event; 0 if another worker did.
     package func age(of id: BodyID, sequence: UInt64) -> BodyAge {
-        BodyAge(
-            readAt: id == .none ? WallTime(milliseconds: 0) : readAt(id), sequence: sequence)
+        guard id != .none else {
+            return BodyAge(
+                readAt: WallTime(milliseconds: 0), sequence: sequence, isElsewhere: false)
+        }
+        return sequence == 0
+            ? .elsewhere(readAt(id), knownSince: knownSince(id))
+            : BodyAge(readAt: readAt(id), sequence: sequence, isElsewhere: false)
     }
 
     package var count: Int { rows.count - free.count }

@@ -98,6 +98,10 @@ package struct DeferredTable: ~Copyable {
         bodies.readAt(rows[Int(row)].content.body)
     }
 
+    package func payloadAge(of row: UInt32) -> BodyAge {
+        bodies.age(of: rows[Int(row)].content.body, sequence: 0)
+    }
+
     package func tokenBytes(of row: UInt32) -> UnsafeRawBufferPointer {
         tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
     }
@@ -140,9 +144,11 @@ package struct DeferredTable: ~Copyable {
 
     /// A body's bytes stay until the row's content is replaced or the row is gone.
     package mutating func keep(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, origin: RecordPosition
+        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64,
+        origin: RecordPosition
     ) -> BodyID {
-        bodies.insert(body, collapseID: collapseID, readAt: readAt, origin: origin)
+        bodies.insert(
+            body, collapseID: collapseID, readAt: readAt, knownSince: knownSince, origin: origin)
     }
 
     /// The first record of its key. The claim passes to the row.

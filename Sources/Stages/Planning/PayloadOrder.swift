@@ -83,16 +83,16 @@ package struct PayloadOrder: ~Copyable {
         return accepted > age
     }
 
-    /// Whether a payload from `deferred`, which was read then, is older than one that was accepted. Of
-    /// two of one instant the deferred one is the older, unless this worker knows better.
-    package func isSuperseded(_ hash: UInt64, readAt: WallTime) -> Bool {
+    /// Whether a payload from `deferred` is older than one that was accepted. Of two of one instant
+    /// the deferred one is the older, unless this worker knows better.
+    package func isSuperseded(_ hash: UInt64, age: BodyAge) -> Bool {
         guard let row = find(hash), let accepted = rows[Int(row)].accepted else { return false }
-        return isOlder(readAt, than: accepted, hash)
+        return isOlder(age, than: accepted, hash)
     }
 
     /// Whether a payload from `deferred` is older than this one, which was accepted.
-    package func isOlder(_ readAt: WallTime, than accepted: BodyAge, _ hash: UInt64) -> Bool {
-        if readAt != accepted.readAt { return readAt < accepted.readAt }
+    package func isOlder(_ age: BodyAge, than accepted: BodyAge, _ hash: UInt64) -> Bool {
+        if age.readAt != accepted.readAt { return age < accepted }
         let deferred = find(hash).flatMap { rows[Int($0)].deferred }
         return deferred.map { $0 <= accepted } ?? true
     }
