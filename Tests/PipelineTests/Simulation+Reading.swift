@@ -81,7 +81,7 @@ extension Simulation {
                 kafka.unread.remove(record.number)
                 try worker.read(record, partition: index, topic: partition.topic, now: now)
                 if let event = record.event, event.payload != nil {
-                    kafka.deferred.read(event, at: worker.payloadsReadAt)
+                    kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
                 }
                 left -= 1
             }

@@ -44,8 +44,8 @@ struct SimulatedDeferred {
     private(set) var debts: [Debt] = []
     /// Pushes that have ended for good, by key.
     private var endings: [[UInt8]: [Ending]] = [:]
-    /// When each event with a payload was read, by the clocks of its readers.
-    private var reads: [Int: Set<WallTime>] = [:]
+    /// When each event with a payload was read: by the clocks of its readers, and in truth.
+    private var reads: [Int: [WallTime: MonotonicTime]] = [:]
     /// When a verdict on the token was last written that its registration did not outlive.
     private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
@@ -135,23 +135,26 @@ struct SimulatedDeferred {
         suppressions[token] = now.monotonic
     }
 
-    mutating func read(_ event: SimulatedEvent, at time: WallTime) {
-        reads[event.serial, default: []].insert(time)
+    mutating func read(_ event: SimulatedEvent, at time: WallTime, now: Now) {
+        reads[event.serial, default: [:]][time] = now.monotonic
     }
 
     /// Whether somebody read the event when his clock showed this.
     func isKnown(_ time: WallTime, of event: SimulatedEvent) -> Bool {
-        reads[event.serial]?.contains(time) == true
+        reads[event.serial]?[time] != nil
     }
 
     /// Sent after the event was put into the topic; or, where the event has a payload, with that or
-    /// with one that was read later, by the clocks of those who read them.
+    /// with one that was read later, by the clocks of those who read them, or after the record of the
+    /// other was written.
     private func answers(_ ending: Ending, _ owed: Debt) -> Bool {
         let event = owed.debt.read.event
         guard event.payload != nil else { return ending.handedOverAt >= owed.at }
         guard let payload = ending.payload else { return false }
         if payload.serial == event.serial { return true }
-        return payload.group == event.group && ending.payloadAt >= owed.debt.read.stamp
+        guard payload.group == event.group else { return false }
+        if let readAt = reads[payload.serial]?[ending.payloadAt], readAt > owed.at { return true }
+        return ending.payloadAt >= owed.debt.read.stamp
     }
 
     /// Whether nothing more need be sent for it, as far as this worker can know.
