@@ -14,12 +14,33 @@ enum Version {
     /// build outside of the repository.
     static var commit: String { buildCommit }
 
-    /// As the libraries say at run time: they are shared ones, and may differ from those that the
-    /// program was built with.
-    static var libraries: [(name: String, version: String)] {
+    /// A shared library that the process has loaded.
+    struct Library {
+        let name: String
+        /// As the library says at run time.
+        let loaded: String
+        /// As its header said when this program was compiled.
+        let compiled: String
+
+        /// The version that runs, and the compiled one where an upgrade or another machine has put
+        /// a different library in its place: such a pair is the first suspect in a bug report.
+        var version: String {
+            loaded == compiled ? loaded : "\(loaded) (compiled against \(compiled))"
+        }
+    }
+
+    static var libraries: [Library] {
         [
-            ("librdkafka", RdkafkaVersion.text), ("nghttp2", Nghttp2Library.version),
-            ("OpenSSL", OpenSSLLibrary.version), ("libcurl", curl),
+            Library(
+                name: "librdkafka", loaded: RdkafkaVersion.text,
+                compiled: RdkafkaVersion.compiledText),
+            Library(
+                name: "nghttp2", loaded: Nghttp2Library.version,
+                compiled: Nghttp2Library.compiledVersion),
+            Library(
+                name: "OpenSSL", loaded: OpenSSLLibrary.version,
+                compiled: OpenSSLLibrary.compiledVersion),
+            Library(name: "libcurl", loaded: curl, compiled: CurlLibrary.compiledVersion),
         ]
     }
 

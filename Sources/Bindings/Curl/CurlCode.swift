@@ -69,6 +69,9 @@ package enum CurlLibrary {
     /// As in `libcurl/7.88.1 OpenSSL/3.0.17 … nghttp2/1.52.0`.
     package static var version: String { String(cString: curl_version()) }
 
+    /// Of the header that this program was compiled against, such as "7.88.1".
+    package static var compiledVersion: String { LIBCURL_VERSION }
+
     /// False for a libcurl that was built without nghttp2: it cannot talk to APNs.
     package static var speaksHTTP2: Bool { CCurl_features() & CURL_VERSION_HTTP2 != 0 }
 

@@ -15,4 +15,7 @@ package enum OpenSSLLibrary {
 
     /// Of the library that this process has loaded, such as "3.0.17".
     package static var version: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
+
+    /// Of the header that this program was compiled against.
+    package static var compiledVersion: String { OPENSSL_VERSION_STR }
 }

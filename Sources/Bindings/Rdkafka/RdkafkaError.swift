@@ -102,4 +102,10 @@ package enum RdkafkaVersion {
     /// `0xMMmmrrpp`, as in `rd_kafka_version()`.
     package static var number: Int { Int(rd_kafka_version()) }
     package static var text: String { String(cString: rd_kafka_version_str()) }
+
+    /// Of the header that this program was compiled against. It has no text, only `0xMMmmrrpp`.
+    package static var compiledText: String {
+        let number = Int(RD_KAFKA_VERSION)
+        return "\(number >> 24).\(number >> 16 & 0xff).\(number >> 8 & 0xff)"
+    }
 }
