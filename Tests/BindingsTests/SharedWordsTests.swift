@@ -47,6 +47,18 @@ internal import Testing
         #expect(try Data(contentsOf: URL(filePath: path)).count == SharedWords.bytes)
     }
 
+    @Test func `are their owner's alone, and follow no link that somebody has put there`() throws {
+        let path = Self.file()
+        let link = Self.file()
+        defer { for path in [path, link] { try? FileManager.default.removeItem(atPath: path) } }
+        _ = try SharedWords(path: path)
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
+        let refusal = #expect(throws: SystemError.self) { _ = try SharedWords(path: link) }
+        #expect(refusal?.call == "open")
+    }
+
     @Test func `need a folder that is there`() {
         let refusal = #expect(throws: SystemError.self) {
             _ = try SharedWords(path: Self.file() + "/words")
