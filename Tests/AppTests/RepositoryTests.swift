@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import Testing
+
+/// What a stranger finds first: pages that lead somewhere, commands that exist, pinned parts.
+@Suite struct `The repository's pages and settings` {
+    private static func pages() -> [String] {
+        Repository.files(
+            in: [
+                "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs", "benchmarks",
+            ]
+        ) { $0.hasSuffix(".md") }
+    }
+
+    @Test func `every link within the repository leads to a file`() throws {
+        var links = 0
+        for page in Self.pages() {
+            let folder = (page as NSString).deletingLastPathComponent
+            for match in try Repository.text(page).matches(of: /\]\(([^)#\s]+)[^)]*\)/) {
+                let target = String(match.1)
+                guard !target.contains("://") else { continue }
+                links += 1
+                let path = (folder as NSString).appendingPathComponent(target)
+                #expect(Repository.has(path), "\(page) links to \(target)")
+            }
+        }
+        #expect(links >= 20)
+    }
+
+    @Test func `every make verb that a page names is in the Makefile`() throws {
+        let verbs = Set(
+            try Repository.text("Makefile").matches(of: /(?m)^([a-z][a-z-]*):/).map(\.1))
+        var named: Set<Substring> = []
+        for page in Self.pages() {
+            for match in try Repository.text(page).matches(of: /(?m)(?:`|^)make ([a-z][a-z-]*)/) {
+                named.insert(match.1)
+                #expect(verbs.contains(match.1), "\(page) names make \(match.1)")
+            }
+        }
+        #expect(named.count >= 10)
+    }
+
+    @Test func `the glossary has at most 30 words, each once`() throws {
+        let words = try Repository.text("docs/glossary.md").split(separator: "\n")
+            .compactMap { $0.wholeMatch(of: /\| \*\*(.+?)\*\* \|.*/)?.1 }
+        #expect((20...30).contains(words.count), "\(words.count) words")
+        #expect(Set(words).count == words.count)
+    }
+
+    @Test func `the glossary's last column names types or targets that exist`() throws {
+        let sources = Repository.files(in: ["Sources"]) { $0.hasSuffix(".swift") }
+        var names = Set(sources.map { $0.split(separator: "/").dropLast().last.map(String.init) })
+        let type = try NSRegularExpression(pattern: "(?m)^[a-z() ]*(?:struct|class|enum) (\\w+)")
+        for path in sources {
+            let text = try Repository.text(path)
+            for match in type.matches(in: text, range: NSRange(text.startIndex..., in: text)) {
+                names.insert(Range(match.range(at: 1), in: text).map { String(text[$0]) })
+            }
+        }
+        for line in try Repository.text("docs/glossary.md").split(separator: "\n")
+        where line.hasPrefix("| **") {
+            let cells = line.split(separator: "|")
+            let places = try #require(cells.dropFirst(2).first).matches(of: /`(\w+)`/)
+            #expect(!places.isEmpty, "\(line)")
+            for place in places { #expect(names.contains(String(place.1)), "\(line)") }
+        }
+    }
+
+    @Test func `editors are told what the formatter is told`() throws {
+        struct Format: Decodable {
+            let lineLength: Int
+            let indentation: [String: Int]
+        }
+        let format = try JSONDecoder().decode(
+            Format.self, from: Data(try Repository.text(".swift-format").utf8))
+        let settings = try Repository.text(".editorconfig")
+        let common = try #require(settings.firstMatch(of: /\[\*\]\n([^\[]*)/)?.1)
+        let swift = try #require(settings.firstMatch(of: /\[\*\.swift\]\n([^\[]*)/)?.1)
+        #expect(swift.contains("max_line_length = \(format.lineLength)\n"))
+        #expect(common.contains("indent_style = space\n"))
+        #expect(common.contains("indent_size = \(try #require(format.indentation["spaces"]))\n"))
+        #expect(!swift.contains("indent"))
+    }
+
+    @Test func `every Swift package has an exact version`() throws {
+        let manifest = try Repository.text("Package.swift")
+        let packages = manifest.matches(of: /\.package\(\s*url:[^)]*\)/)
+        #expect(packages.count >= 4)
+        for package in packages { #expect(package.0.contains("exact: \""), "\(package.0)") }
+    }
+
+    @Test func `every action of the workflows is named by its commit`() throws {
+        let workflows = Repository.files(in: [".github/workflows"]) { $0.hasSuffix(".yml") }
+        #expect(!workflows.isEmpty)
+        for workflow in workflows {
+            for match in try Repository.text(workflow).matches(of: /uses: *(.*)/) {
+                #expect(match.1.contains(/@[0-9a-f]{40} # v\d/), "\(workflow): \(match.1)")
+            }
+        }
+    }
+}
