@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// A word that this project once used in a sense of its own, and the trade's word that has taken its
+/// place.
+struct RetiredWord: Sendable {
+    let word: String
+    /// Finds the word in prose and in identifiers. A regular expression as ICU has them.
+    let pattern: String
+    /// What to write; part of the failure.
+    let instead: String
+    /// Legitimate uses: a hit inside a match of one of these counts for nothing.
+    var allowed: [String] = []
+    /// Beginnings of paths in which the word is free.
+    var allowedIn: [String] = []
+    /// Text in which the pattern finds a hit, and text in which all hits are allowed: the list's test.
+    let example: String
+    var legitimate: String = ""
+
+    /// Add a word with one entry; take one back by deleting its entry.
+    static let all = [
+        RetiredWord(
+            word: "verdict", pattern: "(?i)verdict",
+            instead: "suppression (why a dead token is sent nothing), or result (of a check)",
+            example: "writeVerdict"),
+        RetiredWord(
+            word: "foresee", pattern: "(?i)(?<!un)fore(see|saw)",
+            instead: "prefetch",
+            example: "keys are foreseen", legitimate: "an unforeseen end"),
+        RetiredWord(
+            word: "frontier", pattern: "(?i)frontier",
+            instead: "committable offset",
+            // The end of an arena's used part.
+            allowedIn: ["Sources/Bindings/FlatMemory"],
+            example: "storedFrontier"),
+        RetiredWord(
+            word: "settle", pattern: "(?i)settl(e|ing)",
+            instead: "registration grace period (of a new token), or is over, has ended",
+            example: "pinUnsettled", legitimate: "SETTINGS"),
+        RetiredWord(
+            word: "welcome", pattern: "(?i)welcom(e|ing)",
+            instead: "authenticated (a connection whose provider token APNs has accepted)",
+            example: "wasWelcomed"),
+        RetiredWord(
+            word: "lane", pattern: "(?<![A-Za-z])lanes?(?![a-z])|Lanes?(?![a-z])",
+            instead: "route (one environment and APNs topic)",
+            example: "laneCount", legitimate: "a plane, and an explanation"),
+        RetiredWord(
+            word: "null", pattern: "(?<![A-Za-z])nulls?(?![a-z])|Nulls?(?![a-z])",
+            instead: "tombstone (a record whose value is null)",
+            allowed: [
+                "/dev/null", "nullDevice", "NSNull", "is(Not)?Null", "(?i)nonnull", "null_?ptr",
+                // An option of GNU tar's.
+                "--null",
+                // JSON's and YAML's literal, in documents and in the code that reads them.
+                #"[:,\[] ?null\b"#, #"(?m)^ *null,?$"#, #"["`]null["`]"#, "\"(0=null|null=0)\"",
+                #"\.null\b"#, #"\bcase null\b"#,
+                #"(?i)json('s)? null"#, #"(?i)(is|be|as|=|or|nor) null\b"#,
+                // Kafka's word for the value of a tombstone.
+                #"\bnull (value|or empty)"#, #"\bvalue of null\b"#, #"\bnull and empty\b"#,
+                // A pointer in C.
+                #"\bnull pointer"#,
+            ],
+            allowedIn: ["Sources/Bindings/Simdjson", "Tests/BindingsTests/Simdjson"],
+            example: "hidden by a null that spoke of an older one",
+            legitimate: #"{"alert":null}, 2>/dev/null, a null value, JSON's null"#),
+        RetiredWord(
+            word: "gate", pattern: "(?<![A-Za-z])gates?(?![a-z])|Gates?(?![a-z])",
+            instead: "circuit breaker, which is closed, open or half-open",
+            allowed: [#"com\.example\.gate"#, #""gate-\d"#],
+            // The stand-in for a broker that asks for SASL.
+            allowedIn: ["Tests/DriversTests/Kafka"],
+            example: "behind a shut gate, shutGates",
+            legitimate: "an aggregate, a gateway, com.example.gate"),
+        RetiredWord(
+            word: "dirty", pattern: "(?i)dirty",
+            instead: "follow-up (a push to be sent once more after the one in flight)",
+            allowed: ["-dirty"],
+            example: "push.isDirty", legitimate: "a commit ends in -dirty"),
+        RetiredWord(
+            word: "trailing",
+            pattern: "(?<![A-Za-z])[Tt]rail(s|ed|ing)?(?![a-z])|Trail(s|ed|ing)(?![a-z])",
+            instead: "follow-up (a push to be sent once more after the one in flight)",
+            allowed: [
+                "(?i)trailing[ _](zero|comma|slash|space|white|newline|closure|byte|garbage)"
+            ],
+            example: "absorbTrailing and what trails", legitimate: "trailing zero bytes, trailers"),
+    ]
+}
