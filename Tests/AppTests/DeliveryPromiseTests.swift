@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Testing
+
+/// docs/delivery.md names a test for each promise.
+@Suite struct `The promises of docs/delivery.md` {
+    @Test func `each have tests that exist`() throws {
+        let page = try Repository.text("docs/delivery.md")
+        let known = Set(try Repository.tests().values.joined())
+        var promises = 0
+        var named = 0
+        for line in page.split(separator: "\n") {
+            if line.firstMatch(of: #/^[0-9]+\. /#) != nil { promises += 1 }
+            guard let match = line.firstMatch(of: #/^ +- `([^`]+)`$/#) else { continue }
+            named += 1
+            #expect(known.contains(String(match.1)), "no test is called so: \(match.1)")
+        }
+        #expect(promises >= 27 && named >= promises)
+    }
+}
