@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Testing
+
 /// A word that this project once used in a sense of its own, and the trade's word that has taken its
 /// place.
-struct RetiredWord: Sendable {
+struct RetiredWord: Sendable, CustomTestStringConvertible {
     let word: String
     /// Finds the word in prose and in identifiers. A regular expression as ICU has them.
     let pattern: String
@@ -16,6 +18,8 @@ struct RetiredWord: Sendable {
     /// Text in which the pattern finds a hit, and text in which all hits are allowed: the list's test.
     let example: String
     var legitimate: String = ""
+
+    var testDescription: String { word }
 
     /// Add a word with one entry; take one back by deleting its entry.
     static let all = [
