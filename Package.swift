@@ -32,17 +32,18 @@ let bindings: [Target] = [
     .binding("FlatMemory", of: "CLinux"),
 ]
 
-// MARK: Model: the shared vocabulary.
+// MARK: Model: the shared vocabulary, and the records that are written with it.
 
 let model: [Target] = [
-    .floor("Model", "PushModel", [])
+    .floor("Model", "PushModel", []),
+    .floor("Model", "RecordFormats", ["PushModel", "Simdjson"]),
 ]
 
 // MARK: Stages: decide. Deterministic, no I/O, no clock; siblings never import each other. The two
 // bindings they may use (flat memory, the JSON parser) touch nothing but memory.
 
 let stages: [Target] = [
-    .stage("Intake", uses: ["Simdjson", "FlatMemory"]),
+    .stage("Intake", uses: ["RecordFormats", "Simdjson", "FlatMemory"]),
     .stage("Audience", uses: ["FlatMemory"]),
     .stage("Planning", uses: ["FlatMemory"]),
     .stage("Delivery", uses: ["Simdjson"]),
@@ -78,15 +79,18 @@ let simulators: [Target] = [
 let app: [Target] = [
     .floor(
         "App", "Pipeline",
-        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "FlatMemory"]),
+        [
+            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
+            "FlatMemory",
+        ]),
     .floor("App", "Checker", ["Rdkafka"]),
     .floor(
-        "App", "Demo", ["PushModel", "Intake", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),
+        "App", "Demo", ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),
     .floor(
         "App", "Worker",
         [
-            "PushModel", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
-            "LinuxIO", "FlatMemory", "Rdkafka",
+            "PushModel", "RecordFormats", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog",
+            "APNSDelivery", "LinuxIO", "FlatMemory", "Rdkafka",
         ],
         logs: true,
         products: [
@@ -96,8 +100,8 @@ let app: [Target] = [
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Worker", "Pipeline", "PushModel", "Intake", "Delivery", "KafkaLog", "APNSDelivery",
-            "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2",
+            "Worker", "Pipeline", "PushModel", "RecordFormats", "Delivery", "KafkaLog",
+            "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2",
             "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
@@ -127,10 +131,16 @@ let tests: [Target] = [
         ["Rdkafka", "Nghttp2", "OpenSSL", "Curl", "Simdjson", "LinuxIO", "FlatMemory"]),
     .tests(
         "StagesTests",
-        ["PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "Simdjson"]),
+        [
+            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
+            "Simdjson",
+        ]),
     .tests(
         "PipelineTests",
-        ["PushModel", "Pipeline", "Intake", "Audience", "Planning", "Delivery", "Ledger"]),
+        [
+            "PushModel", "RecordFormats", "Pipeline", "Intake", "Audience", "Planning", "Delivery",
+            "Ledger",
+        ]),
     .tests(
         "DriversTests",
         [
@@ -138,15 +148,18 @@ let tests: [Target] = [
             "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "Rdkafka",
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
-    .tests("DemoTests", ["Demo", "Intake", "PushModel"]),
+    .tests("DemoTests", ["Demo", "PushModel", "RecordFormats"]),
     .tests(
         "AppTests",
-        ["PushModel", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog", "OpenSSL"],
+        [
+            "PushModel", "RecordFormats", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog",
+            "OpenSSL",
+        ],
         logs: true),
     .tests(
         "IntegrationTests",
         [
-            "lamplighter", "lamplighter-check", "PushModel", "Intake", "KafkaLog",
+            "lamplighter", "lamplighter-check", "PushModel", "RecordFormats", "KafkaLog",
             "EmbeddedKafka", "APNSSimulator", "OpenSSL", "LinuxIO", "Rdkafka",
         ], logs: true),
 ]
@@ -157,8 +170,8 @@ let tests: [Target] = [
 let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
-        "PushModel", "Intake", "Delivery", "Worker", "APNSSimulator", "Nghttp2", "CNghttp2",
-        "OpenSSL", "Simdjson", .product(name: "Logging", package: "swift-log"),
+        "PushModel", "RecordFormats", "Intake", "Delivery", "Worker", "APNSSimulator", "Nghttp2",
+        "CNghttp2", "OpenSSL", "Simdjson", .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
         return .testTarget(
@@ -179,8 +192,8 @@ let benchmarks: [Target] = [
     .executableTarget(
         name: "lamplighter-bench",
         dependencies: [
-            "PushModel", "Intake", "Audience", "Planning", "Delivery", "Ledger", "Pipeline",
-            "KafkaLog", "APNSDelivery", "Rdkafka", "OpenSSL", "LinuxIO",
+            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
+            "Pipeline", "KafkaLog", "APNSDelivery", "Rdkafka", "OpenSSL", "LinuxIO",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),
@@ -224,8 +237,8 @@ extension Target {
             swiftSettings: .house)
     }
 
-    static func stage(_ name: String, uses pureBindings: [String]) -> Target {
-        .floor("Stages", name, ["PushModel"] + pureBindings)
+    static func stage(_ name: String, uses others: [String]) -> Target {
+        .floor("Stages", name, ["PushModel"] + others)
     }
 
     static func floor(

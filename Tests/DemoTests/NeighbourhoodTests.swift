@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Intake
 import PushModel
+import RecordFormats
 import Testing
 
 @testable import Demo

@@ -2,10 +2,10 @@
 // Part of Lamplighter.
 
 import Foundation
-import Intake
 import KafkaLog
 import Logging
 import PushModel
+import RecordFormats
 import Testing
 
 /// `lamplighter dead-letters` on letters that this suite writes; no worker runs.

@@ -4,10 +4,10 @@
 import APNSSimulator
 import Foundation
 import Glibc
-import Intake
 import KafkaLog
 import Logging
 import PushModel
+import RecordFormats
 import Testing
 
 /// Pushes that must wait longer than `delivery.holdMax` wait in Kafka, whatever becomes of workers.

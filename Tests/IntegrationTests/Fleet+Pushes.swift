@@ -3,9 +3,9 @@
 
 import APNSSimulator
 import Foundation
-import Intake
 import LinuxIO
 import PushModel
+import RecordFormats
 
 /// A push token as devices have them.
 struct TestToken: Hashable, Sendable {

@@ -2,11 +2,11 @@
 // Part of Lamplighter.
 
 import Foundation
-import Intake
 import KafkaLog
 import Logging
 import OpenSSL
 import PushModel
+import RecordFormats
 
 /// The topics that only workers write to, for tests that write as a worker would have.
 final class OperatorTopics {

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 import Foundation
-import Intake
 import PushModel
+import RecordFormats
 import Testing
 
 /// `lamplighter registrations` on records that this suite writes; no worker runs.

@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 import Foundation
-import Intake
+import RecordFormats
 import Testing
 
 extension `One worker` {

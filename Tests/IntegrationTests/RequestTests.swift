@@ -3,9 +3,9 @@
 
 import APNSSimulator
 import Foundation
-import Intake
 import OpenSSL
 import PushModel
+import RecordFormats
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(3)))

@@ -4,7 +4,6 @@
 import APNSSimulator
 import Foundation
 import Glibc
-import Intake
 import Testing
 
 /// Runs at `log.level: trace`, librdkafka's own `debug` included, and looks for each secret in

@@ -3,8 +3,8 @@
 
 import APNSSimulator
 import Foundation
-import Intake
 import PushModel
+import RecordFormats
 import Testing
 
 extension `One worker` {

@@ -3,9 +3,9 @@
 
 import APNSSimulator
 import Foundation
-import Intake
 import LinuxIO
 import PushModel
+import RecordFormats
 import Synchronization
 
 /// Subjects that several tokens show each, and events about them in a steady stream.

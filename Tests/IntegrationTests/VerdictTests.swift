@@ -4,8 +4,8 @@
 import APNSSimulator
 import Foundation
 import Glibc
-import Intake
 import PushModel
+import RecordFormats
 import Testing
 
 extension `One worker` {

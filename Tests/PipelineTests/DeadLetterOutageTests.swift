@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import Delivery
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline

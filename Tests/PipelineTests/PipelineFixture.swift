@@ -9,6 +9,7 @@ internal import Planning
 internal import PushModel
 
 @testable internal import Pipeline
+internal import RecordFormats
 
 /// A pipeline, its clock, and the far sides of its doors, played by hand.
 final class PipelineFixture {

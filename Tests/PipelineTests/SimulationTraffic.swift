@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import Delivery
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// What apps and producers write, at random but small: few subjects, kinds and tokens, so that
 /// everything meets everything.

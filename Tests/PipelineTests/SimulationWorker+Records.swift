@@ -3,12 +3,12 @@
 
 internal import Audience
 internal import Delivery
-internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
 
 @testable internal import Pipeline
+internal import RecordFormats
 
 /// What a worker has to say to Kafka, and what it reads of `deferred`.
 extension SimulationWorker {

@@ -9,6 +9,7 @@ internal import Planning
 internal import PushModel
 
 @testable internal import Pipeline
+internal import RecordFormats
 
 /// One life of one worker: a pipeline, what is on its way from and to it, and the model that it is
 /// held against. Nothing of it survives a crash.

@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Topic bindings` {

@@ -3,8 +3,8 @@
 
 internal import Delivery
 internal import Foundation
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Dead letters, read` {

@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// What the tables of good and bad records are decoded with.
 enum IntakeFixtures {

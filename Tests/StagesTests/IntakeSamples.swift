@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
+internal import RecordFormats
 
 /// Documents that the decoders and the JSON Schemas must judge alike.
 enum IntakeSamples {

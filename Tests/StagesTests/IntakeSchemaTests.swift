@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import Foundation
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// The schemas in docs/schemas are the contract's text; these tests hold them against the code.

@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// Prints what a record costs, so that a step shows in the log of a run; the figures that are kept

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 internal import Foundation
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Records keyed by token` {

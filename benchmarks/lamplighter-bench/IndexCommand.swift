@@ -4,8 +4,8 @@
 import ArgumentParser
 import Audience
 import Foundation
-import Intake
 import PushModel
+import RecordFormats
 
 /// The index alone, in the shape that its memory is promised for: per installation one registration
 /// of two tokens of 32 bytes, each with two subjects out of 4/5 as many subjects as tokens.

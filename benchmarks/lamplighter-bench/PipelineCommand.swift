@@ -6,6 +6,7 @@ import Delivery
 import Intake
 import Pipeline
 import PushModel
+import RecordFormats
 
 /// Intake, index, planning and ledger: everything of a push but its input and output.
 struct PipelineCommand: ParsableCommand {

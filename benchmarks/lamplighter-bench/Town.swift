@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Intake
 import PushModel
+import RecordFormats
 
 /// Whom the benchmarks push to: one control for each token. Token `i` shows `door-i`,
 /// `block-(i/10)` and `city-(i/1000)`, so that a subject's word says how many show it.

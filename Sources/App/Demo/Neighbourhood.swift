@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import Intake
 package import PushModel
+package import RecordFormats
 
 /// Homes with a garage door and a lamp each, and the installations whose controls and widgets show
 /// them. Everything follows from the number of installations, so that the traffic and the view

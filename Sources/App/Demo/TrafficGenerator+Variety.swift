@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import LinuxIO
 internal import PushModel
 

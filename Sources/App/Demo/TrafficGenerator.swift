@@ -2,11 +2,11 @@
 // Part of Lamplighter.
 
 internal import Foundation
-internal import Intake
 internal import KafkaLog
 internal import LinuxIO
 package import Logging
 internal import PushModel
+internal import RecordFormats
 
 /// Registers a neighbourhood, waits until that is certain to be known, and then reports changes at
 /// a steady rate. Each event that Kafka has acknowledged is one line of the events log; an event

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// Dead letters that still gather tokens: failed pushes of which a letter says the same go into one,
 /// until it is full or old.

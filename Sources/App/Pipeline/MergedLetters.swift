@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// Failures for which there is no room for a letter each, because the dead-letters topic has been away
 /// for long. All of one partition, reason and status become one letter, which says how many they are

@@ -5,6 +5,7 @@ internal import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
+internal import RecordFormats
 
 /// Dead letters wait for Kafka within `deadLetterBytesMax`. While their topic takes them, reading
 /// waits for it. While it does not, everything else goes on: new letters go without their events

@@ -3,10 +3,10 @@
 
 internal import Audience
 internal import Delivery
-internal import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
+internal import RecordFormats
 
 /// The owner's side of `deferred`: whoever is assigned a partition of it replays it as a table, lets
 /// its pushes wait, sends them, and writes null.

@@ -3,10 +3,10 @@
 
 internal import Audience
 internal import Delivery
-internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 /// The bound on how long a push may hold an offset: one that must wait longer is written to
 /// `deferred`, and its events are released when Kafka has it.

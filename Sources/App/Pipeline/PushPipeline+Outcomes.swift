@@ -3,10 +3,10 @@
 
 internal import Audience
 package import Delivery
-internal import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
+internal import RecordFormats
 
 extension PushPipeline {
     /// What became of a push that was handed over.

@@ -7,6 +7,7 @@ internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 /// Of payloads with one collapse ID the newest is the last one sent, also where an older one waits in
 /// `deferred`. Whoever gets a payload accepted ends the older one of its key: the owner of the row

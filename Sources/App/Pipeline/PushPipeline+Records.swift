@@ -3,10 +3,10 @@
 
 internal import Audience
 internal import Delivery
-internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 extension PushPipeline {
     // MARK: Verdicts

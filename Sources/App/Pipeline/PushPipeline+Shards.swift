@@ -6,6 +6,7 @@ internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 /// An event of very many tokens would keep one worker busy while the others idle. It is written again
 /// as shards, one record each to different partitions, and ends here when Kafka has them all. Each

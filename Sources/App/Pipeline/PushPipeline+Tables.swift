@@ -6,6 +6,7 @@ internal import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
+internal import RecordFormats
 
 extension PushPipeline {
     /// A record of the registrations topic was read.

@@ -8,6 +8,7 @@ package import Intake
 internal import Ledger
 internal import Planning
 package import PushModel
+internal import RecordFormats
 
 /// The journey of a push, from record to storable offset: facts in, actions out. Owned by the one
 /// planner thread; it performs nothing, reads no clock, and does the same again for the same facts,

@@ -9,6 +9,7 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 internal import Rdkafka
+internal import RecordFormats
 
 extension PlannerLoop {
     // MARK: Registrations and verdicts

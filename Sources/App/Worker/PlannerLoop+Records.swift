@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import KafkaLog
 internal import Pipeline
 internal import PushModel
 internal import Rdkafka
+internal import RecordFormats
 
 /// Records of ours: suppressions, dead letters, deferred pushes and shards. Each topic has an outlet of
 /// its own, so that one which takes nothing keeps back no other's records.

@@ -2,9 +2,10 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
-package import Intake
+internal import Intake
 internal import Pipeline
 package import PushModel
+package import RecordFormats
 
 /// Why a record that somebody wants to write would be of no use to a worker.
 package struct UselessRecord: Error, Hashable, Sendable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 package import PushModel
+internal import RecordFormats
 
 /// Which registrations are dead, and which verdicts are about tokens that nobody has any more: decided
 /// from all records of both topics, verdicts first, without asking anybody.

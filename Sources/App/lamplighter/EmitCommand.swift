@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 import ArgumentParser
-import Intake
 import PushModel
+import RecordFormats
 import Worker
 
 struct EmitCommand: AsyncParsableCommand {

@@ -4,9 +4,9 @@
 import ArgumentParser
 import Delivery
 import Foundation
-import Intake
 import KafkaLog
 import PushModel
+import RecordFormats
 import Worker
 
 /// Which dead letters a command is about.

@@ -4,9 +4,9 @@
 import ArgumentParser
 import Delivery
 import Foundation
-import Intake
 import Logging
 import PushModel
+import RecordFormats
 import Worker
 
 struct PushCommand: AsyncParsableCommand {

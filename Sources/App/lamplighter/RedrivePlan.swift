@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 import Delivery
-import Intake
 import PushModel
+import RecordFormats
 import Worker
 
 /// Decides what is written so that a dead letter's pushes are tried again: for each failing token a

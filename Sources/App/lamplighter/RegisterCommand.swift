@@ -3,8 +3,8 @@
 
 import ArgumentParser
 import Foundation
-import Intake
 import PushModel
+import RecordFormats
 import Worker
 
 struct RegisterCommand: AsyncParsableCommand {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Intake
 import KafkaLog
 import PushModel
 import Worker

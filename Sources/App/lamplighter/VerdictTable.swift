@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Intake
 import KafkaLog
 import PushModel
+import RecordFormats
 import Worker
 
 /// What is known against a token, as the verdicts topic has it.

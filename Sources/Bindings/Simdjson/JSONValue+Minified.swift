@@ -23,7 +23,7 @@ extension JSONValue {
         case .string:
             let text = text(at: index)
             guard text.count <= bytesMax else { return false }
-            JSONText.append(text, to: &output)
+            JSONString.append(text, to: &output)
         case .signed: output.append(contentsOf: Int64(bitPattern: tape[index + 1]).description.utf8)
         case .unsigned: output.append(contentsOf: tape[index + 1].description.utf8)
         case .double:
@@ -40,7 +40,7 @@ extension JSONValue {
         for (key, value) in JSONObject(value: self) {
             guard output.count + key.count <= bytesMax else { return false }
             output.append(separator)
-            JSONText.append(key, to: &output)
+            JSONString.append(key, to: &output)
             output.append(UInt8(ascii: ":"))
             guard value.write(to: &output, bytesMax: bytesMax) else { return false }
             separator = UInt8(ascii: ",")
@@ -64,7 +64,7 @@ extension JSONValue {
 }
 
 /// Strings of JSON.
-package enum JSONText {
+package enum JSONString {
     /// Appends UTF-8 in quotation marks, escaping what RFC 8259 says must be.
     package static func append(_ text: UnsafeRawBufferPointer, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 internal import Simdjson
 
 /// The attributes of a CloudEvent 1.0 that are read. In binary mode each is a header, named with
@@ -61,13 +62,14 @@ extension EventFields {
         }
         // CloudEvents' JSON format writes an Integer as a number; a string was read above.
         if let ttl = envelope["pushttl"], !ttl.isNull, ttl.string == nil {
-            self.ttl = .seconds(try ttl.integer("pushttl", in: 1...RecordLimits.ttlSecondsMax))
+            self.ttl = .seconds(try ttl.integer(CloudEventAttribute.pushttl, in: RecordLimits.ttlSeconds))
         }
     }
 
     private init(
         _ attribute: (CloudEventAttribute) -> UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) {
+        self.init()
         for required in CloudEventAttribute.allCases where required.isRequired {
             guard let value = attribute(required), value.count > 0 else {
                 throw .missing(required.rawValue, "CloudEvents requires it")
@@ -77,7 +79,7 @@ extension EventFields {
             throw UnreadableRecord(.unknownVersion, "specversion must be 1.0")
         }
         if let text = attribute(.subject) {
-            guard (1...RecordLimits.subjectBytesMax).contains(text.count) else {
+            guard RecordLimits.subjectBytes.contains(text.count) else {
                 throw .field("subject", "1 to \(RecordLimits.subjectBytesMax) bytes")
             }
             subject = text
@@ -99,8 +101,8 @@ extension EventFields {
         -> [String]
     {
         let kinds = text.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-        let sizes = 1...RecordLimits.kindBytesMax
-        guard kinds.count <= RecordLimits.kindsMax, kinds.allSatisfy({ sizes.contains($0.count) })
+        guard RecordLimits.kinds.contains(kinds.count),
+            kinds.allSatisfy({ RecordLimits.kindBytes.contains($0.count) })
         else {
             throw .field("pushkinds", "1 to \(RecordLimits.kindsMax) kinds with commas between")
         }
@@ -125,7 +127,7 @@ extension EventFields {
 
     private static func seconds(_ text: UnsafeRawBufferPointer) throws(UnreadableRecord) -> Duration
     {
-        let range = 1...RecordLimits.ttlSecondsMax
+        let range = RecordLimits.ttlSeconds
         guard (1...8).contains(text.count), text.allSatisfy({ (0x30...0x39).contains($0) }),
             case let seconds = text.reduce(Int64(0), { $0 * 10 + Int64($1 - 0x30) }),
             range.contains(seconds)

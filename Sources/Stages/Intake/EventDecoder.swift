@@ -3,6 +3,7 @@
 
 internal import FlatMemory
 package import PushModel
+internal import RecordFormats
 internal import Simdjson
 
 /// Reads records of events topics. One per planner thread; its buffers are reused.

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 internal import Simdjson
 
 /// Finds a record's subject outside its event: in the key, or by a template.

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 package import PushModel
+internal import RecordFormats
 
 /// How the records of one Kafka topic are read as events.
 package struct TopicBinding: Sendable, Equatable {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// What was promised of every input, and not kept for one.
 struct BrokenPromise: Error, CustomStringConvertible {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// A value of the dead-letters topic, as `dead-letters redrive` reads it.
 enum DeadLettersTarget {

@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// A record of an events topic. The input: a line of two digits (the binding, the routing), the
 /// key, lines `name: value` of headers up to an empty one, the value.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// A record of the registrations topic. The input: the key, the value.
 enum RegistrationsTarget {

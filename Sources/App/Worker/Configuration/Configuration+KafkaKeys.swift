@@ -4,6 +4,7 @@
 internal import Intake
 internal import KafkaLog
 internal import PushModel
+internal import RecordFormats
 
 extension Configuration.Kafka {
     static var keys: [ConfigurationKey<Self>] {

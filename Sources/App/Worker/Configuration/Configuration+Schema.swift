@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 extension Configuration {
     /// A JSON Schema (2020-12) of the configuration file, for editors and pipelines.
     ///

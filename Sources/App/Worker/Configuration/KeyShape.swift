@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// A key without its types: what environment variables, suggestions, the schema and the reference
 /// page need to know of it.
 struct KeyShape {

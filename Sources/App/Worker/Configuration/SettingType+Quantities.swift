@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// The units that durations and sizes are written in, largest first.
 enum Unit {
     static let durations: [(name: String, size: Int)] = [

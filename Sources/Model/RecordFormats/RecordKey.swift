@@ -82,9 +82,8 @@ package enum RecordKey {
         _ key: UnsafeRawBufferPointer?, isDeferred: Bool
     ) throws(UnreadableRecord) -> TokenParts {
         var rest = PartReader(key)
-        // The longest suffix of a topic is Live Activities' with 25 bytes.
         guard let environment = rest.next(bytesMax: partBytesMax).flatMap(PushEnvironment.init),
-            let apnsTopic = rest.next(bytesMax: partBytesMax + 32),
+            let apnsTopic = rest.next(bytesMax: RecordLimits.apnsTopicBytesMax),
             let token = rest.next(bytesMax: 2 * RecordLimits.tokenBytesMax),
             let coalescingKey = isDeferred ? rest.coalescingKey() : 0, rest.isAtEnd
         else {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+package import PushModel
 internal import Simdjson
 
 /// Apps and lanes by the bytes that records name them with: no string is made and nothing is
 /// allocated to look one up.
-struct RouteDirectory {
+package struct RouteDirectory {
     private var apps = ByteDirectory()
     private var lanes = ByteDirectory()
     /// By app and environment.
     private var served: [Bool]
     /// The app that an event may leave out.
-    let soleApp: AppID?
+    package let soleApp: AppID?
 
-    init(_ routing: RoutingTable) {
+    package init(_ routing: RoutingTable) {
         let environments = PushEnvironment.allCases.count
         served = Array(repeating: false, count: routing.apps.count * environments)
         soleApp = routing.apps.count == 1 ? AppID(rawValue: 0) : nil
@@ -27,7 +27,7 @@ struct RouteDirectory {
         }
     }
 
-    func app(named name: UnsafeRawBufferPointer) throws(UnreadableRecord) -> AppID {
+    package func app(named name: UnsafeRawBufferPointer) throws(UnreadableRecord) -> AppID {
         guard let index = apps.find(name, prefix: nil) else {
             throw UnreadableRecord(
                 .unknownApp, "no credential serves this app: add it to apns.credentials")
@@ -35,7 +35,7 @@ struct RouteDirectory {
         return AppID(rawValue: index)
     }
 
-    func lane(
+    package func lane(
         environment: PushEnvironment, apnsTopic: UnsafeRawBufferPointer
     ) throws(UnreadableRecord) -> LaneID {
         guard let index = lanes.find(apnsTopic, prefix: environment.rawValue) else {
@@ -45,7 +45,7 @@ struct RouteDirectory {
         return LaneID(rawValue: index)
     }
 
-    func requireServed(_ app: AppID, _ environment: PushEnvironment) throws(UnreadableRecord) {
+    package func requireServed(_ app: AppID, _ environment: PushEnvironment) throws(UnreadableRecord) {
         guard served[Self.position(app, environment)] else {
             throw UnreadableRecord(
                 .unservedEnvironment,

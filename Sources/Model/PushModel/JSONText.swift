@@ -2,21 +2,21 @@
 // Part of Lamplighter.
 
 /// Just enough JSON to print a schema or a line of the log, its members in the order given.
-indirect enum JSONText: ExpressibleByStringInterpolation {
+package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
     case string(String)
     /// A number, `true` or `false`, printed as it is.
     case literal(String)
     case array([JSONText])
     case object([(String, JSONText)])
 
-    init(stringLiteral value: String) { self = .string(value) }
+    package init(stringLiteral value: String) { self = .string(value) }
 
     /// A word that YAML would read as a number is one in the schema too.
-    static func word(_ word: String) -> JSONText {
+    package static func word(_ word: String) -> JSONText {
         Int(word) == nil ? .string(word) : .literal(word)
     }
 
-    func printed(indent: String = "") -> String {
+    package func printed(indent: String = "") -> String {
         let inner = indent + "  "
         switch self {
         case .string(let text):
@@ -34,7 +34,7 @@ indirect enum JSONText: ExpressibleByStringInterpolation {
     }
 
     /// Without a line break or a space.
-    var line: String {
+    package var line: String {
         switch self {
         case .string(let text): Self.quoted(text)
         case .literal(let text): text

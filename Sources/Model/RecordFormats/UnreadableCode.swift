@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
-internal import Simdjson
+package import PushModel
+package import Simdjson
 
 /// Every reason for which a record of any topic cannot be read: the labels of the metric, and the
 /// `reason` of the dead letter.
@@ -42,22 +42,24 @@ package enum UnreadableCode: String, CaseIterable, Sendable {
 }
 
 extension UnreadableRecord {
-    init(_ code: UnreadableCode, _ message: String) {
+    package init(_ code: UnreadableCode, _ message: String) {
         self.init(code: code.rawValue, message: message)
     }
 
-    static func field(_ name: String, _ demand: String) -> UnreadableRecord {
+    package static func field(_ name: String, _ demand: String) -> UnreadableRecord {
         UnreadableRecord(.invalidField, "\(name) must be \(demand)")
     }
 
-    static func missing(_ name: String, _ demand: String) -> UnreadableRecord {
+    package static func missing(_ name: String, _ demand: String) -> UnreadableRecord {
         UnreadableRecord(.missingField, "\(name) is missing: \(demand)")
     }
 }
 
 extension JSONParser {
     /// The object that a record's value must be.
-    mutating func object(_ bytes: UnsafeRawBufferPointer) throws(UnreadableRecord) -> JSONObject {
+    package mutating func object(
+        _ bytes: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> JSONObject {
         let value: JSONValue
         do throws(JSONError) {
             value = try parse(bytes)

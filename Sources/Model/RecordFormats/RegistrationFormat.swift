@@ -4,29 +4,108 @@
 package import PushModel
 internal import Simdjson
 
+// The registrations topic's records: what one handler of one installation shows.
+
+extension RecordFormat {
+    static var registration: RecordFormat {
+        RecordFormat(
+            "registration", title: "Registration",
+            """
+            What one handler of one installation shows: the value of a record of the registrations \
+            topic, whose key is `environment/app/installation/handler`. It replaces the one before \
+            it; a null value removes it. Members that repeat a part of the key must agree with it.
+            """, fields: RegistrationField.self)
+    }
+}
+
+package enum RegistrationField: String, RecordField {
+    case v, environment, app, installation, handler, sequence, registeredAt, targets
+    static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .v: .version
+        case .environment:
+            .optional(
+                .environment, "Apple's entitlement word; `sandbox` is read as `development`.")
+        case .app: .optional(.keyPart, "Bundle identifier.")
+        case .installation: .optional(.keyPart, "One app on one device.")
+        case .handler: .optional(.keyPart, "The push handler type that reports the targets.")
+        case .sequence:
+            .optional(
+                .any,
+                """
+                The client's count of snapshots, an integer. The registrar refuses stale ones; \
+                readers let the log's order decide.
+                """)
+        case .registeredAt:
+            .optional(
+                .instant,
+                """
+                The registrar's clock; the record's timestamp if absent. Verdicts compare it with \
+                itself.
+                """)
+        case .targets:
+            .required(
+                .array(.object(TargetField.rows)),
+                """
+                All that the handler knows; empty when none is left. At most \
+                \(RecordLimits.registrationRowsMax) subjects.
+                """)
+        }
+    }
+}
+
+package enum TargetField: String, RecordField {
+    case tokenClass = "class"
+    case token, onChange, shows
+    static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .tokenClass:
+            .required(
+                .openWord,
+                """
+                One of \(TokenClass.words.joined(separator: ", ")); a target of another class is \
+                left out and counted.
+                """)
+        case .token:
+            .optional(.token, "Hexadecimal; absent for a control that has none yet.")
+        case .onChange:
+            .optional(
+                .openWord,
+                """
+                `background`: a plain event sends this device a background push. A device with \
+                another word is left out and counted.
+                """)
+        case .shows: .optional(.array(.object(ShowField.rows)), "What it shows.")
+        }
+    }
+}
+
+package enum ShowField: String, RecordField {
+    case kind, subjects
+    static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .kind:
+            .optional(.text(RecordLimits.kindBytes), "The control's or widget's kind.")
+        case .subjects:
+            .optional(.array(.text(RecordLimits.subjectBytes)), "The subjects of this kind.")
+        }
+    }
+}
+
+// MARK: Decoder
+
 /// What a record of the registrations topic does to its key.
 package enum RegistrationChange: Sendable, Equatable {
     /// The key's rows are exactly those of the registration.
     case replaced
     /// The key has no rows any more; only `key`, `environment` and `app` are set.
     case removed
-}
-
-package enum RegistrationField: String, CaseIterable, Sendable {
-    /// `sequence` is the registrar's business: readers let the log's order decide.
-    case v, environment, app, installation, handler, sequence, registeredAt, targets
-    static let table = NameTable<Self>()
-}
-
-package enum TargetField: String, CaseIterable, Sendable {
-    case tokenClass = "class"
-    case token, onChange, shows
-    static let table = NameTable<Self>()
-}
-
-package enum ShowField: String, CaseIterable, Sendable {
-    case kind, subjects
-    static let table = NameTable<Self>()
 }
 
 /// Reads records of the registrations topic into a `Registration` that is used again and again: a
@@ -44,7 +123,7 @@ package struct RegistrationDecoder: ~Copyable {
     /// - Parameters:
     ///   - rowsMax: how many rows one snapshot may have.
     ///   - recordBytesMax: the largest value.
-    package init(routing: RoutingTable, rowsMax: Int = 10_000, recordBytesMax: Int = 4 << 20) {
+    package init(routing: RoutingTable, rowsMax: Int = RecordLimits.registrationRowsMax, recordBytesMax: Int = 4 << 20) {
         routes = RouteDirectory(routing)
         self.rowsMax = rowsMax
         parser = JSONParser(bytesMax: recordBytesMax)
@@ -74,10 +153,11 @@ package struct RegistrationDecoder: ~Copyable {
             switch RegistrationField.table.find(name) {
             case .v: version = value
             case .environment: try Self.check(value, parts.environment)
-            case .app: try Self.check("app", value, parts.app)
-            case .installation: try Self.check("installation", value, parts.installation)
-            case .handler: try Self.check("handler", value, parts.handler)
-            case .registeredAt: registration.registeredAt = try value.instant("registeredAt")
+            case .app: try Self.check(.app, value, parts.app)
+            case .installation: try Self.check(.installation, value, parts.installation)
+            case .handler: try Self.check(.handler, value, parts.handler)
+            case .registeredAt:
+                registration.registeredAt = try value.instant(RegistrationField.registeredAt)
             case .targets: targets = value
             case .sequence, nil: break
             }
@@ -87,7 +167,7 @@ package struct RegistrationDecoder: ~Copyable {
         guard let targets else {
             throw .missing("targets", "an empty array says that none is left")
         }
-        for target in try targets.elements("targets") {
+        for target in try targets.elements(RegistrationField.targets) {
             try read(target, into: &registration)
         }
         return .replaced
@@ -98,16 +178,16 @@ package struct RegistrationDecoder: ~Copyable {
     private static func check(
         _ value: JSONValue, _ environment: PushEnvironment
     ) throws(UnreadableRecord) {
-        guard try value.environment("environment") == environment else {
+        guard try value.environment(RegistrationField.environment) == environment else {
             throw UnreadableRecord(.keyMismatch, "environment is not that of the key")
         }
     }
 
     private static func check(
-        _ name: StaticString, _ value: JSONValue, _ part: UnsafeRawBufferPointer
+        _ field: RegistrationField, _ value: JSONValue, _ part: UnsafeRawBufferPointer
     ) throws(UnreadableRecord) {
-        guard try value.text(name, bytes: 1...RecordLimits.keyPartBytesMax).equals(part) else {
-            throw UnreadableRecord(.keyMismatch, "\(name) is not that of the key")
+        guard try value.text(field, bytes: RecordLimits.keyPartBytes).equals(part) else {
+            throw UnreadableRecord(.keyMismatch, "\(field.rawValue) is not that of the key")
         }
     }
 
@@ -163,7 +243,7 @@ package struct RegistrationDecoder: ~Copyable {
     private mutating func append(
         token value: JSONValue, to registration: inout Registration
     ) throws(UnreadableRecord) -> Registration.Slice {
-        let digits = try value.text("token", bytes: 2...(2 * RecordLimits.tokenBytesMax))
+        let digits = try value.text(TargetField.token, bytes: 2...2 * RecordLimits.tokenBytesMax)
         let count = token.withUnsafeMutableBufferPointer {
             Hexadecimal.decode(digits, to: $0.baseAddress!)
         }
@@ -177,7 +257,7 @@ package struct RegistrationDecoder: ~Copyable {
     private func append(
         _ shows: JSONValue?, _ row: inout Registration.Row, to registration: inout Registration
     ) throws(UnreadableRecord) {
-        guard let shows = try shows?.elements("shows"), !shows.isEmpty else {
+        guard let shows = try shows?.elements(TargetField.shows), !shows.isEmpty else {
             return try append(row, to: &registration)
         }
         for show in shows {
@@ -188,8 +268,8 @@ package struct RegistrationDecoder: ~Copyable {
                 switch ShowField.table.find(name) {
                 case .kind:
                     row.kind = registration.append(
-                        try value.text("kind", bytes: 1...RecordLimits.kindBytesMax))
-                case .subjects: subjects = try value.elements("subjects")
+                        try value.text(ShowField.kind, bytes: RecordLimits.kindBytes))
+                case .subjects: subjects = try value.elements(ShowField.subjects)
                 case nil: break
                 }
             }
@@ -200,7 +280,7 @@ package struct RegistrationDecoder: ~Copyable {
             }
             for subject in subjects {
                 row.subject = registration.append(
-                    try subject.text("subjects", bytes: 1...RecordLimits.subjectBytesMax))
+                    try subject.text(ShowField.subjects, bytes: RecordLimits.subjectBytes))
                 try append(row, to: &registration)
             }
         }
@@ -214,5 +294,42 @@ package struct RegistrationDecoder: ~Copyable {
                 .tooManyRows, "over \(rowsMax) subjects in one snapshot: split it by handler")
         }
         registration.rows.append(row)
+    }
+}
+
+// MARK: Encoder
+
+package enum RegistrationEncoder {
+    package static func key(_ registration: RegistrationDraft) -> [UInt8] {
+        RecordKey.registration(
+            environment: registration.environment, app: registration.app,
+            installation: registration.installation, handler: registration.handler)
+    }
+
+    package static func value(_ registration: RegistrationDraft) -> [UInt8] {
+        JSONWriter.object(of: RegistrationField.self) { json in
+            json.member(.v, RecordLimits.version)
+            json.member(.environment, registration.environment.name)
+            json.member(.app, registration.app)
+            json.member(.installation, registration.installation)
+            json.member(.handler, registration.handler)
+            json.member(.sequence, registration.sequence)
+            json.member(.registeredAt, registration.registeredAt)
+            json.member(.targets, array: registration.targets, of: TargetField.self) {
+                write($0, to: &$1)
+            }
+        }
+    }
+
+    private static func write(
+        _ target: RegistrationDraft.Target, to json: inout ObjectWriter<TargetField>
+    ) {
+        json.member(.tokenClass, target.tokenClass.name)
+        json.member(.token, target.token.map { Hexadecimal.encode($0) })
+        json.member(.onChange, target.hearsChanges ? "background" : nil)
+        json.member(.shows, array: target.shows, of: ShowField.self) { show, json in
+            json.member(.kind, show.kind)
+            json.member(.subjects, array: show.subjects)
+        }
     }
 }

@@ -21,8 +21,7 @@ struct NameTable<Value: Sendable>: Sendable {
 }
 
 extension NameTable where Value: CaseIterable & RawRepresentable<String> {
-    /// The cases by their raw values: the cases are the format, which the schema tests compare with
-    /// docs/schemas.
+    /// The cases by their raw values.
     init() { self.init(Value.allCases.map { ($0.rawValue, $0) }) }
 }
 

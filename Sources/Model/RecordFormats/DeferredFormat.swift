@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Simdjson
+
+// The deferred topic's records: `DeferredPush`. Keys are `RecordKey.deferred`.
+
+extension RecordFormat {
+    static var deferred: RecordFormat {
+        RecordFormat(
+            "deferred", title: "Deferred push",
+            """
+            A push that waits longer than it may hold an offset: the value of a record of the \
+            deferred topic, whose key is `environment/apnsTopic/tokenHex`, with the 16 digits of its \
+            coalescing key as a fourth part for a push with a payload. A null value says that it \
+            waits no longer; the header `\(DeferredPush.endedHeader)` says up to which record of the \
+            key. On a record that its owner has written again, that header says at which offset its \
+            content was first said. A null with the header `\(DeferredPush.endedPayloadHeader)` ends \
+            a payload that was read no later than this says, in milliseconds since 1970.
+            """, fields: DeferredField.self)
+    }
+}
+
+package enum DeferredField: String, RecordField {
+    case v, notBefore, expiresAt
+    case tokenClass = "class"
+    case lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
+    case apnsExpiration, source, subject, subjectBase64, firstAt
+
+    package var row: FieldRow {
+        switch self {
+        case .v: .version
+        case .notBefore: .required(.instant, "When it may be sent.")
+        case .expiresAt: .required(.instant, "When it is worthless.")
+        case .tokenClass: .required(.oneOf(TokenClass.words), "The class of the token.")
+        case .lastSentAt: .optional(.instant, "When the token was last sent a push.")
+        case .attempts: .required(.integer(RecordLimits.attempts))
+        case .payload: .optional(.payload, "The push's body; absent for one without a payload.")
+        case .payloadAt:
+            .optional(
+                .instant,
+                """
+                When the event that brought the payload was read: of two payloads of one key the \
+                later wins.
+                """)
+        case .payloadSource:
+            .optional(
+                .object(SourceField.rows),
+                "The event that brought the payload, where it is not `source`.")
+        case .collapseID: .optional(.collapseID, "`apns-collapse-id`; only with a payload.")
+        case .priority:
+            .optional(
+                .oneOfNumbers(DeferredPush.priorities),
+                "`apns-priority`; 0 leaves the header out; absent, it is the push type's own.")
+        case .apnsExpiration:
+            .optional(
+                .oneOf(DeferredPush.expirations.map(\.word)),
+                "How `apns-expiration` is filled in; absent, as the push type's own.")
+        case .source: .optional(.object(SourceField.rows), "The oldest event it answers for.")
+        case .subject: .optional(.text(0...RecordLimits.subjectBytesMax), "That event's subject.")
+        case .subjectBase64:
+            .optional(
+                .base64(bytesMax: RecordLimits.subjectBytesMax),
+                "The subject where it is not UTF-8.")
+        case .firstAt: .optional(.instant, "When it was first sent to APNs.")
+        }
+    }
+}
+
+extension TokenRecordDecoder {
+    /// Nil says that the push waits no longer.
+    package mutating func deferred(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
+    ) throws(UnreadableRecord) -> DeferredPush? {
+        guard let object = try object(key, value, &tokenKey, isDeferred: true) else { return nil }
+        let push = try DeferredPush(MemberReader(object))
+        guard (tokenKey.coalescingKey == 0) == (push.payload == nil) else {
+            throw UnreadableRecord(
+                .keyMismatch,
+                "the key must have a fourth part where there is a payload, and only there")
+        }
+        return push
+    }
+}
+
+extension DeferredPush {
+    fileprivate static let priorities: [Int64] = [0, 1, 5, 10]
+    fileprivate static let expirations: [ExpirationRule] = [.none, .immediate, .deadline]
+
+    fileprivate init(_ fields: MemberReader<DeferredField>) throws(UnreadableRecord) {
+        let word = try fields.required(.tokenClass)
+        guard let tokenClass = word.string.flatMap(TokenClass.init) else {
+            throw .field("class", "a class of token")
+        }
+        self.init(
+            notBefore: try fields.instant(.notBefore), expiresAt: try fields.instant(.expiresAt),
+            tokenClass: tokenClass,
+            attempts: Int(try fields.integer(.attempts, in: RecordLimits.attempts)),
+            payload: try fields.optional(.payload).map(EventPayload.init(json:)))
+        lastSentAt = try fields.optionalInstant(.lastSentAt)
+        firstAt = try fields.optionalInstant(.firstAt)
+        payloadAt = try fields.optionalInstant(.payloadAt)
+        if let value = fields.optional(.payloadSource) {
+            payloadSource = try DeadLetter.Source(value, in: DeferredField.payloadSource)
+        }
+        if let value = fields.optional(.collapseID) {
+            collapseID = try EventFields.collapseID(value)
+        }
+        priority = try fields.optional(.priority).map(Self.priority)
+        if let value = fields.optional(.apnsExpiration) {
+            expiration = try ExpirationRule(
+                value, among: Self.expirations, in: DeferredField.apnsExpiration)
+        }
+        if let value = fields.optional(.source) {
+            source = try DeadLetter.Source(value, in: DeferredField.source)
+        }
+        subject =
+            try fields.bytes(
+                .subject, base64: .subjectBase64, bytesMax: RecordLimits.subjectBytesMax) ?? []
+    }
+
+    private static func priority(_ value: JSONValue) throws(UnreadableRecord) -> UInt8 {
+        guard let priority = value.integer, priorities.contains(priority) else {
+            throw .field("priority", "0 for none, 1, 5 or 10")
+        }
+        return UInt8(priority)
+    }
+}
+
+package enum DeferredEncoder {
+    package static func value(_ push: DeferredPush) -> [UInt8] {
+        JSONWriter.object(of: DeferredField.self) { json in
+            json.member(.v, RecordLimits.version)
+            json.member(.notBefore, push.notBefore)
+            json.member(.expiresAt, push.expiresAt)
+            json.member(.tokenClass, push.tokenClass.name)
+            json.member(.lastSentAt, push.lastSentAt)
+            json.member(.attempts, push.attempts)
+            json.member(.payload, raw: push.payload?.body)
+            json.member(.payloadAt, push.payloadAt)
+            json.member(.payloadSource, push.payloadSource)
+            json.member(.collapseID, push.collapseID)
+            json.member(.priority, push.priority)
+            json.member(.apnsExpiration, push.expiration?.word)
+            json.member(.source, push.source)
+            json.member(
+                .subject, bytes: push.subject.isEmpty ? nil : push.subject, base64: .subjectBase64)
+            json.member(.firstAt, push.firstAt)
+        }
+    }
+}

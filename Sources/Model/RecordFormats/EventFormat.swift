@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+package import Simdjson
+
+// Records of events topics in Lamplighter's own format. What their bindings and CloudEvents add is
+// decided in Intake.
+
+extension RecordFormat {
+    static var event: RecordFormat {
+        RecordFormat(
+            "event", title: "Event",
+            """
+            A state change: the value of a record of an events topic whose binding says `decode: \
+            json` and has no subject template. All members are optional, null counts as absent, \
+            unknown members are ignored. A null or empty value says: the subject in the key changed. \
+            An object with `specversion` is read as a structured CloudEvent instead. Lengths are \
+            bounded in UTF-8 bytes.
+            """, fields: EventField.self, constraints: [oneLife] + urgentAlert)
+    }
+
+    /// `ttlSeconds` and `expiresAt` exclude each other.
+    private static var oneLife: (String, JSONText) {
+        let fields: [(EventField, JSONText)] = [(.ttlSeconds, "integer"), (.expiresAt, "string")]
+        return (
+            "not",
+            .object([
+                ("required", .array(fields.map { .string($0.0.rawValue) })),
+                (
+                    "properties",
+                    .object(fields.map { ($0.0.rawValue, .object([("type", $0.1)])) })
+                ),
+            ])
+        )
+    }
+
+    /// Priority 10 is for payloads that a user sees or hears.
+    private static var urgentAlert: [(String, JSONText)] {
+        let urgent: [(String, JSONText)] = [
+            (EventField.priority.rawValue, .object([("const", .literal("10"))])),
+            (EventField.payload.rawValue, .object([("type", "object")])),
+        ]
+        let alert = [(EventField.payload.rawValue, EventPayload.alertSchema)]
+        return [
+            (
+                "if",
+                .object([
+                    ("required", .array(urgent.map { .string($0.0) })),
+                    ("properties", .object(urgent)),
+                ])
+            ),
+            ("then", .object([("properties", .object(alert))])),
+        ]
+    }
+}
+
+package enum EventField: String, RecordField {
+    case v, id, subject, time, app, environment, kinds, classes, ttlSeconds, expiresAt, priority
+    case collapseID, apnsExpiration, payload, shard
+
+    static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .v:
+            .optional(.version, "Version of the format, 1 if absent; another one is unreadable.")
+        case .id:
+            .optional(
+                .text(RecordLimits.subjectBytes),
+                "The producer's name for the event; not used by the worker.")
+        case .subject:
+            .optional(
+                .text(RecordLimits.subjectBytes), "What changed; the record's key if absent.")
+        case .time:
+            .optional(.instant, "When it changed; the record's timestamp if absent.")
+        case .app:
+            .optional(
+                .text(RecordLimits.keyPartBytes),
+                """
+                Bundle identifier; required when several are configured and the topic's binding \
+                names none.
+                """)
+        case .environment:
+            .optional(
+                .environment,
+                """
+                Apple's entitlement word; `sandbox` is read as `development`. All of the app's if \
+                absent.
+                """)
+        case .kinds:
+            .optional(
+                .array(.text(RecordLimits.kindBytes), count: RecordLimits.kinds),
+                "Only controls and widgets of these kinds.")
+        case .classes:
+            .optional(
+                .array(.oneOf(TokenClass.words), count: 1...Int.max),
+                "Only these classes of token.")
+        case .ttlSeconds:
+            .optional(
+                .integer(RecordLimits.ttlSeconds),
+                """
+                Life of the push, from the later of `time` and the record's timestamp. Default 24 h \
+                without and 1 h with a payload.
+                """)
+        case .expiresAt:
+            .optional(
+                .instant,
+                """
+                When the push is worthless; at most 30 days from now count. Not beside `ttlSeconds`.
+                """)
+        case .priority:
+            .optional(
+                .oneOfNumbers(EventFields.priorities),
+                "`apns-priority`; not 10 for a background payload.")
+        case .collapseID:
+            .optional(
+                .collapseID,
+                """
+                `apns-collapse-id`: pushes with a payload and the same one replace each other. An \
+                alert without one is given a UUID made of the event's topic, partition and offset \
+                and of its payload, so that one that is sent again replaces itself; no other push is \
+                given one.
+                """)
+        case .apnsExpiration:
+            .optional(
+                .oneOf(EventFields.expirations.map(\.word)),
+                """
+                `none` leaves `apns-expiration` out, `deadline` sends the end of the push's life.
+                """)
+        case .payload:
+            .optional(
+                .payload,
+                """
+                The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes without white \
+                space. With `alert`, `badge` or `sound` in `aps` it is sent as an alert, otherwise \
+                in the background.
+                """)
+        case .shard:
+            .optional(
+                .object(ShardField.rows),
+                """
+                Written by workers, not by producers: the part of a large event's audience that this \
+                record is for, and where the whole event stands. `index` is less than `of`.
+                """)
+        }
+    }
+}
+
+// MARK: Decoder
+
+/// What a record says for itself, whatever its format; the rest comes from its binding.
+package struct EventFields {
+    package var subject: UnsafeRawBufferPointer?
+    package var app: UnsafeRawBufferPointer?
+    package var environment: PushEnvironment?
+    package var kinds: [String]?
+    package var classes: TokenClassSet?
+    package var time: WallTime?
+    package var ttl: Duration?
+    package var expiresAt: WallTime?
+    package var priority: UInt8?
+    package var collapseID: String?
+    package var expiration: ExpirationRule?
+    package var payload: EventPayload?
+    package var shard: EventShard?
+
+    package init() {}
+
+    /// It names no token's kind, class or environment, no expiry and no header.
+    package var isPlain: Bool {
+        environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
+            && priority == nil && expiration == nil && payload == nil
+    }
+}
+
+extension EventFields {
+    fileprivate static let priorities: [Int64] = [1, 5, 10]
+    fileprivate static let expirations: [ExpirationRule] = [.none, .deadline]
+
+    /// Reads an event of ours. A member that is null counts as absent; of duplicates the last wins;
+    /// unknown members are ignored.
+    package init(json object: JSONObject) throws(UnreadableRecord) {
+        for (name, value) in object where !value.isNull {
+            guard let field = EventField.table.find(name) else { continue }
+            try read(field, value)
+        }
+        if ttl != nil, expiresAt != nil {
+            throw .field("expiresAt", "left out where ttlSeconds is given")
+        }
+        if priority == 10, payload?.type == .background {
+            throw UnreadableRecord(
+                .invalidPriority, "a background push must not have priority 10: leave it out")
+        }
+    }
+
+    private mutating func read(_ field: EventField, _ value: JSONValue) throws(UnreadableRecord) {
+        switch field {
+        case .v: try value.checkVersion()
+        case .id: _ = try value.text(field, bytes: RecordLimits.subjectBytes)
+        case .subject: subject = try value.text(field, bytes: RecordLimits.subjectBytes)
+        case .time: time = try value.instant(field)
+        case .app: app = try value.text(field, bytes: RecordLimits.keyPartBytes)
+        case .environment: environment = try value.environment(field)
+        case .kinds: kinds = try Self.kinds(value)
+        case .classes: classes = try Self.classes(value)
+        case .ttlSeconds:
+            ttl = .seconds(try value.integer(field, in: RecordLimits.ttlSeconds))
+        case .expiresAt: expiresAt = try value.instant(field)
+        case .priority: priority = try Self.priority(value)
+        case .collapseID: collapseID = try Self.collapseID(value)
+        case .apnsExpiration:
+            expiration = try ExpirationRule(value, among: Self.expirations, in: field)
+        case .payload: payload = try EventPayload(json: value)
+        case .shard: shard = try EventShard(value, in: field)
+        }
+    }
+
+    private static func kinds(_ value: JSONValue) throws(UnreadableRecord) -> [String] {
+        var kinds: [String] = []
+        for kind in try value.elements(EventField.kinds) {
+            kinds.append(String(try kind.text(EventField.kinds, bytes: RecordLimits.kindBytes)))
+            guard kinds.count <= RecordLimits.kindsMax else { break }
+        }
+        guard RecordLimits.kinds.contains(kinds.count) else {
+            throw .field("kinds", "an array of 1 to \(RecordLimits.kindsMax) strings")
+        }
+        return kinds
+    }
+
+    private static func classes(_ value: JSONValue) throws(UnreadableRecord) -> TokenClassSet {
+        var classes: TokenClassSet = []
+        for word in try value.elements(EventField.classes) {
+            guard let text = word.string else { throw badClasses }
+            classes.insert(try tokenClass(text))
+        }
+        guard !classes.isEmpty else { throw badClasses }
+        return classes
+    }
+
+    /// An unknown word is refused: leaving it out would send to others than the event names.
+    package static func tokenClass(
+        _ word: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> TokenClassSet {
+        guard let known = TokenClass(word) else { throw badClasses }
+        return TokenClassSet(known)
+    }
+
+    private static var badClasses: UnreadableRecord {
+        .field("classes", "one or more of \(TokenClass.words.joined(separator: ", "))")
+    }
+
+    private static func priority(_ value: JSONValue) throws(UnreadableRecord) -> UInt8 {
+        guard let priority = value.integer, priorities.contains(priority) else {
+            throw .field("priority", "1, 5 or 10")
+        }
+        return UInt8(priority)
+    }
+
+    static func collapseID(_ value: JSONValue) throws(UnreadableRecord) -> String {
+        guard let text = value.string else { throw badCollapseID }
+        return try collapseID(text)
+    }
+
+    /// A header's value: printable ASCII, with no space at either end, where HTTP/2 forbids it.
+    package static func collapseID(
+        _ text: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> String {
+        guard RecordLimits.collapseIDBytes.contains(text.count),
+            text.allSatisfy({ (0x20...0x7E).contains($0) }),
+            text[0] != 0x20, text[text.count - 1] != 0x20
+        else { throw badCollapseID }
+        return String(text)
+    }
+
+    private static var badCollapseID: UnreadableRecord {
+        .field("collapseID", "1 to 64 printable ASCII characters, no space at the ends")
+    }
+}
+
+// MARK: Encoder
+
+package enum EventEncoder {
+    package static func value(_ event: EventDraft) -> [UInt8] {
+        JSONWriter.object(of: EventField.self) { json in
+            json.member(.v, RecordLimits.version)
+            json.member(.id, event.id)
+            json.member(.subject, event.subject)
+            json.member(.time, event.time)
+            json.member(.app, event.app)
+            json.member(.environment, event.environment?.name)
+            json.member(.kinds, array: event.kinds)
+            json.member(.classes, array: event.classes.map(\.name))
+            json.member(.ttlSeconds, event.ttlSeconds)
+            json.member(.expiresAt, event.expiresAt)
+            json.member(.priority, event.priority)
+            json.member(.collapseID, event.collapseID)
+            json.member(.apnsExpiration, event.expiration?.word)
+            json.member(.payload, raw: event.payload)
+            json.member(.shard, event.shard)
+        }
+    }
+}

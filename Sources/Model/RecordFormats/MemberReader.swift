@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+package import Simdjson
+
+/// The members of a record's object by their fields, null counting as absent. It looks for each
+/// member anew, which is for records of few members; events and registrations are walked once.
+struct MemberReader<Field: RecordField> {
+    private let object: JSONObject
+
+    init(_ object: JSONObject) { self.object = object }
+
+    /// - Throws: unless the value is an object; it is named by the field that holds it.
+    init(_ value: JSONValue, in field: some RecordField) throws(UnreadableRecord) {
+        guard let object = value.object else { throw .field(field.rawValue, "an object") }
+        self.object = object
+    }
+
+    /// Each member is one lookup by bytes of a name that is known when the program is compiled.
+    func optional(_ field: Field) -> JSONValue? {
+        var name = field.rawValue
+        let value = name.withUTF8 { object[UnsafeRawBufferPointer($0)] }
+        guard let value, !value.isNull else { return nil }
+        return value
+    }
+
+    func required(_ field: Field) throws(UnreadableRecord) -> JSONValue {
+        guard let value = optional(field) else { throw .missing(field.rawValue, "it is required") }
+        return value
+    }
+
+    func text(
+        _ field: Field, bytes range: ClosedRange<Int>
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        try required(field).text(field, bytes: range)
+    }
+
+    func integer(
+        _ field: Field, in range: ClosedRange<Int64>
+    ) throws(UnreadableRecord) -> Int64 {
+        try required(field).integer(field, in: range)
+    }
+
+    func instant(_ field: Field) throws(UnreadableRecord) -> WallTime {
+        try required(field).instant(field)
+    }
+
+    func optionalText(
+        _ field: Field, bytes range: ClosedRange<Int>
+    ) throws(UnreadableRecord) -> String? {
+        guard let value = optional(field) else { return nil }
+        return String(try value.text(field, bytes: range))
+    }
+
+    func optionalInteger(
+        _ field: Field, in range: ClosedRange<Int64>
+    ) throws(UnreadableRecord) -> Int64? {
+        guard let value = optional(field) else { return nil }
+        return try value.integer(field, in: range)
+    }
+
+    func optionalInstant(_ field: Field) throws(UnreadableRecord) -> WallTime? {
+        guard let value = optional(field) else { return nil }
+        return try value.instant(field)
+    }
+
+    /// What the writer put under either name; nil where it put nothing.
+    func bytes(
+        _ field: Field, base64: Field, bytesMax: Int
+    ) throws(UnreadableRecord) -> [UInt8]? {
+        if let value = optional(field) { return Array(try value.text(field, bytes: 0...bytesMax)) }
+        guard let value = optional(base64) else { return nil }
+        guard let text = value.string, text.count <= Base64.digits(bytes: bytesMax),
+            let bytes = Base64.decode(text), bytes.count <= bytesMax
+        else { throw .field(base64.rawValue, "base64 of at most \(bytesMax) bytes") }
+        return bytes
+    }
+}
+
+/// Typed reading of members, with messages that name the member and never quote it.
+extension JSONValue {
+    package func text(
+        _ field: some RawRepresentable<String>, bytes range: ClosedRange<Int>
+    ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
+        guard let text = string, range.contains(text.count) else {
+            throw .field(
+                field.rawValue, "a string of \(range.lowerBound) to \(range.upperBound) bytes")
+        }
+        return text
+    }
+
+    package func integer(
+        _ field: some RawRepresentable<String>, in range: ClosedRange<Int64>
+    ) throws(UnreadableRecord) -> Int64 {
+        guard let integer, range.contains(integer) else {
+            throw .field(
+                field.rawValue, "an integer from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return integer
+    }
+
+    func instant(_ field: some RawRepresentable<String>) throws(UnreadableRecord) -> WallTime {
+        guard let text = string, let instant = WallTime(rfc3339: text) else {
+            throw .field(field.rawValue, "an RFC 3339 instant such as 2026-11-21T06:12:00.123Z")
+        }
+        return instant
+    }
+
+    func environment(
+        _ field: some RawRepresentable<String>
+    ) throws(UnreadableRecord) -> PushEnvironment {
+        guard let text = string, let environment = PushEnvironment(text) else {
+            throw .field(field.rawValue, "production or development")
+        }
+        return environment
+    }
+
+    func elements(_ field: some RawRepresentable<String>) throws(UnreadableRecord) -> JSONArray {
+        guard let array else { throw .field(field.rawValue, "an array") }
+        return array
+    }
+
+    /// The only version there is.
+    func checkVersion() throws(UnreadableRecord) {
+        guard integer == RecordLimits.version else {
+            throw UnreadableRecord(
+                .unknownVersion, "v is not 1: the record was written for a later release")
+        }
+    }
+}
+
+// MARK: Words
+
+extension PushEnvironment {
+    init?(_ name: UnsafeRawBufferPointer) {
+        if name.equals("production") {
+            self = .production
+        } else if name.equals("development") || name.equals("sandbox") {
+            self = .development
+        } else {
+            return nil
+        }
+    }
+
+    /// Those that readers take, and those that writers write.
+    static let wordsRead = allCases.map(\.name) + ["sandbox"]
+    static let wordsWritten = allCases.map(\.name)
+}
+
+extension TokenClass {
+    static let words = allCases.map(\.name)
+    private static let table = NameTable(allCases.map { ($0.name, $0) })
+
+    init?(_ word: UnsafeRawBufferPointer) {
+        guard let known = Self.table.find(word) else { return nil }
+        self = known
+    }
+}
+
+extension ExpirationRule {
+    /// The word for it in records.
+    var word: String {
+        switch self {
+        case .none: "none"
+        case .immediate: "immediate"
+        case .deadline: "deadline"
+        }
+    }
+
+    /// - Parameter rules: those that the record may name.
+    init(
+        _ value: JSONValue, among rules: [ExpirationRule], in field: some RecordField
+    ) throws(UnreadableRecord) {
+        for rule in rules {
+            if let text = value.string, text.elementsEqual(rule.word.utf8) {
+                self = rule
+                return
+            }
+        }
+        throw .field(field.rawValue, "one of \(rules.map(\.word).joined(separator: ", "))")
+    }
+}
+
+extension String {
+    init(_ bytes: UnsafeRawBufferPointer) { self.init(decoding: bytes, as: UTF8.self) }
+}

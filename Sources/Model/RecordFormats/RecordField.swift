@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// The fields of one kind of JSON object in a record, in the order in which they are documented.
+/// The raw value is the member's name; decoders and encoders name members by these cases only.
+package protocol RecordField: RawRepresentable<String>, CaseIterable, Sendable {
+    /// The field's row of the table. It is read for documents and never for a record.
+    var row: FieldRow { get }
+}
+
+extension RecordField {
+    /// The table: a name and its row for each field.
+    package static var rows: [NamedField] { allCases.map { NamedField($0.rawValue, $0.row) } }
+}
+
+package struct NamedField: Sendable {
+    package let name: String
+    package let row: FieldRow
+
+    init(_ name: String, _ row: FieldRow) {
+        self.name = name
+        self.row = row
+    }
+}
+
+/// What may stand in a member and what it means.
+package struct FieldRow: Sendable {
+    package let type: FieldType
+    package let isRequired: Bool
+    /// Markdown, one paragraph; empty where the name says it all.
+    package let summary: String
+
+    static func required(_ type: FieldType, _ summary: String = "") -> FieldRow {
+        FieldRow(type: type, isRequired: true, summary: summary)
+    }
+
+    /// Of a format whose version must be written.
+    static var version: FieldRow {
+        required(.version, "Version of the format; another one is unreadable.")
+    }
+
+    static func optional(_ type: FieldType, _ summary: String = "") -> FieldRow {
+        FieldRow(type: type, isRequired: false, summary: summary)
+    }
+}
+
+/// The values that a field may have. Bounds of texts count UTF-8 bytes.
+package indirect enum FieldType: Sendable {
+    /// The integer `RecordLimits.version`.
+    case version
+    /// Readers do not look at it.
+    case any
+    /// A string of any length, whose unknown words are passed over.
+    case openWord
+    case text(ClosedRange<Int>)
+    /// Bytes in base64, for those that are not UTF-8.
+    case base64(bytesMax: Int)
+    /// An RFC 3339 instant.
+    case instant
+    case integer(ClosedRange<Int64>)
+    case oneOf([String])
+    case oneOfNumbers([Int64])
+    /// `true` and nothing else.
+    case flag
+    case environment
+    /// A part of a record's key.
+    case keyPart
+    /// A push token in hexadecimal.
+    case token
+    /// A value of the header `apns-collapse-id`.
+    case collapseID
+    /// A push's body: see `EventPayload`.
+    case payload
+    case object([NamedField])
+    /// - Parameter count: how many elements; nil for any number.
+    case array(FieldType, count: ClosedRange<Int>? = nil)
+}

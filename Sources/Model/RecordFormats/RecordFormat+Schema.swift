@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+extension RecordFormat {
+    /// A JSON Schema (2020-12) of the record's value, the text of its file in docs/schemas.
+    package var jsonSchema: String {
+        let head: [(String, JSONText)] = [
+            ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+            ("$id", .string("urn:lamplighter:\(name):\(RecordLimits.version)")),
+            ("title", .string(title)), ("description", .string(summary)),
+        ]
+        let body = object(of: fields) + constraints
+        return JSONText.object(head + [("type", "object")] + body).printed() + "\n"
+    }
+
+    private func object(of fields: [NamedField]) -> [(String, JSONText)] {
+        var keywords: [(String, JSONText)] = [
+            ("properties", .object(fields.map { ($0.name, schema(of: $0.row)) }))
+        ]
+        let required = fields.filter(\.row.isRequired).map { JSONText.string($0.name) }
+        if !required.isEmpty { keywords.append(("required", .array(required))) }
+        if isClosed { keywords.append(("additionalProperties", .literal("false"))) }
+        return keywords
+    }
+
+    private func schema(of row: FieldRow) -> JSONText {
+        var keywords = keywords(of: row.type)
+        if !row.isRequired, !isClosed { allowNull(&keywords) }
+        if !row.summary.isEmpty { keywords.append(("description", .string(row.summary))) }
+        return .object(keywords)
+    }
+
+    /// Null counts as absent.
+    private func allowNull(_ keywords: inout [(String, JSONText)]) {
+        for (index, (keyword, value)) in keywords.enumerated() {
+            switch (keyword, value) {
+            case ("type", let type): keywords[index].1 = .array([type, "null"])
+            case ("enum", .array(let values)):
+                keywords[index].1 = .array(values + [.literal("null")])
+            case ("const", let value): keywords[index] = ("enum", .array([value, .literal("null")]))
+            default: break
+            }
+        }
+    }
+
+    private func keywords(of type: FieldType) -> [(String, JSONText)] {
+        switch type {
+        case .version: [("const", .literal("\(RecordLimits.version)"))]
+        case .flag: [("const", .literal("true"))]
+        case .any: []
+        case .openWord: [("type", "string")]
+        case .text(let bytes): Self.string + Self.bounds(of: bytes, "Length")
+        case .base64(let bytesMax):
+            Self.string
+                + [("maxLength", .literal("\(Base64.digits(bytes: bytesMax))"))]
+                + Self.pattern("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
+        case .instant:
+            Self.string
+                + Self.pattern(
+                    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}"
+                        + #"(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"#)
+        case .integer(let range):
+            [("type", "integer"), ("minimum", .literal("\(range.lowerBound)"))]
+                + (range.upperBound == .max
+                    ? [] : [("maximum", .literal("\(range.upperBound)"))])
+        case .oneOf(let words): [("enum", .array(words.map { .string($0) }))]
+        case .oneOfNumbers(let numbers): [("enum", .array(numbers.map { .literal("\($0)") }))]
+        case .environment: keywords(of: .oneOf(environments))
+        case .keyPart:
+            Self.string
+                + Self.pattern("^[A-Za-z0-9._~-]{1,\(RecordLimits.keyPartBytesMax)}$")
+        case .token:
+            Self.string
+                + Self.pattern(
+                    "^([0-9\(isClosed ? "" : "A-F")a-f]{2}){1,\(RecordLimits.tokenBytesMax)}$")
+        case .collapseID:
+            // The first and the last are no spaces.
+            Self.string
+                + Self.pattern("^[!-~]([ -~]{0,\(RecordLimits.collapseIDBytesMax - 2)}[!-~])?$")
+        case .payload: [("type", "object")] + EventPayload.schema
+        case .object(let fields): [("type", "object")] + object(of: fields)
+        case .array(let element, let count):
+            [("type", "array")] + Self.bounds(of: count ?? 0...Int.max, "Items")
+                + [("items", .object(keywords(of: element)))]
+        }
+    }
+
+    var environments: [String] {
+        isClosed ? PushEnvironment.wordsWritten : PushEnvironment.wordsRead
+    }
+
+    private static let string: [(String, JSONText)] = [("type", "string")]
+
+    private static func pattern(_ pattern: String) -> [(String, JSONText)] {
+        [("pattern", .string(pattern))]
+    }
+
+    /// `minLength` and `maxLength`, or `minItems` and `maxItems`; bounds that say nothing are left
+    /// out.
+    private static func bounds(
+        of range: ClosedRange<Int>, _ what: String
+    ) -> [(String, JSONText)] {
+        var keywords: [(String, JSONText)] = []
+        if range.lowerBound > 0 {
+            keywords.append(("min\(what)", .literal("\(range.lowerBound)")))
+        }
+        if range.upperBound < .max {
+            keywords.append(("max\(what)", .literal("\(range.upperBound)")))
+        }
+        return keywords
+    }
+}

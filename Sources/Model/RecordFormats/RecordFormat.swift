@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// One type of record, as its users see it. The JSON Schemas in docs/schemas and the page
+/// docs/records.md are made of this and of nothing else.
+package struct RecordFormat: Sendable {
+    /// That of the schema's file.
+    package let name: String
+    package let title: String
+    /// Markdown, one paragraph: what the record says, in which topic, under which key.
+    package let summary: String
+    package let fields: [NamedField]
+    /// Whether workers alone write it and others only read it. Nothing but its fields is in such a
+    /// record, none is null, and every word has the spelling that workers write.
+    package let isClosed: Bool
+    /// Keywords of JSON Schema for what fields demand of each other.
+    let constraints: [(String, JSONText)]
+
+    init<Field: RecordField>(
+        _ name: String, title: String, _ summary: String, fields: Field.Type,
+        isClosed: Bool = false, constraints: [(String, JSONText)] = []
+    ) {
+        self.name = name
+        self.title = title
+        self.summary = summary
+        self.fields = Field.rows
+        self.isClosed = isClosed
+        self.constraints = constraints
+    }
+
+    package static var all: [RecordFormat] {
+        [.event, .registration, .verdict, .deferred, .deadLetter]
+    }
+}

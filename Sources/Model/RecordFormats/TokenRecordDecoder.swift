@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Simdjson
+
+/// Whom a record of the verdicts or the deferred topic is about; used again and again.
+package struct TokenKey: Sendable, Equatable {
+    package var lane = LaneID(rawValue: 0)
+    /// Bytes, not hexadecimal.
+    package var token: [UInt8] = []
+    /// Of a deferred push with a payload; 0 for "look again".
+    package var coalescingKey: UInt64 = 0
+
+    package init() {}
+}
+
+/// Reads records of the two topics whose key is a token; the formats of their values are in
+/// VerdictFormat.swift and DeferredFormat.swift.
+package struct TokenRecordDecoder: ~Copyable {
+    private let routes: RouteDirectory
+    private var parser: JSONParser
+
+    package init(routing: RoutingTable) {
+        routes = RouteDirectory(routing)
+        // A body of 5 KiB at most, however it is escaped.
+        parser = JSONParser(bytesMax: 64 << 10)
+    }
+
+    /// The value's object, whose version is known; nil for a null value.
+    mutating func object(
+        _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
+        _ tokenKey: inout TokenKey, isDeferred: Bool = false
+    ) throws(UnreadableRecord) -> JSONObject? {
+        let parts = try RecordKey.tokenParts(key, isDeferred: isDeferred)
+        tokenKey.coalescingKey = parts.coalescingKey
+        tokenKey.lane = try routes.lane(environment: parts.environment, apnsTopic: parts.apnsTopic)
+        tokenKey.token.removeAll(keepingCapacity: true)
+        tokenKey.token.append(contentsOf: repeatElement(0, count: parts.token.count / 2))
+        let count = tokenKey.token.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.flatMap { Hexadecimal.decode(parts.token, to: $0) }
+        }
+        guard count != nil else {
+            throw UnreadableRecord(.invalidKey, "the token must be hexadecimal of even length")
+        }
+        guard let value else { return nil }
+        guard value.count > 0 else {
+            throw UnreadableRecord(.emptyValue, "zero length; only null revokes")
+        }
+        let object = try parser.object(value)
+        try object.checkVersion()
+        return object
+    }
+}
+
+extension JSONObject {
+    /// For a format whose version must be written.
+    func checkVersion() throws(UnreadableRecord) {
+        guard let version = self["v"] else { throw .missing("v", "write 1") }
+        try version.checkVersion()
+    }
+}
