@@ -101,7 +101,8 @@ let app: [Target] = [
         name: "lamplighter",
         dependencies: [
             "Worker", "Pipeline", "PushModel", "RecordFormats", "Delivery", "KafkaLog",
-            "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2",
+            "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL",
+            "Rdkafka", "Nghttp2",
             "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),

@@ -212,13 +212,13 @@ private enum RegistrationText {
         struct Show: Decodable {
             var unknown: [String]
             init(from decoder: any Decoder) throws {
-                unknown = try Name.unknown(in: decoder, but: ShowField.allCases.map(\.rawValue))
+                unknown = try Name.unknown(in: decoder, but: ShowField.names)
             }
         }
         struct Target: Decodable {
             var unknown: [String]
             init(from decoder: any Decoder) throws {
-                unknown = try Name.unknown(in: decoder, but: TargetField.allCases.map(\.rawValue))
+                unknown = try Name.unknown(in: decoder, but: TargetField.names)
                 let shows = try Name.list("shows", of: Show.self, in: decoder)
                 for (number, show) in shows.enumerated() {
                     unknown += show.unknown.map { "shows[\(number)].\($0)" }
@@ -229,7 +229,7 @@ private enum RegistrationText {
             var unknown: [String]
             init(from decoder: any Decoder) throws {
                 unknown = try Name.unknown(
-                    in: decoder, but: RegistrationField.allCases.map(\.rawValue))
+                    in: decoder, but: RegistrationField.names)
                 let targets = try Name.list("targets", of: Target.self, in: decoder)
                 for (number, target) in targets.enumerated() {
                     unknown += target.unknown.map { "targets[\(number)].\($0)" }

@@ -122,13 +122,6 @@ package struct JSONObject: Sequence {
         return found
     }
 
-    /// The same of a name that is no literal.
-    package subscript(name: UnsafeRawBufferPointer) -> JSONValue? {
-        var found: JSONValue?
-        for member in self where member.key.equals(name) { found = member.value }
-        return found
-    }
-
     package func makeIterator() -> Iterator {
         Iterator(value: value, position: value.index + 1, last: value.end - 1)
     }

@@ -18,69 +18,74 @@ extension RecordFormat {
     }
 }
 
-package enum DeadLetterField: String, RecordField {
+package enum DeadLetterField: UInt8, RecordField {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
     case subject, subjectBase64, collapseID, failures, lastOffset, tokens, event, eventLeftOut
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v: .version
         case .reason:
-            .required(.text(RecordLimits.letterTextBytes), "Apple's word, or the worker's own.")
+            .required(
+                "reason", .text(RecordLimits.letterTextBytes), "Apple's word, or the worker's own.")
         case .message:
-            .optional(.text(RecordLimits.letterTextBytes), "For people: cause and remedy.")
+            .optional(
+                "message", .text(RecordLimits.letterTextBytes), "For people: cause and remedy.")
         case .status:
             .optional(
-                .integer(RecordLimits.statuses),
+                "status", .integer(RecordLimits.statuses),
                 "Of the last answer; absent when APNs was not asked.")
-        case .attempts: .required(.integer(RecordLimits.attempts))
+        case .attempts: .required("attempts", .integer(RecordLimits.attempts))
         case .source:
             .required(
-                .object(SourceField.rows),
+                "source", .object(SourceField.rows),
                 """
                 The record that could not be read, or the oldest event that the pushes answer for.
                 """)
         case .payloadSource:
             .optional(
-                .object(SourceField.rows),
+                "payloadSource", .object(SourceField.rows),
                 "The event whose payload this is, where it is not `source`.")
-        case .firstAt: .required(.instant, "When the event was first tried.")
-        case .lastAt: .required(.instant, "When it was given up.")
-        case .app: .optional(.text(RecordLimits.letterTextBytes), "Bundle identifier.")
-        case .subject: .optional(.text(0...RecordLimits.subjectBytesMax), "What changed.")
+        case .firstAt: .required("firstAt", .instant, "When the event was first tried.")
+        case .lastAt: .required("lastAt", .instant, "When it was given up.")
+        case .app: .optional("app", .text(RecordLimits.letterTextBytes), "Bundle identifier.")
+        case .subject:
+            .optional("subject", .text(0...RecordLimits.subjectBytesMax), "What changed.")
         case .subjectBase64:
             .optional(
-                .base64(bytesMax: RecordLimits.subjectBytesMax),
+                "subjectBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The same, where it is not UTF-8.")
         case .collapseID:
-            .optional(.collapseID, "`apns-collapse-id` of the pushes, where they had one.")
+            .optional(
+                "collapseID", .collapseID, "`apns-collapse-id` of the pushes, where they had one.")
         case .failures:
             .optional(
-                .integer(RecordLimits.offsets),
+                "failures", .integer(RecordLimits.offsets),
                 """
                 Of a letter for many failures of one reason, written after the topic could not be \
                 written to for long: how many they are, from `source` on. It names no tokens.
                 """)
         case .lastOffset:
             .optional(
-                .integer(RecordLimits.offsets),
+                "lastOffset", .integer(RecordLimits.offsets),
                 """
                 Of such a letter, the offset of the last event in the partition of `source`.
                 """)
         case .tokens:
             .required(
-                .array(.object(LetterTargetField.rows), count: 0...DeadLetter.targetsMax),
+                "tokens", .array(.object(LetterTargetField.rows), count: 0...DeadLetter.targetsMax),
                 "Whom the pushes were for.")
         case .event:
             .optional(
-                .object(OriginalField.rows),
+                "event", .object(OriginalField.rows),
                 """
                 Where it is small enough: of pushes that failed, their payload as the value, absent \
                 for "look again"; of a record that could not be read, that record.
                 """)
         case .eventLeftOut:
             .optional(
-                .flag,
+                "eventLeftOut", .flag,
                 """
                 There was an `event`, and no room for it: it was too large, or too many letters \
                 waited for the topic.
@@ -89,39 +94,45 @@ package enum DeadLetterField: String, RecordField {
     }
 }
 
-package enum LetterTargetField: String, RecordField {
+package enum LetterTargetField: UInt8, RecordField {
     case token, environment, apnsTopic
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
-        case .token: .required(.token)
-        case .environment: .required(.environment)
-        case .apnsTopic: .required(.text(RecordLimits.apnsTopicBytes))
+        case .token: .required("token", .token)
+        case .environment: .required("environment", .environment)
+        case .apnsTopic: .required("apnsTopic", .text(RecordLimits.apnsTopicBytes))
         }
     }
 }
 
-package enum OriginalField: String, RecordField {
+package enum OriginalField: UInt8, RecordField {
     case key, keyBase64, value, valueBase64, headers
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
-        case .key, .value: .optional(.text(RecordLimits.originalBytes))
-        case .keyBase64, .valueBase64:
-            .optional(.base64(bytesMax: RecordLimits.originalBytesMax))
-        case .headers: .optional(.array(.object(HeaderField.rows)))
+        case .key: .optional("key", .text(RecordLimits.originalBytes))
+        case .keyBase64: .optional("keyBase64", .base64(bytesMax: RecordLimits.originalBytesMax))
+        case .value: .optional("value", .text(RecordLimits.originalBytes))
+        case .valueBase64:
+            .optional("valueBase64", .base64(bytesMax: RecordLimits.originalBytesMax))
+        case .headers: .optional("headers", .array(.object(HeaderField.rows)))
         }
     }
 }
 
-package enum HeaderField: String, RecordField {
+package enum HeaderField: UInt8, RecordField {
     case name, value, valueBase64
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
-        case .name: .required(.text(RecordLimits.originalBytes))
-        case .value: .optional(.text(RecordLimits.originalBytes))
-        case .valueBase64: .optional(.base64(bytesMax: RecordLimits.originalBytesMax))
+        case .name: .required("name", .text(RecordLimits.originalBytes))
+        case .value: .optional("value", .text(RecordLimits.originalBytes))
+        case .valueBase64:
+            .optional("valueBase64", .base64(bytesMax: RecordLimits.originalBytesMax))
         }
     }
 }
@@ -143,9 +154,7 @@ package struct DeadLetterDecoder: ~Copyable {
         guard let value, value.count > 0 else {
             throw UnreadableRecord(.emptyValue, "a dead letter has a value")
         }
-        let object = try parser.object(value)
-        try object.checkVersion()
-        return try DeadLetter(MemberReader(object))
+        return try DeadLetter(MemberReader(try parser.object(value)))
     }
 
     /// The payload of a letter's pushes; nil for pushes that say "look again".
@@ -164,7 +173,8 @@ package struct DeadLetterDecoder: ~Copyable {
 }
 
 extension DeadLetter {
-    fileprivate init(_ fields: MemberReader<DeadLetterField>) throws(UnreadableRecord) {
+    fileprivate init(_ fields: borrowing MemberReader<DeadLetterField>) throws(UnreadableRecord) {
+        try fields.checkVersion(.v)
         self.init(
             reason: String(try fields.text(.reason, bytes: RecordLimits.letterTextBytes)),
             source: try Source(try fields.required(.source), in: DeadLetterField.source),
@@ -207,7 +217,7 @@ extension DeadLetter {
 }
 
 extension DeadLetter.Target {
-    fileprivate init(_ fields: MemberReader<LetterTargetField>) throws(UnreadableRecord) {
+    fileprivate init(_ fields: borrowing MemberReader<LetterTargetField>) throws(UnreadableRecord) {
         let digits = try fields.text(.token, bytes: 2...2 * RecordLimits.tokenBytesMax)
         guard let token = Hexadecimal.decode(String(digits)) else {
             throw .field("token", "hexadecimal of even length")
@@ -222,7 +232,7 @@ extension DeadLetter.Target {
 }
 
 extension DeadLetter.Original {
-    fileprivate init(_ fields: MemberReader<OriginalField>) throws(UnreadableRecord) {
+    fileprivate init(_ fields: borrowing MemberReader<OriginalField>) throws(UnreadableRecord) {
         let bytesMax = RecordLimits.originalBytesMax
         self.init(
             key: try fields.bytes(.key, base64: .keyBase64, bytesMax: bytesMax),

@@ -22,48 +22,52 @@ extension RecordFormat {
     }
 }
 
-package enum DeferredField: String, RecordField {
+package enum DeferredField: UInt8, RecordField {
     case v, notBefore, expiresAt
-    case tokenClass = "class"
-    case lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
+    case tokenClass, lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
     case apnsExpiration, source, subject, subjectBase64, firstAt
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v: .version
-        case .notBefore: .required(.instant, "When it may be sent.")
-        case .expiresAt: .required(.instant, "When it is worthless.")
-        case .tokenClass: .required(.oneOf(TokenClass.words), "The class of the token.")
-        case .lastSentAt: .optional(.instant, "When the token was last sent a push.")
-        case .attempts: .required(.integer(RecordLimits.attempts))
-        case .payload: .optional(.payload, "The push's body; absent for one without a payload.")
+        case .notBefore: .required("notBefore", .instant, "When it may be sent.")
+        case .expiresAt: .required("expiresAt", .instant, "When it is worthless.")
+        case .tokenClass: .required("class", .oneOf(TokenClass.words), "The class of the token.")
+        case .lastSentAt: .optional("lastSentAt", .instant, "When the token was last sent a push.")
+        case .attempts: .required("attempts", .integer(RecordLimits.attempts))
+        case .payload:
+            .optional("payload", .payload, "The push's body; absent for one without a payload.")
         case .payloadAt:
             .optional(
-                .instant,
+                "payloadAt", .instant,
                 """
                 When the event that brought the payload was read: of two payloads of one key the \
                 later wins.
                 """)
         case .payloadSource:
             .optional(
-                .object(SourceField.rows),
+                "payloadSource", .object(SourceField.rows),
                 "The event that brought the payload, where it is not `source`.")
-        case .collapseID: .optional(.collapseID, "`apns-collapse-id`; only with a payload.")
+        case .collapseID:
+            .optional("collapseID", .collapseID, "`apns-collapse-id`; only with a payload.")
         case .priority:
             .optional(
-                .oneOfNumbers(DeferredPush.priorities),
+                "priority", .oneOfNumbers(DeferredPush.priorities),
                 "`apns-priority`; 0 leaves the header out; absent, it is the push type's own.")
         case .apnsExpiration:
             .optional(
-                .oneOf(DeferredPush.expirations.map(\.word)),
+                "apnsExpiration", .oneOf(DeferredPush.expirations.map(\.word)),
                 "How `apns-expiration` is filled in; absent, as the push type's own.")
-        case .source: .optional(.object(SourceField.rows), "The oldest event it answers for.")
-        case .subject: .optional(.text(0...RecordLimits.subjectBytesMax), "That event's subject.")
+        case .source:
+            .optional("source", .object(SourceField.rows), "The oldest event it answers for.")
+        case .subject:
+            .optional("subject", .text(0...RecordLimits.subjectBytesMax), "That event's subject.")
         case .subjectBase64:
             .optional(
-                .base64(bytesMax: RecordLimits.subjectBytesMax),
+                "subjectBase64", .base64(bytesMax: RecordLimits.subjectBytesMax),
                 "The subject where it is not UTF-8.")
-        case .firstAt: .optional(.instant, "When it was first sent to APNs.")
+        case .firstAt: .optional("firstAt", .instant, "When it was first sent to APNs.")
         }
     }
 }
@@ -88,7 +92,8 @@ extension DeferredPush {
     fileprivate static let priorities: [Int64] = [0, 1, 5, 10]
     fileprivate static let expirations: [ExpirationRule] = [.none, .immediate, .deadline]
 
-    fileprivate init(_ fields: MemberReader<DeferredField>) throws(UnreadableRecord) {
+    fileprivate init(_ fields: borrowing MemberReader<DeferredField>) throws(UnreadableRecord) {
+        try fields.checkVersion(.v)
         let word = try fields.required(.tokenClass)
         guard let tokenClass = word.string.flatMap(TokenClass.init) else {
             throw .field("class", "a class of token")

@@ -26,10 +26,10 @@ extension RecordFormat {
         return (
             "not",
             .object([
-                ("required", .array(fields.map { .string($0.0.rawValue) })),
+                ("required", .array(fields.map { .string($0.0.name) })),
                 (
                     "properties",
-                    .object(fields.map { ($0.0.rawValue, .object([("type", $0.1)])) })
+                    .object(fields.map { ($0.0.name, .object([("type", $0.1)])) })
                 ),
             ])
         )
@@ -38,10 +38,10 @@ extension RecordFormat {
     /// Priority 10 is for payloads that a user sees or hears.
     private static var urgentAlert: [(String, JSONText)] {
         let urgent: [(String, JSONText)] = [
-            (EventField.priority.rawValue, .object([("const", .literal("10"))])),
-            (EventField.payload.rawValue, .object([("type", "object")])),
+            (EventField.priority.name, .object([("const", .literal("10"))])),
+            (EventField.payload.name, .object([("type", "object")])),
         ]
-        let alert = [(EventField.payload.rawValue, EventPayload.alertSchema)]
+        let alert = [(EventField.payload.name, EventPayload.alertSchema)]
         return [
             (
                 "if",
@@ -55,67 +55,69 @@ extension RecordFormat {
     }
 }
 
-package enum EventField: String, RecordField {
+package enum EventField: UInt8, RecordField {
     case v, id, subject, time, app, environment, kinds, classes, ttlSeconds, expiresAt, priority
     case collapseID, apnsExpiration, payload, shard
 
-    static let table = NameTable<Self>()
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v:
-            .optional(.version, "Version of the format, 1 if absent; another one is unreadable.")
+            .optional(
+                "v", .version, "Version of the format, 1 if absent; another one is unreadable.")
         case .id:
             .optional(
-                .text(RecordLimits.subjectBytes),
+                "id", .text(RecordLimits.subjectBytes),
                 "The producer's name for the event; not used by the worker.")
         case .subject:
             .optional(
-                .text(RecordLimits.subjectBytes), "What changed; the record's key if absent.")
+                "subject", .text(RecordLimits.subjectBytes),
+                "What changed; the record's key if absent.")
         case .time:
-            .optional(.instant, "When it changed; the record's timestamp if absent.")
+            .optional("time", .instant, "When it changed; the record's timestamp if absent.")
         case .app:
             .optional(
-                .text(RecordLimits.keyPartBytes),
+                "app", .text(RecordLimits.keyPartBytes),
                 """
                 Bundle identifier; required when several are configured and the topic's binding \
                 names none.
                 """)
         case .environment:
             .optional(
-                .environment,
+                "environment", .environment,
                 """
                 Apple's entitlement word; `sandbox` is read as `development`. All of the app's if \
                 absent.
                 """)
         case .kinds:
             .optional(
-                .array(.text(RecordLimits.kindBytes), count: RecordLimits.kinds),
+                "kinds", .array(.text(RecordLimits.kindBytes), count: RecordLimits.kinds),
                 "Only controls and widgets of these kinds.")
         case .classes:
             .optional(
-                .array(.oneOf(TokenClass.words), count: 1...Int.max),
+                "classes", .array(.oneOf(TokenClass.words), count: 1...Int.max),
                 "Only these classes of token.")
         case .ttlSeconds:
             .optional(
-                .integer(RecordLimits.ttlSeconds),
+                "ttlSeconds", .integer(RecordLimits.ttlSeconds),
                 """
                 Life of the push, from the later of `time` and the record's timestamp. Default 24 h \
                 without and 1 h with a payload.
                 """)
         case .expiresAt:
             .optional(
-                .instant,
+                "expiresAt", .instant,
                 """
                 When the push is worthless; at most 30 days from now count. Not beside `ttlSeconds`.
                 """)
         case .priority:
             .optional(
-                .oneOfNumbers(EventFields.priorities),
+                "priority", .oneOfNumbers(EventFields.priorities),
                 "`apns-priority`; not 10 for a background payload.")
         case .collapseID:
             .optional(
-                .collapseID,
+                "collapseID", .collapseID,
                 """
                 `apns-collapse-id`: pushes with a payload and the same one replace each other. An \
                 alert without one is given a UUID made of the event's topic, partition and offset \
@@ -124,13 +126,13 @@ package enum EventField: String, RecordField {
                 """)
         case .apnsExpiration:
             .optional(
-                .oneOf(EventFields.expirations.map(\.word)),
+                "apnsExpiration", .oneOf(EventFields.expirations.map(\.word)),
                 """
                 `none` leaves `apns-expiration` out, `deadline` sends the end of the push's life.
                 """)
         case .payload:
             .optional(
-                .payload,
+                "payload", .payload,
                 """
                 The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes without white \
                 space. With `alert`, `badge` or `sound` in `aps` it is sent as an alert, otherwise \
@@ -138,7 +140,7 @@ package enum EventField: String, RecordField {
                 """)
         case .shard:
             .optional(
-                .object(ShardField.rows),
+                "shard", .object(ShardField.rows),
                 """
                 Written by workers, not by producers: the part of a large event's audience that this \
                 record is for, and where the whole event stands. `index` is less than `of`.

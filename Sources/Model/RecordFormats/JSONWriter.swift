@@ -11,13 +11,13 @@ struct ObjectWriter<Field: RecordField> {
 
     mutating func member(_ field: Field, _ value: String?) {
         guard let value else { return }
-        json.name(field.rawValue)
+        json.name(field.name)
         json.string(value)
     }
 
     mutating func member(_ field: Field, _ value: (some BinaryInteger)?) {
         guard let value else { return }
-        json.name(field.rawValue)
+        json.name(field.name)
         json.raw(value.description.utf8)
     }
 
@@ -30,7 +30,7 @@ struct ObjectWriter<Field: RecordField> {
 
     mutating func member(_ field: Field, raw value: [UInt8]?) {
         guard let value else { return }
-        json.name(field.rawValue)
+        json.name(field.name)
         json.raw(value)
     }
 
@@ -47,14 +47,14 @@ struct ObjectWriter<Field: RecordField> {
     /// An array of strings; absent where it would be empty.
     mutating func member(_ field: Field, array strings: [String]) {
         guard !strings.isEmpty else { return }
-        json.name(field.rawValue)
+        json.name(field.name)
         json.array { array in for string in strings { array.string(string) } }
     }
 
     mutating func member<Inner: RecordField>(
         _ field: Field, of fields: Inner.Type, _ body: (inout ObjectWriter<Inner>) -> Void
     ) {
-        json.name(field.rawValue)
+        json.name(field.name)
         json.object(of: fields, body)
     }
 
@@ -63,7 +63,7 @@ struct ObjectWriter<Field: RecordField> {
         _ field: Field, array elements: [Element], of fields: Inner.Type,
         _ body: (Element, inout ObjectWriter<Inner>) -> Void
     ) {
-        json.name(field.rawValue)
+        json.name(field.name)
         json.array { array in
             for element in elements { array.object(of: fields) { body(element, &$0) } }
         }

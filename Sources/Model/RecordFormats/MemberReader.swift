@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-package import PushModel
-package import Simdjson
+internal import PushModel
+internal import Simdjson
 
-/// The members of a record's object by their fields, null counting as absent. It looks for each
-/// member anew, which is for records of few members; events and registrations are walked once.
-struct MemberReader<Field: RecordField> {
-    private let object: JSONObject
+/// The members of a record's object by their fields. A member that is null counts as absent; of
+/// duplicates the last wins. The object is walked once and nothing is allocated.
+struct MemberReader<Field: RecordField>: ~Copyable {
+    /// By the fields' positions; no table has as many.
+    private var values = InlineArray<24, JSONValue?>(repeating: nil)
 
-    init(_ object: JSONObject) { self.object = object }
+    init(_ object: JSONObject) {
+        for (name, value) in object {
+            guard let field = Field.table.find(name) else { continue }
+            values[Int(field.rawValue)] = value.isNull ? nil : value
+        }
+    }
 
     /// - Throws: unless the value is an object; it is named by the field that holds it.
     init(_ value: JSONValue, in field: some RecordField) throws(UnreadableRecord) {
-        guard let object = value.object else { throw .field(field.rawValue, "an object") }
-        self.object = object
+        guard let object = value.object else { throw .field(field.name, "an object") }
+        self.init(object)
     }
 
-    /// Each member is one lookup by bytes of a name that is known when the program is compiled.
-    func optional(_ field: Field) -> JSONValue? {
-        var name = field.rawValue
-        let value = name.withUTF8 { object[UnsafeRawBufferPointer($0)] }
-        guard let value, !value.isNull else { return nil }
-        return value
-    }
+    func optional(_ field: Field) -> JSONValue? { values[Int(field.rawValue)] }
 
     func required(_ field: Field) throws(UnreadableRecord) -> JSONValue {
-        guard let value = optional(field) else { throw .missing(field.rawValue, "it is required") }
+        guard let value = optional(field) else { throw .missing(field.name, "it is required") }
         return value
+    }
+
+    /// Of a format whose version must be written.
+    func checkVersion(_ field: Field) throws(UnreadableRecord) {
+        guard let version = optional(field) else { throw .missing(field.name, "write 1") }
+        try version.checkVersion()
     }
 
     func text(
@@ -73,51 +79,51 @@ struct MemberReader<Field: RecordField> {
         guard let value = optional(base64) else { return nil }
         guard let text = value.string, text.count <= Base64.digits(bytes: bytesMax),
             let bytes = Base64.decode(text), bytes.count <= bytesMax
-        else { throw .field(base64.rawValue, "base64 of at most \(bytesMax) bytes") }
+        else { throw .field(base64.name, "base64 of at most \(bytesMax) bytes") }
         return bytes
     }
 }
 
 /// Typed reading of members, with messages that name the member and never quote it.
 extension JSONValue {
-    package func text(
-        _ field: some RawRepresentable<String>, bytes range: ClosedRange<Int>
+    func text(
+        _ field: some RecordField, bytes range: ClosedRange<Int>
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
         guard let text = string, range.contains(text.count) else {
             throw .field(
-                field.rawValue, "a string of \(range.lowerBound) to \(range.upperBound) bytes")
+                field.name, "a string of \(range.lowerBound) to \(range.upperBound) bytes")
         }
         return text
     }
 
-    package func integer(
-        _ field: some RawRepresentable<String>, in range: ClosedRange<Int64>
+    func integer(
+        _ field: some RecordField, in range: ClosedRange<Int64>
     ) throws(UnreadableRecord) -> Int64 {
         guard let integer, range.contains(integer) else {
             throw .field(
-                field.rawValue, "an integer from \(range.lowerBound) to \(range.upperBound)")
+                field.name, "an integer from \(range.lowerBound) to \(range.upperBound)")
         }
         return integer
     }
 
-    func instant(_ field: some RawRepresentable<String>) throws(UnreadableRecord) -> WallTime {
+    func instant(_ field: some RecordField) throws(UnreadableRecord) -> WallTime {
         guard let text = string, let instant = WallTime(rfc3339: text) else {
-            throw .field(field.rawValue, "an RFC 3339 instant such as 2026-11-21T06:12:00.123Z")
+            throw .field(field.name, "an RFC 3339 instant such as 2026-11-21T06:12:00.123Z")
         }
         return instant
     }
 
     func environment(
-        _ field: some RawRepresentable<String>
+        _ field: some RecordField
     ) throws(UnreadableRecord) -> PushEnvironment {
         guard let text = string, let environment = PushEnvironment(text) else {
-            throw .field(field.rawValue, "production or development")
+            throw .field(field.name, "production or development")
         }
         return environment
     }
 
-    func elements(_ field: some RawRepresentable<String>) throws(UnreadableRecord) -> JSONArray {
-        guard let array else { throw .field(field.rawValue, "an array") }
+    func elements(_ field: some RecordField) throws(UnreadableRecord) -> JSONArray {
+        guard let array else { throw .field(field.name, "an array") }
         return array
     }
 
@@ -178,7 +184,7 @@ extension ExpirationRule {
                 return
             }
         }
-        throw .field(field.rawValue, "one of \(rules.map(\.word).joined(separator: ", "))")
+        throw .field(field.name, "one of \(rules.map(\.word).joined(separator: ", "))")
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// What short names mean: members of our records, words of our enums. Looking one up compares
 /// integers and touches no reference count, which was half the cost of reading a registration.
-struct NameTable<Value: Sendable>: Sendable {
+package struct NameTable<Value: Sendable>: Sendable {
     private let rows: [(name: ShortName, value: Value)]
 
     /// - Precondition: names have 1 to 16 bytes.
@@ -18,11 +18,6 @@ struct NameTable<Value: Sendable>: Sendable {
         for row in rows where row.name == name { return row.value }
         return nil
     }
-}
-
-extension NameTable where Value: CaseIterable & RawRepresentable<String> {
-    /// The cases by their raw values.
-    init() { self.init(Value.allCases.map { ($0.rawValue, $0) }) }
 }
 
 /// 1 to 16 bytes as two overlapping words, which with the count tell any two apart.

@@ -2,45 +2,44 @@
 // Part of Lamplighter.
 
 /// The fields of one kind of JSON object in a record, in the order in which they are documented.
-/// The raw value is the member's name; decoders and encoders name members by these cases only.
-package protocol RecordField: RawRepresentable<String>, CaseIterable, Sendable {
-    /// The field's row of the table. It is read for documents and never for a record.
+/// Decoders and encoders name members by these cases only; the raw value is the case's position.
+package protocol RecordField: RawRepresentable<UInt8>, CaseIterable, Sendable {
+    /// The field's row of the table. It is read for names and documents and never for a record.
     var row: FieldRow { get }
+    /// The cases by their names.
+    static var table: NameTable<Self> { get }
 }
 
 extension RecordField {
-    /// The table: a name and its row for each field.
-    package static var rows: [NamedField] { allCases.map { NamedField($0.rawValue, $0.row) } }
+    /// The table, from which the JSON Schemas and the reference page are made.
+    package static var rows: [FieldRow] { allCases.map(\.row) }
+    package static var names: [String] { allCases.map(\.name) }
+    package var name: String { row.name }
 }
 
-package struct NamedField: Sendable {
-    package let name: String
-    package let row: FieldRow
-
-    init(_ name: String, _ row: FieldRow) {
-        self.name = name
-        self.row = row
-    }
+extension NameTable where Value: RecordField {
+    init() { self.init(Value.allCases.map { ($0.name, $0) }) }
 }
 
 /// What may stand in a member and what it means.
 package struct FieldRow: Sendable {
+    package let name: String
     package let type: FieldType
     package let isRequired: Bool
     /// Markdown, one paragraph; empty where the name says it all.
     package let summary: String
 
-    static func required(_ type: FieldType, _ summary: String = "") -> FieldRow {
-        FieldRow(type: type, isRequired: true, summary: summary)
+    static func required(_ name: String, _ type: FieldType, _ summary: String = "") -> FieldRow {
+        FieldRow(name: name, type: type, isRequired: true, summary: summary)
+    }
+
+    static func optional(_ name: String, _ type: FieldType, _ summary: String = "") -> FieldRow {
+        FieldRow(name: name, type: type, isRequired: false, summary: summary)
     }
 
     /// Of a format whose version must be written.
     static var version: FieldRow {
-        required(.version, "Version of the format; another one is unreadable.")
-    }
-
-    static func optional(_ type: FieldType, _ summary: String = "") -> FieldRow {
-        FieldRow(type: type, isRequired: false, summary: summary)
+        required("v", .version, "Version of the format; another one is unreadable.")
     }
 }
 
@@ -71,7 +70,7 @@ package indirect enum FieldType: Sendable {
     case collapseID
     /// A push's body: see `EventPayload`.
     case payload
-    case object([NamedField])
+    case object([FieldRow])
     /// - Parameter count: how many elements; nil for any number.
     case array(FieldType, count: ClosedRange<Int>? = nil)
 }

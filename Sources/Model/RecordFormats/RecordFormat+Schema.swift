@@ -15,11 +15,11 @@ extension RecordFormat {
         return JSONText.object(head + [("type", "object")] + body).printed() + "\n"
     }
 
-    private func object(of fields: [NamedField]) -> [(String, JSONText)] {
+    private func object(of fields: [FieldRow]) -> [(String, JSONText)] {
         var keywords: [(String, JSONText)] = [
-            ("properties", .object(fields.map { ($0.name, schema(of: $0.row)) }))
+            ("properties", .object(fields.map { ($0.name, schema(of: $0)) }))
         ]
-        let required = fields.filter(\.row.isRequired).map { JSONText.string($0.name) }
+        let required = fields.filter(\.isRequired).map { JSONText.string($0.name) }
         if !required.isEmpty { keywords.append(("required", .array(required))) }
         if isClosed { keywords.append(("additionalProperties", .literal("false"))) }
         return keywords
@@ -39,7 +39,8 @@ extension RecordFormat {
             case ("type", let type): keywords[index].1 = .array([type, "null"])
             case ("enum", .array(let values)):
                 keywords[index].1 = .array(values + [.literal("null")])
-            case ("const", let value): keywords[index] = ("enum", .array([value, .literal("null")]))
+            case ("const", let value):
+                keywords[index] = ("enum", .array([value, .literal("null")]))
             default: break
             }
         }

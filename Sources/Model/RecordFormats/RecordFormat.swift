@@ -11,7 +11,7 @@ package struct RecordFormat: Sendable {
     package let title: String
     /// Markdown, one paragraph: what the record says, in which topic, under which key.
     package let summary: String
-    package let fields: [NamedField]
+    package let fields: [FieldRow]
     /// Whether workers alone write it and others only read it. Nothing but its fields is in such a
     /// record, none is null, and every word has the spelling that workers write.
     package let isClosed: Bool

@@ -18,36 +18,38 @@ extension RecordFormat {
     }
 }
 
-package enum RegistrationField: String, RecordField {
+package enum RegistrationField: UInt8, RecordField {
     case v, environment, app, installation, handler, sequence, registeredAt, targets
-    static let table = NameTable<Self>()
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v: .version
         case .environment:
             .optional(
-                .environment, "Apple's entitlement word; `sandbox` is read as `development`.")
-        case .app: .optional(.keyPart, "Bundle identifier.")
-        case .installation: .optional(.keyPart, "One app on one device.")
-        case .handler: .optional(.keyPart, "The push handler type that reports the targets.")
+                "environment", .environment,
+                "Apple's entitlement word; `sandbox` is read as `development`.")
+        case .app: .optional("app", .keyPart, "Bundle identifier.")
+        case .installation: .optional("installation", .keyPart, "One app on one device.")
+        case .handler:
+            .optional("handler", .keyPart, "The push handler type that reports the targets.")
         case .sequence:
             .optional(
-                .any,
+                "sequence", .any,
                 """
                 The client's count of snapshots, an integer. The registrar refuses stale ones; \
                 readers let the log's order decide.
                 """)
         case .registeredAt:
             .optional(
-                .instant,
+                "registeredAt", .instant,
                 """
                 The registrar's clock; the record's timestamp if absent. Verdicts compare it with \
                 itself.
                 """)
         case .targets:
             .required(
-                .array(.object(TargetField.rows)),
+                "targets", .array(.object(TargetField.rows)),
                 """
                 All that the handler knows; empty when none is left. At most \
                 \(RecordLimits.registrationRowsMax) subjects.
@@ -56,44 +58,44 @@ package enum RegistrationField: String, RecordField {
     }
 }
 
-package enum TargetField: String, RecordField {
-    case tokenClass = "class"
-    case token, onChange, shows
-    static let table = NameTable<Self>()
+package enum TargetField: UInt8, RecordField {
+    case tokenClass, token, onChange, shows
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .tokenClass:
             .required(
-                .openWord,
+                "class", .openWord,
                 """
                 One of \(TokenClass.words.joined(separator: ", ")); a target of another class is \
                 left out and counted.
                 """)
         case .token:
-            .optional(.token, "Hexadecimal; absent for a control that has none yet.")
+            .optional("token", .token, "Hexadecimal; absent for a control that has none yet.")
         case .onChange:
             .optional(
-                .openWord,
+                "onChange", .openWord,
                 """
                 `background`: a plain event sends this device a background push. A device with \
                 another word is left out and counted.
                 """)
-        case .shows: .optional(.array(.object(ShowField.rows)), "What it shows.")
+        case .shows: .optional("shows", .array(.object(ShowField.rows)), "What it shows.")
         }
     }
 }
 
-package enum ShowField: String, RecordField {
+package enum ShowField: UInt8, RecordField {
     case kind, subjects
-    static let table = NameTable<Self>()
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .kind:
-            .optional(.text(RecordLimits.kindBytes), "The control's or widget's kind.")
+            .optional("kind", .text(RecordLimits.kindBytes), "The control's or widget's kind.")
         case .subjects:
-            .optional(.array(.text(RecordLimits.subjectBytes)), "The subjects of this kind.")
+            .optional(
+                "subjects", .array(.text(RecordLimits.subjectBytes)), "The subjects of this kind.")
         }
     }
 }
@@ -123,7 +125,10 @@ package struct RegistrationDecoder: ~Copyable {
     /// - Parameters:
     ///   - rowsMax: how many rows one snapshot may have.
     ///   - recordBytesMax: the largest value.
-    package init(routing: RoutingTable, rowsMax: Int = RecordLimits.registrationRowsMax, recordBytesMax: Int = 4 << 20) {
+    package init(
+        routing: RoutingTable, rowsMax: Int = RecordLimits.registrationRowsMax,
+        recordBytesMax: Int = 4 << 20
+    ) {
         routes = RouteDirectory(routing)
         self.rowsMax = rowsMax
         parser = JSONParser(bytesMax: recordBytesMax)
@@ -187,7 +192,7 @@ package struct RegistrationDecoder: ~Copyable {
         _ field: RegistrationField, _ value: JSONValue, _ part: UnsafeRawBufferPointer
     ) throws(UnreadableRecord) {
         guard try value.text(field, bytes: RecordLimits.keyPartBytes).equals(part) else {
-            throw UnreadableRecord(.keyMismatch, "\(field.rawValue) is not that of the key")
+            throw UnreadableRecord(.keyMismatch, "\(field.name) is not that of the key")
         }
     }
 

@@ -45,7 +45,9 @@ package struct RouteDirectory {
         return LaneID(rawValue: index)
     }
 
-    package func requireServed(_ app: AppID, _ environment: PushEnvironment) throws(UnreadableRecord) {
+    package func requireServed(_ app: AppID, _ environment: PushEnvironment)
+        throws(UnreadableRecord)
+    {
         guard served[Self.position(app, environment)] else {
             throw UnreadableRecord(
                 .unservedEnvironment,

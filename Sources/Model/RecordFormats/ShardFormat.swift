@@ -6,17 +6,18 @@ internal import Simdjson
 
 // The member of an event that makes it a shard: a part of a large event's audience.
 
-package enum ShardField: String, RecordField {
+package enum ShardField: UInt8, RecordField {
     case index, of, topic, partition, offset, notBefore
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
-        case .index: .required(.integer(0...EventShard.counts.upperBound - 1))
-        case .of: .required(.integer(EventShard.counts))
+        case .index: .required("index", .integer(0...EventShard.counts.upperBound - 1))
+        case .of: .required("of", .integer(EventShard.counts))
         case .topic: SourceField.topic.row
         case .partition: SourceField.partition.row
         case .offset: SourceField.offset.row
-        case .notBefore: .optional(.instant, "Its pushes wait until then.")
+        case .notBefore: .optional("notBefore", .instant, "Its pushes wait until then.")
         }
     }
 }
@@ -30,7 +31,7 @@ extension EventShard {
         try self.init(MemberReader(value, in: field))
     }
 
-    private init(_ fields: MemberReader<ShardField>) throws(UnreadableRecord) {
+    private init(_ fields: borrowing MemberReader<ShardField>) throws(UnreadableRecord) {
         let count = try fields.integer(.of, in: Self.counts)
         let index = try fields.integer(.index, in: 0...count - 1)
         let topic = try fields.text(.topic, bytes: RecordLimits.kafkaTopicBytes)

@@ -6,14 +6,15 @@ internal import Simdjson
 
 // Where a record is, as deferred pushes, dead letters and shards say it.
 
-package enum SourceField: String, RecordField {
+package enum SourceField: UInt8, RecordField {
     case topic, partition, offset
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
-        case .topic: .required(.text(RecordLimits.kafkaTopicBytes), "Kafka topic.")
-        case .partition: .required(.integer(RecordLimits.partitions))
-        case .offset: .required(.integer(RecordLimits.offsets))
+        case .topic: .required("topic", .text(RecordLimits.kafkaTopicBytes), "Kafka topic.")
+        case .partition: .required("partition", .integer(RecordLimits.partitions))
+        case .offset: .required("offset", .integer(RecordLimits.offsets))
         }
     }
 }
@@ -23,7 +24,7 @@ extension DeadLetter.Source {
         try self.init(MemberReader(value, in: field))
     }
 
-    private init(_ fields: MemberReader<SourceField>) throws(UnreadableRecord) {
+    private init(_ fields: borrowing MemberReader<SourceField>) throws(UnreadableRecord) {
         self.init(
             topic: String(try fields.text(.topic, bytes: RecordLimits.kafkaTopicBytes)),
             partition: Int32(try fields.integer(.partition, in: RecordLimits.partitions)),

@@ -27,7 +27,7 @@ package struct TokenRecordDecoder: ~Copyable {
         parser = JSONParser(bytesMax: 64 << 10)
     }
 
-    /// The value's object, whose version is known; nil for a null value.
+    /// The value's object; nil for a null value.
     mutating func object(
         _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
         _ tokenKey: inout TokenKey, isDeferred: Bool = false
@@ -47,16 +47,6 @@ package struct TokenRecordDecoder: ~Copyable {
         guard value.count > 0 else {
             throw UnreadableRecord(.emptyValue, "zero length; only null revokes")
         }
-        let object = try parser.object(value)
-        try object.checkVersion()
-        return object
-    }
-}
-
-extension JSONObject {
-    /// For a format whose version must be written.
-    func checkVersion() throws(UnreadableRecord) {
-        guard let version = self["v"] else { throw .missing("v", "write 1") }
-        try version.checkVersion()
+        return try parser.object(value)
     }
 }

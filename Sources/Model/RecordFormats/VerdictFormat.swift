@@ -17,19 +17,21 @@ extension RecordFormat {
     }
 }
 
-package enum VerdictField: String, RecordField {
+package enum VerdictField: UInt8, RecordField {
     case v, status, reason, apnsTimestamp, registeredAt
+    package static let table = NameTable<Self>()
 
     package var row: FieldRow {
         switch self {
         case .v: .version
         case .status:
-            .required(.integer(RecordLimits.statuses), "The HTTP status that APNs answered.")
-        case .reason: .required(.text(RecordLimits.reasonBytes), "Apple's word.")
-        case .apnsTimestamp: .optional(.instant, "The `timestamp` of a 410.")
+            .required(
+                "status", .integer(RecordLimits.statuses), "The HTTP status that APNs answered.")
+        case .reason: .required("reason", .text(RecordLimits.reasonBytes), "Apple's word.")
+        case .apnsTimestamp: .optional("apnsTimestamp", .instant, "The `timestamp` of a 410.")
         case .registeredAt:
             .required(
-                .instant,
+                "registeredAt", .instant,
                 """
                 That of the registration the push was sent under: registrations not later are \
                 suppressed.
@@ -49,7 +51,8 @@ extension TokenRecordDecoder {
 }
 
 extension Verdict {
-    fileprivate init(_ fields: MemberReader<VerdictField>) throws(UnreadableRecord) {
+    fileprivate init(_ fields: borrowing MemberReader<VerdictField>) throws(UnreadableRecord) {
+        try fields.checkVersion(.v)
         self.init(
             status: UInt16(try fields.integer(.status, in: RecordLimits.statuses)),
             reason: String(try fields.text(.reason, bytes: RecordLimits.reasonBytes)),

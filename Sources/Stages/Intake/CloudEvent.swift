@@ -62,7 +62,10 @@ extension EventFields {
         }
         // CloudEvents' JSON format writes an Integer as a number; a string was read above.
         if let ttl = envelope["pushttl"], !ttl.isNull, ttl.string == nil {
-            self.ttl = .seconds(try ttl.integer(CloudEventAttribute.pushttl, in: RecordLimits.ttlSeconds))
+            guard let seconds = ttl.integer, RecordLimits.ttlSeconds.contains(seconds) else {
+                throw Self.badTTL
+            }
+            self.ttl = .seconds(seconds)
         }
     }
 
@@ -131,7 +134,11 @@ extension EventFields {
         guard (1...8).contains(text.count), text.allSatisfy({ (0x30...0x39).contains($0) }),
             case let seconds = text.reduce(Int64(0), { $0 * 10 + Int64($1 - 0x30) }),
             range.contains(seconds)
-        else { throw .field("pushttl", "seconds, from 1 to \(range.upperBound)") }
+        else { throw badTTL }
         return .seconds(seconds)
+    }
+
+    private static var badTTL: UnreadableRecord {
+        .field("pushttl", "seconds, from 1 to \(RecordLimits.ttlSecondsMax)")
     }
 }
