@@ -7,14 +7,14 @@ internal import Simdjson
 // The dead-letters topic's records: `DeadLetter`. The key is the subject.
 
 extension RecordFormat {
-    static var deadLetter: RecordFormat {
+    package static var deadLetter: RecordFormat {
         RecordFormat(
             "dead-letter", title: "Dead letter",
             """
             What failed, for whom, and why: the value of a record of the dead-letters topic, whose \
             key is the subject. Written by the worker only. Bytes that are not UTF-8 are written as \
             base64 under the name with `Base64` appended.
-            """, fields: DeadLetterField.self, isClosed: true)
+            """, fields: DeadLetterField.self, example: exampleDeadLetter, isClosed: true)
     }
 }
 

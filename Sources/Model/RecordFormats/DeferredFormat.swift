@@ -7,7 +7,7 @@ internal import Simdjson
 // The deferred topic's records: `DeferredPush`. Keys are `RecordKey.deferred`.
 
 extension RecordFormat {
-    static var deferred: RecordFormat {
+    package static var deferred: RecordFormat {
         RecordFormat(
             "deferred", title: "Deferred push",
             """
@@ -18,7 +18,7 @@ extension RecordFormat {
             key. On a record that its owner has written again, that header says at which offset its \
             content was first said. A null with the header `\(DeferredPush.endedPayloadHeader)` ends \
             a payload that was read no later than this says, in milliseconds since 1970.
-            """, fields: DeferredField.self)
+            """, fields: DeferredField.self, example: exampleDeferred)
     }
 }
 

@@ -8,7 +8,7 @@ package import Simdjson
 // decided in Intake.
 
 extension RecordFormat {
-    static var event: RecordFormat {
+    package static var event: RecordFormat {
         RecordFormat(
             "event", title: "Event",
             """
@@ -17,7 +17,8 @@ extension RecordFormat {
             unknown members are ignored. A null or empty value says: the subject in the key changed. \
             An object with `specversion` is read as a structured CloudEvent instead. Lengths are \
             bounded in UTF-8 bytes.
-            """, fields: EventField.self, constraints: [oneLife] + urgentAlert)
+            """, fields: EventField.self, example: exampleEvent,
+            constraints: [oneLife] + urgentAlert)
     }
 
     /// `ttlSeconds` and `expiresAt` exclude each other.

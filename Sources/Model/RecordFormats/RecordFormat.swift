@@ -15,17 +15,19 @@ package struct RecordFormat: Sendable {
     /// Whether workers alone write it and others only read it. Nothing but its fields is in such a
     /// record, none is null, and every word has the spelling that workers write.
     package let isClosed: Bool
+    package let example: Example
     /// Keywords of JSON Schema for what fields demand of each other.
     let constraints: [(String, JSONText)]
 
     init<Field: RecordField>(
         _ name: String, title: String, _ summary: String, fields: Field.Type,
-        isClosed: Bool = false, constraints: [(String, JSONText)] = []
+        example: Example, isClosed: Bool = false, constraints: [(String, JSONText)] = []
     ) {
         self.name = name
         self.title = title
         self.summary = summary
         self.fields = Field.rows
+        self.example = example
         self.isClosed = isClosed
         self.constraints = constraints
     }

@@ -7,14 +7,14 @@ internal import Simdjson
 // The registrations topic's records: what one handler of one installation shows.
 
 extension RecordFormat {
-    static var registration: RecordFormat {
+    package static var registration: RecordFormat {
         RecordFormat(
             "registration", title: "Registration",
             """
             What one handler of one installation shows: the value of a record of the registrations \
             topic, whose key is `environment/app/installation/handler`. It replaces the one before \
             it; a null value removes it. Members that repeat a part of the key must agree with it.
-            """, fields: RegistrationField.self)
+            """, fields: RegistrationField.self, example: exampleRegistration)
     }
 }
 

@@ -7,13 +7,13 @@ internal import Simdjson
 // The suppressions topic's records: what is known against one token. Keys are `RecordKey.token`.
 
 extension RecordFormat {
-    static var verdict: RecordFormat {
+    package static var verdict: RecordFormat {
         RecordFormat(
             "verdict", title: "Verdict",
             """
             What is known against one token: the value of a record of the verdicts topic, whose key \
             is `environment/apnsTopic/tokenHex`. A null value revokes it.
-            """, fields: VerdictField.self)
+            """, fields: VerdictField.self, example: exampleVerdict)
     }
 }
 

@@ -7,7 +7,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Dead letters, read` {
+@Suite struct `Dead letter format` {
     private func decoded(_ bytes: [UInt8]) throws -> DeadLetter {
         var decoder = DeadLetterDecoder()
         return try lending(bytes) { try decoder.letter($0) }
@@ -147,6 +147,48 @@ internal import Testing
             }
         }
     }
+
+    @Test func `a dead letter says what failed, for whom and why`() throws {
+        let written = DeadLetterEncoder.value(letter(), eventBytesMax: 1000)
+        let json = try #require(
+            try JSONSerialization.jsonObject(with: Data(written)) as? [String: Any])
+        #expect(json["reason"] as? String == "PayloadTooLarge")
+        #expect(json["status"] as? Int == 413)
+        #expect((json["source"] as? [String: Any])?["offset"] as? Int == 7)
+        #expect(json["firstAt"] as? String == "1970-01-01T00:00:00.001Z")
+        #expect(json["subject"] as? String == "door-42")
+        let tokens = try #require(json["tokens"] as? [[String: String]])
+        #expect(tokens == [["token": "00ff", "environment": "production", "apnsTopic": "a"]])
+        let event = try #require(json["event"] as? [String: Any])
+        #expect(event["key"] as? String == "door-42")
+        #expect(
+            Data(base64Encoded: event["valueBase64"] as? String ?? "") == Data([0xFF, 0, 1, 2]))
+    }
+
+    @Test func `an original over the bound is left out`() throws {
+        let size = try #require(letter().original).size
+        func hasEvent(_ bytesMax: Int) throws -> Bool {
+            let written = DeadLetterEncoder.value(letter(), eventBytesMax: bytesMax)
+            let json = try JSONSerialization.jsonObject(with: Data(written)) as? [String: Any]
+            return try #require(json).keys.contains("event")
+        }
+        #expect(try hasEvent(size))
+        #expect(try !hasEvent(size - 1))
+    }
+
+    @Test func `bytes that are no text survive as base64, whatever their number`() throws {
+        for count in 0..<7 {
+            var letter = letter()
+            let value = [UInt8](repeating: 0xFE, count: count)
+            letter.original = .init(key: nil, value: value)
+            let written = DeadLetterEncoder.value(letter, eventBytesMax: 100)
+            let json = try JSONSerialization.jsonObject(with: Data(written)) as? [String: Any]
+            let event = try #require(json?["event"] as? [String: String])
+            #expect(event.keys.contains("key") == false)
+            let text = event["value"] ?? event["valueBase64"] ?? "?"
+            #expect(Data(base64Encoded: text) == Data(value))
+        }
+    }
 }
 
 extension DeadLetter {
@@ -165,4 +207,19 @@ extension DeadLetter {
             && original?.headers.map(\.name) == other.original?.headers.map(\.name)
             && original?.headers.map(\.value) == other.original?.headers.map(\.value)
     }
+}
+
+/// A letter with something of everything.
+func letter() -> DeadLetter {
+    var letter = DeadLetter(
+        reason: "PayloadTooLarge", source: .init(topic: "t", partition: 0, offset: 7),
+        firstAt: WallTime(milliseconds: 1), lastAt: WallTime(milliseconds: 2), attempts: 1,
+        subject: Array("door-42".utf8),
+        targets: [.init(token: [0, 255], environment: .production, apnsTopic: "a")])
+    letter.status = 413
+    letter.message = "the body is over 4096 bytes"
+    letter.app = "com.example.Home"
+    letter.original = .init(
+        key: Array("door-42".utf8), value: [0xFF, 0, 1, 2], headers: [("ce_id", [0x31])])
+    return letter
 }

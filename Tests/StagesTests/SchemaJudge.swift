@@ -29,6 +29,24 @@ enum JSON: Decodable, Equatable {
         }
     }
 
+    static func parsed(_ text: String) throws -> JSON {
+        try JSONDecoder().decode(JSON.self, from: Data(text.utf8))
+    }
+
+    /// JSON again, of numbers that are exact.
+    var text: String {
+        switch self {
+        case .null: "null"
+        case .bool(let value): "\(value)"
+        case .number(let value): Int64(exactly: value).map(String.init) ?? "\(value)"
+        case .string(let value):
+            String(decoding: try! JSONEncoder().encode(value), as: UTF8.self)
+        case .array(let items): "[" + items.map(\.text).joined(separator: ",") + "]"
+        case .object(let members):
+            "{" + members.map { "\"\($0)\":" + $1.text }.joined(separator: ",") + "}"
+        }
+    }
+
     var object: [String: JSON]? { if case .object(let members) = self { members } else { nil } }
 
     func isOf(type: String) -> Bool {

@@ -5,7 +5,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Registrations` {
+@Suite struct `Registration format` {
     private let logged = WallTime(rfc3339: "2026-11-21T10:00:00.000Z")!
 
     private func decode(

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+extension RecordFormat {
+    /// A record as the encoders write it; tests read it with the decoders and the schemas.
+    package struct Example: Sendable {
+        package let key: [UInt8]
+        package let value: [UInt8]
+
+        package init(key: [UInt8], value: [UInt8]) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    static var exampleEvent: Example {
+        var event = EventDraft()
+        event.time = exampleTime
+        event.app = exampleApp
+        event.kinds = [exampleKind]
+        event.ttlSeconds = 3600
+        return Example(key: Array(exampleSubject.utf8), value: EventEncoder.value(event))
+    }
+
+    static var exampleRegistration: Example {
+        var draft = RegistrationDraft(
+            environment: .production, app: exampleApp, installation: "6F1C",
+            handler: "GarageControls")
+        draft.sequence = 17
+        draft.registeredAt = exampleTime
+        draft.targets = [
+            .init(
+                tokenClass: .control, token: exampleToken,
+                shows: [.init(kind: exampleKind, subjects: [exampleSubject])])
+        ]
+        return Example(
+            key: RegistrationEncoder.key(draft), value: RegistrationEncoder.value(draft))
+    }
+
+    static var exampleVerdict: Example {
+        let verdict = Verdict(
+            status: 410, reason: "Unregistered", apnsTimestamp: exampleTime,
+            registeredAt: exampleTime + .seconds(-86_400))
+        return Example(key: exampleTokenKey(.control), value: VerdictEncoder.value(verdict))
+    }
+
+    static var exampleDeferred: Example {
+        var push = DeferredPush(
+            notBefore: exampleTime + .seconds(1800), expiresAt: exampleTime + .seconds(86_400),
+            tokenClass: .device, attempts: 2,
+            payload: EventPayload(body: examplePayload, type: .alert))
+        push.payloadAt = exampleTime
+        push.collapseID = "door-42"
+        push.source = exampleSource
+        push.subject = Array(exampleSubject.utf8)
+        push.firstAt = exampleTime + .seconds(1)
+        return Example(
+            key: exampleTokenKey(.device, coalescingKey: 0x51A0_09F3_22C7_D8E4),
+            value: DeferredEncoder.value(push))
+    }
+
+    static var exampleDeadLetter: Example {
+        var letter = DeadLetter(
+            reason: "DeviceTokenNotForTopic", source: exampleSource,
+            firstAt: exampleTime + .seconds(1), lastAt: exampleTime + .seconds(1), attempts: 1,
+            subject: Array(exampleSubject.utf8),
+            targets: [
+                .init(token: exampleToken, environment: .production, apnsTopic: exampleApp)
+            ])
+        letter.status = 400
+        letter.app = exampleApp
+        letter.original = .init(key: nil, value: examplePayload)
+        return Example(
+            key: Array(exampleSubject.utf8),
+            value: DeadLetterEncoder.value(letter, eventBytesMax: RecordLimits.originalBytesMax))
+    }
+
+    // MARK: What they are about
+
+    package static var exampleApp: String { "com.example.Home" }
+    private static var exampleKind: String { "com.example.garageDoor" }
+    private static var exampleSubject: String { "door-42" }
+    private static var exampleTime: WallTime { WallTime(rfc3339: "2026-11-21T06:12:00.123Z")! }
+    private static var exampleToken: [UInt8] { [0x00, 0xFC, 0x13, 0xA4] }
+    private static var examplePayload: [UInt8] {
+        Array(#"{"aps":{"alert":"The door is open"}}"#.utf8)
+    }
+    private static var exampleSource: DeadLetter.Source {
+        DeadLetter.Source(topic: "lamplighter.events", partition: 3, offset: 7_105)
+    }
+
+    private static func exampleTokenKey(
+        _ tokenClass: TokenClass, coalescingKey: UInt64 = 0
+    ) -> [UInt8] {
+        var routing = RoutingTable()
+        routing.add(credential: "home", apps: [exampleApp], environments: [.production])
+        let lane = routing.lanes.first { $0.tokenClass == tokenClass }!
+        return exampleToken.withUnsafeBufferPointer {
+            RecordKey.deferred(lane: lane, token: $0, coalescingKey: coalescingKey)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import RecordFormats
+
+/// A change of one member of an example, made of the member's row of the field table.
+struct FieldProbe: CustomStringConvertible {
+    let field: String
+    /// Nil leaves the member out.
+    let value: JSON?
+    /// Whether the table allows it.
+    let isFit: Bool
+
+    var description: String {
+        "\(field): \(value.map { String($0.text.prefix(60)) } ?? "left out")"
+    }
+
+    /// What a decoder says of a member that is not what its table demands.
+    static let faults: [UnreadableCode?] = [
+        .invalidField, .missingField, .invalidPayload, .unknownVersion,
+    ]
+
+    func applied(to members: [String: JSON]) -> JSON {
+        var members = members
+        members[field] = value
+        // The two lives of an event exclude each other.
+        if field == "expiresAt", value != nil { members["ttlSeconds"] = nil }
+        return .object(members)
+    }
+
+    static func all(of format: RecordFormat) -> [FieldProbe] {
+        format.fields.flatMap { row -> [FieldProbe] in
+            func probe(_ value: JSON?, _ isFit: Bool) -> FieldProbe {
+                FieldProbe(field: row.name, value: value, isFit: isFit)
+            }
+            // A letter's reader takes null for absent, though no letter has one.
+            let null = format.isClosed ? [] : [probe(.null, !row.isRequired)]
+            return [probe(nil, !row.isRequired)] + null
+                + fit(row.type).map { probe($0, true) } + unfit(row.type).map { probe($0, false) }
+        }
+    }
+
+    private static func text(_ count: Int) -> JSON {
+        .string(String(repeating: "x", count: count))
+    }
+
+    private static func fit(_ type: FieldType) -> [JSON] {
+        switch type {
+        case .version: [.number(1)]
+        case .flag: [.bool(true)]
+        case .any: [.number(1), .string("x"), .array([])]
+        case .openWord: [.string("x")]
+        case .text(let bytes): [text(bytes.lowerBound), text(bytes.upperBound)]
+        case .base64: [.string(""), .string("/w=="), .string("AAAA")]
+        case .instant:
+            [.string("2026-11-21T06:12:00Z"), .string("2026-11-21t06:12:00.5+01:30")]
+        // Doubles of a test's JSON are exact up to 2^53.
+        case .integer(let range):
+            [
+                .number(Double(range.lowerBound)),
+                .number(Double(min(range.upperBound, 1 << 53))),
+            ]
+        case .oneOf(let words): words.map { .string($0) }
+        case .oneOfNumbers(let numbers): numbers.map { .number(Double($0)) }
+        case .environment: [.string("production"), .string("development")]
+        case .keyPart: [.string("aZ09._~-"), text(RecordLimits.keyPartBytesMax)]
+        case .token: [.string("0f")]
+        case .collapseID: [.string("a b"), text(RecordLimits.collapseIDBytesMax)]
+        case .payload: [.object(["aps": .object(["alert": .string("x")])])]
+        case .object(let rows): [whole(rows)]
+        case .array(let element, let count):
+            (count == nil || count?.lowerBound == 0 ? [.array([])] : [])
+                + [.array([fit(element)[0]])]
+                + [count?.upperBound ?? 3].filter { $0 < 10_000 }.map {
+                    .array(Array(repeating: fit(element)[0], count: $0))
+                }
+        }
+    }
+
+    private static func unfit(_ type: FieldType) -> [JSON] {
+        switch type {
+        case .version: [.number(2), .string("1")]
+        case .flag: [.bool(false), .string("true")]
+        case .any: []
+        case .openWord: [.number(1)]
+        case .text(let bytes):
+            [text(bytes.upperBound + 1), .number(1)]
+                + (bytes.lowerBound > 0 ? [text(bytes.lowerBound - 1)] : [])
+        case .base64: [.string("/w="), .string("?"), .number(1)]
+        case .instant: [.string("2026-11-21"), .string("now"), .number(1_700_000_000)]
+        case .integer(let range):
+            [.number(Double(range.lowerBound) - 1), .string("1"), .number(0.5)]
+                + (range.upperBound < 1 << 53 ? [.number(Double(range.upperBound) + 1)] : [])
+        case .oneOf: [.string("x"), .number(1)]
+        case .oneOfNumbers: [.number(7), .string("1")]
+        case .environment: [.string("staging"), .number(1)]
+        case .keyPart: [.number(1)]
+        case .token: [.string("0"), .string("0g"), .string(""), .number(1)]
+        case .collapseID:
+            [
+                .string(""), .string(" a"), .string("a "), .string("é"), .number(1),
+                text(RecordLimits.collapseIDBytesMax + 1),
+            ]
+        case .payload: [.string("x"), .object([:]), .object(["aps": .object([:])])]
+        case .object(let rows):
+            [.string("x")]
+                + rows.flatMap { row in
+                    (row.isRequired ? [without(row, of: rows)] : [])
+                        + unfit(row.type).map { with(row, $0, of: rows) }
+                }
+        case .array(let element, let count):
+            [.object([:])] + unfit(element).map { .array([$0]) }
+                + (count.map { $0.lowerBound > 0 } ?? false ? [.array([])] : [])
+                + [count?.upperBound ?? .max].filter { $0 < 10_000 }.map {
+                    .array(Array(repeating: fit(element)[0], count: $0 + 1))
+                }
+        }
+    }
+
+    // MARK: Objects within
+
+    private static func whole(_ rows: [FieldRow]) -> JSON {
+        .object(
+            rows.filter(\.isRequired).reduce(into: [:]) { $0[$1.name] = fit($1.type)[0] })
+    }
+
+    private static func with(_ row: FieldRow, _ value: JSON, of rows: [FieldRow]) -> JSON {
+        var members = whole(rows).object ?? [:]
+        members[row.name] = value
+        return .object(members)
+    }
+
+    private static func without(_ row: FieldRow, of rows: [FieldRow]) -> JSON {
+        var members = whole(rows).object ?? [:]
+        members[row.name] = nil
+        return .object(members)
+    }
+}
