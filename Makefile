@@ -26,7 +26,7 @@ SECONDS ?= 300
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	doc-config chaos mutate conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
+	docs chaos mutate conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
 	bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
@@ -105,8 +105,9 @@ check-format: ## Complain about formatting
 format: ## Put the formatting right
 	swift format --in-place --parallel --recursive --configuration .swift-format $(FORMATTED)
 
-doc-config: ## Rewrite docs/configuration.md from the key table
-	WRITE_DOCS=1 swift test --disable-xctest --filter 'the page is what the key table says'
+docs: ## Rewrite docs/configuration.md, docs/records.md and docs/schemas from their tables
+	WRITE_DOCS=1 swift test --disable-xctest \
+		--filter 'the page is what the key table says|what the field tables say'
 
 clean: ## Remove everything that was built or run
 	rm -rf .build run

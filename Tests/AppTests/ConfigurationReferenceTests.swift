@@ -10,14 +10,14 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// `make doc-config` runs this test with `WRITE_DOCS`, and the page is rewritten.
+    /// `make docs` runs this test with `WRITE_DOCS`, and the page is rewritten.
     @Test func `the page is what the key table says`() throws {
         let page = Self.root.appendingPathComponent("docs/configuration.md")
         if ProcessInfo.processInfo.environment["WRITE_DOCS"] != nil {
             try Configuration.reference.write(to: page, atomically: true, encoding: .utf8)
         }
         let written = try String(contentsOf: page, encoding: .utf8)
-        #expect(written == Configuration.reference, "run `make doc-config`")
+        #expect(written == Configuration.reference, "run `make docs`")
     }
 
     @Test func `the example file lacks nothing but its secrets`() throws {

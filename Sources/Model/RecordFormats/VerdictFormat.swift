@@ -4,7 +4,7 @@
 package import PushModel
 internal import Simdjson
 
-// The suppressions topic's records: what is known against one token. Keys are `RecordKey.token`.
+// The verdicts topic's records: what is known against one token. Keys are `RecordKey.token`.
 
 extension RecordFormat {
     package static var verdict: RecordFormat {
