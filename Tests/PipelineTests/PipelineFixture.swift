@@ -7,9 +7,9 @@ internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
-internal import RecordFormats
 
 /// A pipeline, its clock, and the far sides of its doors, played by hand.
 final class PipelineFixture {

@@ -6,9 +6,9 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
-internal import RecordFormats
 
 /// What a worker has to say to Kafka, and what it reads of `deferred`.
 extension SimulationWorker {

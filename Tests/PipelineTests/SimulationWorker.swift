@@ -7,9 +7,9 @@ internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
-internal import RecordFormats
 
 /// One life of one worker: a pipeline, what is on its way from and to it, and the model that it is
 /// held against. Nothing of it survives a crash.
