@@ -3,30 +3,41 @@
 
 # Each verb prints its commands before it runs them. `make` alone explains the verbs.
 
+# A variable has one meaning. Four have a short form, for the verb's main one: ROUNDS of chaos and of
+# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate and fuzz.
+
 # What run-local uses: auto, nghttp2 or curl; KEEP=1 leaves everything running.
 TRANSPORT ?= auto
 KEEP ?= 0
 
-# Options of lamplighter demo, such as --duration 60.
+# Further options of the programs, such as DEMO='--duration 60' or CHAOS='--seed 7 --round 3'.
 DEMO ?=
-
-# Rounds of chaos, and more of its options, such as --seed 7 --round 3.
-ROUNDS ?= 20
 CHAOS ?=
+MUTATE ?=
 
-# One breakage of Tests/Mutations, or one target of fuzz, by its name; all when empty.
-ONLY ?=
+CHAOS_ROUNDS ?= $(or $(ROUNDS),20)
 
 # Lives that simulate tries.
-SEEDS ?= 10000
+SIMULATE_SEEDS ?= $(or $(SEEDS),10000)
 
-# How long fuzz runs, all its targets together.
-SECONDS ?= 300
+# One mutation of Tests/Mutations, or a pattern of names; all when empty.
+MUTATION ?= $(ONLY)
+
+# One target of fuzz, all when empty; and how long all of them together run.
+FUZZ_TARGET ?= $(ONLY)
+FUZZ_SECONDS ?= $(or $(SECONDS),300)
+
+# How often a benchmark measures, and how long each run of bench-latency takes; the benchmark's
+# default when empty.
+BENCH_ROUNDS ?= $(ROUNDS)
+LATENCY_SECONDS ?= $(SECONDS)
+bench bench-dispatch bench-latency bench-index bench-scaling: export BENCH_ROUNDS := $(BENCH_ROUNDS)
+bench-latency: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs chaos mutate conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
+	docs chaos mutate check-mutations conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
 	bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
@@ -52,9 +63,9 @@ test: deps ## Build everything and run every test
 	swift build --build-tests
 	scripts/test.sh
 
-simulate: deps ## Try many lives of the whole pipeline under seeded faults (SEEDS=10000)
+simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
 	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate
-	LAMPLIGHTER_SEEDS=$(SEEDS) swift test -c release -Xswiftc -enable-testing --skip-build \
+	LAMPLIGHTER_SEEDS=$(SIMULATE_SEEDS) swift test -c release -Xswiftc -enable-testing --skip-build \
 		--scratch-path .build/simulate --disable-xctest --filter 'loses nothing whatever happens'
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
@@ -62,38 +73,41 @@ run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANS
 	TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian 12 go from clone to first push in 12 minutes (as root)
-	scripts/check-clean-machine.sh
+	scripts/check-clean-machine.py
 
-chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (ROUNDS=20)
-	.build/release/lamplighter chaos --rounds $(ROUNDS) $(CHAOS) \
+chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (CHAOS_ROUNDS=20)
+	.build/release/lamplighter chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
 
-mutate: deps ## Break a copy in many small ways, see that a test notices each (ONLY=name)
-	ONLY='$(ONLY)' scripts/mutate.sh
+mutate: deps ## Break a copy in many small ways, see that a test notices each (MUTATION=name, MUTATE='--jobs 2')
+	ONLY='$(MUTATION)' scripts/mutate.py $(MUTATE)
+
+check-mutations: ## See that each mutation still applies to the sources
+	scripts/mutate.py --check
 
 conformance: deps ## Run both transports against everything a server may do, docs/transports.md
 	swift build --build-tests
 	swift test --skip-build --disable-xctest --no-parallel --filter Conformance
 
 sanitize: deps ## Run the suite under the address and the thread sanitizer
-	scripts/sanitize.sh
+	scripts/sanitize.py
 
-fuzz: deps ## Feed hostile input to everything that reads some (SECONDS=300, ONLY=target)
-	SECONDS_TOTAL=$(SECONDS) ONLY='$(ONLY)' scripts/fuzz.sh
+fuzz: deps ## Feed hostile input to everything that reads some (FUZZ_SECONDS=300, FUZZ_TARGET=name)
+	SECONDS_TOTAL=$(FUZZ_SECONDS) ONLY='$(FUZZ_TARGET)' scripts/fuzz.sh
 
-bench: deps ## Measure the whole worker beside h2load, benchmarks/RESULTS.md (ROUNDS=5)
+bench: deps ## Measure the whole worker beside h2load, benchmarks/RESULTS.md (BENCH_ROUNDS=5)
 	benchmarks/worker.py
 
-bench-dispatch: deps ## Measure both transports beside h2load (ROUNDS=5, PUSHES=1000000)
+bench-dispatch: deps ## Measure both transports beside h2load (BENCH_ROUNDS=5, PUSHES=1000000)
 	benchmarks/dispatch.py
 
-bench-latency: deps ## Measure event to acceptance at fixed rates (ROUNDS=5, SECONDS=5)
+bench-latency: deps ## Measure event to acceptance at fixed rates (BENCH_ROUNDS=5, LATENCY_SECONDS=5)
 	benchmarks/latency.py
 
-bench-index: deps ## Measure the index and its replay (ROUNDS=5, SUBSCRIPTIONS=10000000)
+bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
 
-bench-scaling: deps ## Measure threads, workers and connections, what limits each (ROUNDS=5, PUSHES=500000)
+bench-scaling: deps ## Measure threads, workers and connections, what limits each (BENCH_ROUNDS=5, PUSHES=500000)
 	benchmarks/scaling.py
 
 check-performance: deps ## Hold instructions per push against the record (WRITE=1 REASON='…')

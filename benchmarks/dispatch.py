@@ -6,7 +6,7 @@
 from results import RATIO_HEAD, Section, Target, ratio_rows, table
 from rig import Rig, Yardstick, number
 
-ROUNDS = number("ROUNDS", 5)
+ROUNDS = number("BENCH_ROUNDS", 5)
 PUSHES = number("PUSHES", 1_000_000)
 TARGET = Target(0.9, 0.75)
 CASES = [
@@ -19,7 +19,7 @@ CASES = [
 
 
 def main():
-    command = f"make bench-dispatch ROUNDS={ROUNDS} PUSHES={PUSHES}"
+    command = f"make bench-dispatch BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES}"
     with Rig() as rig:
         section = Section("dispatch", "Dispatch: a transport alone", command)
         simulator = rig.simulator()

@@ -9,7 +9,7 @@ from fleet import Fleet
 from results import Section, Target, spread, table
 from rig import Rig, Yardstick, number
 
-ROUNDS = number("ROUNDS", 5)
+ROUNDS = number("BENCH_ROUNDS", 5)
 SUBSCRIPTIONS = number("SUBSCRIPTIONS", 10_000_000)
 READY_TOKENS = number("TOKENS", 1_000_000)
 YARDSTICK_PUSHES = 300_000
@@ -37,7 +37,7 @@ def main():
     with Rig() as rig:
         section = Section(
             "index", "The index",
-            f"make bench-index ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS} "
+            f"make bench-index BENCH_ROUNDS={ROUNDS} SUBSCRIPTIONS={SUBSCRIPTIONS} "
             f"TOKENS={READY_TOKENS}")
         simulator = rig.simulator()
         h2load = Yardstick(rig, simulator, YARDSTICK_PUSHES)

@@ -11,8 +11,8 @@ from fleet import BROKER, Fleet
 from results import Section, Target, spread, table
 from rig import Rig, Yardstick, number
 
-ROUNDS = number("ROUNDS", 5)
-SECONDS = number("SECONDS", 5)
+ROUNDS = number("BENCH_ROUNDS", 5)
+SECONDS = number("LATENCY_SECONDS", 5)
 # Pushes a second, and tokens that show an event's subject.
 RATES = [10_000, 50_000, 100_000]
 FAN_OUTS = [10, 1]
@@ -82,7 +82,7 @@ def main():
     with Rig() as rig:
         section = Section(
             "latency", "Latency: event to acceptance",
-            f"make bench-latency ROUNDS={ROUNDS} SECONDS={SECONDS}")
+            f"make bench-latency BENCH_ROUNDS={ROUNDS} LATENCY_SECONDS={SECONDS}")
         h2load, yardstick = Yardstick(rig, rig.simulator(), YARDSTICK_PUSHES), []
         kafka = "a real broker" if BROKER else "the embedded Kafka"
         results = [(name, measure(rig, h2load, yardstick, delay, apns))

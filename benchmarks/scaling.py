@@ -12,7 +12,7 @@ from results import Section, ratios, spread, table
 from rig import Rig, Yardstick, number
 from watch import KINDS, OTHER, SIMULATOR, Mark, Watch
 
-ROUNDS = number("ROUNDS", 5)
+ROUNDS = number("BENCH_ROUNDS", 5)
 # Each of as many tokens is pushed to once in a run: one lap, in which nothing waits for a commit.
 PUSHES = number("PUSHES", 500_000)
 STARTS = [number("TOKENS", 1_000_000), number("TOKENS_LARGE", 5_000_000)]
@@ -191,7 +191,7 @@ def main():
         kafka = "a real broker" if BROKER else "the embedded Kafka"
         section = Section(
             "scaling", "Scaling, and what each thread costs",
-            f"make bench-scaling ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={STARTS[0]} "
+            f"make bench-scaling BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={STARTS[0]} "
             f"TOKENS_LARGE={STARTS[1]}")
         # With one thread it would be the limit of most.
         simulator = rig.simulator(threads=2)

@@ -9,7 +9,7 @@ from fleet import BROKER, Fleet
 from results import RATIO_HEAD, Section, Target, plain, ratio_rows, ratios, spread, table
 from rig import Rig, Yardstick, number
 
-ROUNDS = number("ROUNDS", 5)
+ROUNDS = number("BENCH_ROUNDS", 5)
 PUSHES = number("PUSHES", 300_000)
 SMALL = number("TOKENS", 100_000)
 LARGE = number("TOKENS_LARGE", 5_000_000)
@@ -80,7 +80,7 @@ def main():
         kafka = "a real broker" if BROKER else "the embedded Kafka"
         section = Section(
             "worker", "The whole worker",
-            f"make bench ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={SMALL} TOKENS_MEMORY={MIDDLE} "
+            f"make bench BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={SMALL} TOKENS_MEMORY={MIDDLE} "
             f"TOKENS_LARGE={LARGE}")
         section.add(
             f"From Kafka record to stored offset, {kafka}, {PUSHES:,} pushes a run, {ROUNDS} "

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Breaks a private copy of the program in one small way at a time, Tests/Mutations/*.toml, and
+shows that some test notices.
+
+A mutation is killed when a test fails, traps or hangs; it survives when all its tests pass. Exits
+with 1 if one survives, does not apply or does not build."""
+
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import dataclasses
+import fnmatch
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+import mutations
+from command_line import ROOT, announce, exit_on_signals, fail
+from mutation_copy import BUILD, Copy, program_digest
+
+# The longest test runs last, and only where a mutation's tests are the pipeline's.
+SIMULATION = "in simulation"
+# A run hangs that takes this many times longer than that of the unbroken program, and this many
+# seconds at least: the machine may be busier by then.
+HANG_FACTOR = 10
+HANG_SECONDS_MIN = 120
+
+KILLED, SURVIVED, ERROR = "killed", "survived", "error"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of one mutation."""
+
+    outcome: str
+    # What noticed it, or what is wrong with it.
+    because: str = ""
+    build_seconds: float = 0
+    test_seconds: float = 0
+
+    def __str__(self):
+        if self.outcome == ERROR:
+            return f"ERROR: {self.because}"
+        by = f" by {self.because}" if self.outcome == KILLED else ""
+        outcome = "SURVIVED" if self.outcome == SURVIVED else self.outcome
+        seconds = self.build_seconds + self.test_seconds
+        return f"{outcome}{by} in {seconds:.0f} s (building {self.build_seconds:.0f} s)"
+
+
+class Record:
+    """What is known so far, in a file, so that a run that was cut can go on. It holds for one state
+    of the program; a result holds for one state of its mutation."""
+
+    def __init__(self, path, resumes):
+        self.path = path
+        self.program = program_digest()
+        # How long the tests of the unbroken program took, by their filter.
+        self.seconds = {}
+        self.results = {}
+        if not resumes:
+            return
+        known = json.loads(path.read_text()) if path.exists() else {}
+        if known.get("program") != self.program:
+            print("nothing to resume: the program has changed or was not run", flush=True)
+            return
+        self.seconds, self.results = known["seconds"], known["results"]
+
+    def result(self, mutation):
+        """The result of an earlier run, unless it was an error."""
+        known = self.results.get(mutation.name)
+        if not known or known["digest"] != mutation.digest or known["outcome"] == ERROR:
+            return None
+        return Result(**{key: value for key, value in known.items() if key != "digest"})
+
+    def add(self, mutation, result):
+        self.results[mutation.name] = {"digest": mutation.digest, **dataclasses.asdict(result)}
+        self.save()
+
+    def save(self):
+        known = {"program": self.program, "seconds": self.seconds, "results": self.results}
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps(known, indent=1))
+        new.replace(self.path)
+
+
+class Campaign:
+    """Tries mutations in one or more copies at a time."""
+
+    def __init__(self, chosen, copies, stopping, record):
+        self.chosen = chosen
+        self.copies = copies
+        self.stopping = stopping
+        self.record = record
+        self.lock = threading.Lock()
+        known = {each.name: record.result(each) for each in chosen}
+        self.results = {name: result for name, result in known.items() if result}
+        self.waiting = [each for each in chosen if each.name not in self.results]
+        filters = dict.fromkeys(
+            filter for each in self.waiting for filter in filters_of(each))
+        self.unmeasured = collections.deque(
+            filter for filter in filters if filter not in record.seconds)
+
+    def run(self):
+        if self.results:
+            print(f"{len(self.results)} mutations are known from the run before", flush=True)
+        self._in_each_copy(self._prepare)
+        self._in_each_copy(self._try_mutations)
+
+    def _in_each_copy(self, work):
+        with concurrent.futures.ThreadPoolExecutor(len(self.copies)) as pool:
+            try:
+                running = [pool.submit(work, copy) for copy in self.copies]
+                for done in concurrent.futures.as_completed(running):
+                    done.result()
+            except BaseException:
+                # Of the other copies, too, nothing is waited for.
+                self.stopping.set()
+                raise
+
+    def _prepare(self, copy):
+        """Builds the program as it is, and measures its tests."""
+        copy.refresh()
+        if not self.unmeasured:
+            return
+        targets = {target for each in self.waiting for target in each.test_targets}
+        announce(*BUILD, f"(the program as it is, in {copy.folder})")
+        if not copy.build(sorted(targets)):
+            self._fail(copy, "the program as it is does not build")
+        with contextlib.suppress(IndexError):
+            while True:
+                filter = self.unmeasured.popleft()
+                run = copy.test(options_of(filter), limit=None)
+                if not run.passed:
+                    self._fail(copy, f"the program as it is fails {run.noticed_by} of {filter!r}")
+                with self.lock:
+                    self.record.seconds[filter] = run.seconds
+                    self.record.save()
+
+    def _try_mutations(self, copy):
+        while mutation := self._take(copy):
+            result = self._try(copy, mutation)
+            with self.lock:
+                self.results[mutation.name] = result
+                self.record.add(mutation, result)
+                print(f"{mutation.name}: {mutation.breaks} {result}", flush=True)
+
+    def _take(self, copy):
+        """The next mutation: of the module that this copy has just built if there is one, of one
+        that no other copy builds if there is one."""
+        with self.lock:
+            others = {other.module for other in self.copies if other is not copy}
+            self.waiting.sort(
+                key=lambda each: (each.module != copy.module, each.module in others))
+            return self.waiting.pop(0) if self.waiting else None
+
+    def _try(self, copy, mutation):
+        began = time.monotonic()
+        with copy.mutated(mutation):
+            is_built = copy.build(mutation.test_targets)
+            built = time.monotonic()
+            if not is_built:
+                because = "\n    ".join(["it does not build", *copy.complaints(3)])
+                return Result(ERROR, because, built - began)
+            for filter in filters_of(mutation):
+                limit = max(HANG_SECONDS_MIN, HANG_FACTOR * self.record.seconds[filter])
+                run = copy.test(options_of(filter), limit)
+                if not run.passed:
+                    break
+        outcome = SURVIVED if run.passed else KILLED
+        return Result(outcome, run.noticed_by or "", built - began, time.monotonic() - built)
+
+    def _fail(self, copy, message):
+        fail("\n".join([message, *copy.complaints(20)]))
+
+    def report(self, seconds):
+        """Prints the summary; returns whether all mutations were killed."""
+        results = list(self.results.values())
+        count = collections.Counter(result.outcome for result in results)
+        building = sum(result.build_seconds for result in results)
+        testing = sum(result.test_seconds for result in results)
+        print(f"building took {building / 60:.0f} min, tests took {testing / 60:.0f} min")
+        errors = f" · {count[ERROR]} errors" if count[ERROR] else ""
+        print(f"{len(results)} mutations · {count[KILLED]} killed · {count[SURVIVED]} survived"
+              f"{errors} · {seconds / 60:.0f} min")
+        return count[KILLED] == len(results)
+
+
+def filters_of(mutation):
+    """The filters of the tests that are to notice, in the order of running."""
+    concerns_pipeline = any("PipelineTests" in test for test in mutation.tests)
+    return [*mutation.tests, SIMULATION] if concerns_pipeline else mutation.tests
+
+
+def options_of(filter):
+    """The test runner's options for a filter."""
+    skip = [] if filter == SIMULATION else ["--skip", SIMULATION]
+    return ["--filter", filter, *skip]
+
+
+def choose(folder, only):
+    """The mutations whose name matches; fails if one of them does not apply."""
+    try:
+        every = mutations.load(folder)
+    except mutations.Malformed as error:
+        fail(error)
+    chosen = [each for each in every if fnmatch.fnmatchcase(each.name, only)]
+    if not chosen:
+        fail(f"there is no mutation {only}")
+    check = mutations.Check(ROOT)
+    problems = [problem for each in chosen for problem in check.problems(each)]
+    if problems:
+        fail("\n".join([f"{len(problems)} problems, nothing was built", *problems]))
+    return chosen
+
+
+@contextlib.contextmanager
+def copy_folders(kept, jobs):
+    """One folder for each copy; gone at the end unless they are to be kept."""
+    first = pathlib.Path(kept or tempfile.mkdtemp(prefix="lamplighter-mutations-"), *(
+        [] if kept else ["copy"])).absolute()
+    folders = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, jobs + 1))]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / ".git").exists():
+            fail(f"{folder} is a checkout, not a copy")
+    try:
+        yield folders
+    finally:
+        if not kept:
+            shutil.rmtree(first.parent, ignore_errors=True)
+
+
+def parsed_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--only", metavar="NAME", default=os.environ.get("ONLY") or "*",
+        help="the mutation to try, or a pattern such as 'backoff-*' (default: ONLY, else all)")
+    parser.add_argument(
+        "--check", action="store_true", help="see that each mutation applies, and build nothing")
+    parser.add_argument(
+        "--copy", metavar="FOLDER", default=os.environ.get("MUTATE_DIR"),
+        help="keep the copy, and what is built there, for the next time (default: MUTATE_DIR)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with a run that was cut, in its kept copy")
+    parser.add_argument(
+        "--jobs", type=int, choices=range(1, 9), default=1, metavar="NUMBER",
+        help="copies that work at a time; those after the first are beside it (default: 1)")
+    parser.add_argument(
+        "--mutations", metavar="FOLDER", type=pathlib.Path, default=ROOT / mutations.FOLDER,
+        help=f"where the data files are (default: {mutations.FOLDER})")
+    options = parser.parse_args()
+    if options.resume and not options.copy:
+        parser.error("--resume needs the copy of the run before: --copy FOLDER or MUTATE_DIR")
+    return options
+
+
+def main():
+    options = parsed_options()
+    exit_on_signals()
+    chosen = choose(options.mutations, options.only)
+    if options.check:
+        print(f"{len(chosen)} mutations apply")
+        return
+    began = time.monotonic()
+    with copy_folders(options.copy, options.jobs) as folders:
+        stopping = threading.Event()
+        copies = [Copy(folder, stopping) for folder in folders]
+        copies[0].log.parent.mkdir(exist_ok=True)
+        record = Record(copies[0].log.parent / "mutations.json", options.resume)
+        campaign = Campaign(chosen, copies, stopping, record)
+        campaign.run()
+    sys.exit(0 if campaign.report(time.monotonic() - began) else 1)
+
+
+main()
