@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""What the Python programs of this folder share: the repository's root, failing, and ending."""
+"""What the Python programs of this folder share: the repository's root, their first steps, and failing."""
 
 import pathlib
 import signal
@@ -15,11 +15,13 @@ def fail(message, status=1):
 
 
 def announce(*command):
-    """Prints a command before it runs; at once, also where the output is a file."""
-    print("+", *command, flush=True)
+    """Prints a command before it runs."""
+    print("+", *command)
 
 
-def exit_on_signals():
-    """Turns signals that end the process into SystemExit, so that clean-up code runs."""
+def start():
+    """Prepares the process: each line is printed at once, also into a file, beside what other
+    programs print there; and a signal to end becomes SystemExit, so that clean-up code runs."""
+    sys.stdout.reconfigure(line_buffering=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: sys.exit(128 + received))

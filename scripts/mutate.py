@@ -23,7 +23,7 @@ import threading
 import time
 
 import mutations
-from command_line import ROOT, announce, exit_on_signals, fail
+from command_line import ROOT, announce, fail, start
 from mutation_copy import BUILD, Copy, program_digest
 
 # The longest test runs last, and only where a mutation's tests are the pipeline's.
@@ -69,7 +69,7 @@ class Record:
             return
         known = json.loads(path.read_text()) if path.exists() else {}
         if known.get("program") != self.program:
-            print("nothing to resume: the program has changed or was not run", flush=True)
+            print("nothing to resume: the program has changed or was not run")
             return
         self.seconds, self.results = known["seconds"], known["results"]
 
@@ -110,7 +110,7 @@ class Campaign:
 
     def run(self):
         if self.results:
-            print(f"{len(self.results)} mutations are known from the run before", flush=True)
+            print(f"{len(self.results)} mutations are known from the run before")
         self._in_each_copy(self._prepare)
         self._in_each_copy(self._try_mutations)
 
@@ -150,7 +150,7 @@ class Campaign:
             with self.lock:
                 self.results[mutation.name] = result
                 self.record.add(mutation, result)
-                print(f"{mutation.name}: {mutation.breaks} {result}", flush=True)
+                print(f"{mutation.name}: {mutation.breaks} {result}")
 
     def _take(self, copy):
         """The next mutation: of the module that this copy has just built if there is one, of one
@@ -264,7 +264,7 @@ def parsed_options():
 
 def main():
     options = parsed_options()
-    exit_on_signals()
+    start()
     chosen = choose(options.mutations, options.only)
     if options.check:
         print(f"{len(chosen)} mutations apply")

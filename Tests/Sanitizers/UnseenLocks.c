@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 // Shows ThreadSanitizer the order that libraries make without its knowledge: what they guard would
-// otherwise be reported. scripts/sanitize.sh loads this in front of them.
+// otherwise be reported. scripts/sanitize.py loads this in front of them.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

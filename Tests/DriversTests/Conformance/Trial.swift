@@ -29,7 +29,7 @@ final class Trial {
     private static let bodyBytesMax = 8192
     /// So many are with the transport at once, where there are more.
     private static let wave = 2000
-    /// A sanitizer's build is several times slower: `scripts/sanitize.sh` says that it is one.
+    /// A sanitizer's build is several times slower: `scripts/sanitize.py` says that it is one.
     static let isTimed = ProcessInfo.processInfo.environment["SANITIZER"] == nil
 
     init(
