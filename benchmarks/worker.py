@@ -80,8 +80,8 @@ def main():
         kafka = "a real broker" if BROKER else "the embedded Kafka"
         section = Section(
             "worker", "The whole worker",
-            f"make bench BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={SMALL} TOKENS_MEMORY={MIDDLE} "
-            f"TOKENS_LARGE={LARGE}")
+            f"make bench BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={SMALL} "
+            f"TOKENS_MEMORY={MIDDLE} TOKENS_LARGE={LARGE}")
         section.add(
             f"From Kafka record to stored offset, {kafka}, {PUSHES:,} pushes a run, {ROUNDS} "
             "rounds, median (least–most). CPU of the whole process, librdkafka's threads "

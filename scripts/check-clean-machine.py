@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 """Proves that a clone and make suffice: a fresh Debian 12 with git, make and a Swift toolchain
-clones HEAD and runs `make run-local`, which sets up all that `make demo` and `make test` need. Fails
-if the first push takes more than 12 minutes from the clone on.
+clones HEAD and runs `make run-local`, which sets up all that `make demo` and `make test` need.
+Fails if the first push takes more than 12 minutes from the clone on.
 
 The fresh machine is a chroot, made and used in a mount and a process namespace of its own: whatever
 ends it, no mount and no process is left. Needs root, on Debian or Ubuntu."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""What the Python programs of this folder share: the repository's root, their first steps, and failing."""
+"""What the Python programs of this folder share: the root, the first steps, and failing."""
 
 import pathlib
 import signal

@@ -36,7 +36,7 @@ seconds=$((seconds_total / turns))
 # Of two --sanitize the compiler obeys the one that happens to come last: both in one, and last.
 export LAMPLIGHTER_FUZZ=1
 build=(swift build -c release --product lamplighter-fuzz --scratch-path .build/fuzz
-    --sanitize fuzzer -Xswiftc -sanitize=fuzzer,address -Xcc -fsanitize=address
+    --sanitize fuzzer -Xswiftc "-sanitize=fuzzer,address" -Xcc -fsanitize=address
     -Xcxx -fsanitize=address -Xswiftc -enable-testing)
 echo "${build[*]}"
 # The linker warns of each of the sanitizer's thousands of symbols.

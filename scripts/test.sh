@@ -5,7 +5,7 @@
 # Runs every test that was built. Where some fail, what failed is said again at the end, before the
 # runner's own summary: a log that somebody else keeps may be cut.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 log=$(mktemp "${TMPDIR:-/tmp}/lamplighter-tests.XXXXXX")
 trap 'rm -f "$log"' EXIT
