@@ -11,9 +11,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
-import dataclasses
 import fnmatch
-import json
 import os
 import pathlib
 import shutil
@@ -24,7 +22,8 @@ import time
 
 import mutations
 from command_line import ROOT, announce, fail, start
-from mutation_copy import BUILD, Copy, program_digest
+from mutation_copy import BUILD, Copy
+from mutation_record import ERROR, KILLED, SURVIVED, Record, Result
 
 # The longest test runs last, and only where a mutation's tests are the pipeline's.
 SIMULATION = "in simulation"
@@ -32,64 +31,8 @@ SIMULATION = "in simulation"
 # seconds at least: the machine may be busier by then.
 HANG_FACTOR = 10
 HANG_SECONDS_MIN = 120
-
-KILLED, SURVIVED, ERROR = "killed", "survived", "error"
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What became of one mutation."""
-
-    outcome: str
-    # What noticed it, or what is wrong with it.
-    because: str = ""
-    build_seconds: float = 0
-    test_seconds: float = 0
-
-    def __str__(self):
-        if self.outcome == ERROR:
-            return f"ERROR: {self.because}"
-        by = f" by {self.because}" if self.outcome == KILLED else ""
-        outcome = "SURVIVED" if self.outcome == SURVIVED else self.outcome
-        seconds = self.build_seconds + self.test_seconds
-        return f"{outcome}{by} in {seconds:.0f} s (building {self.build_seconds:.0f} s)"
-
-
-class Record:
-    """What is known so far, in a file, so that a run that was cut can go on. It holds for one state
-    of the program; a result holds for one state of its mutation."""
-
-    def __init__(self, path, resumes):
-        self.path = path
-        self.program = program_digest()
-        # How long the tests of the unbroken program took, by their filter.
-        self.seconds = {}
-        self.results = {}
-        if not resumes:
-            return
-        known = json.loads(path.read_text()) if path.exists() else {}
-        if known.get("program") != self.program:
-            print("nothing to resume: the program has changed or was not run")
-            return
-        self.seconds, self.results = known["seconds"], known["results"]
-
-    def result(self, mutation):
-        """The result of an earlier run, unless it was an error."""
-        known = self.results.get(mutation.name)
-        if not known or known["digest"] != mutation.digest or known["outcome"] == ERROR:
-            return None
-        return Result(**{key: value for key, value in known.items() if key != "digest"})
-
-    def add(self, mutation, result):
-        self.results[mutation.name] = {"digest": mutation.digest, **dataclasses.asdict(result)}
-        self.save()
-
-    def save(self):
-        known = {"program": self.program, "seconds": self.seconds, "results": self.results}
-        new = self.path.with_suffix(".new")
-        new.write_text(json.dumps(known, indent=1))
-        new.replace(self.path)
-
+# So long may each run of the unbroken program take.
+UNBROKEN_SECONDS_MAX = 1800
 
 class Campaign:
     """Tries mutations in one or more copies at a time."""
@@ -103,10 +46,10 @@ class Campaign:
         known = {each.name: record.result(each) for each in chosen}
         self.results = {name: result for name, result in known.items() if result}
         self.waiting = [each for each in chosen if each.name not in self.results]
-        filters = dict.fromkeys(
-            filter for each in self.waiting for filter in filters_of(each))
+        needed = dict.fromkeys(
+            selection for each in self.waiting for selection in selections_of(each))
         self.unmeasured = collections.deque(
-            filter for filter in filters if filter not in record.seconds)
+            selection for selection in needed if selection not in record.seconds)
 
     def run(self):
         if self.results:
@@ -134,15 +77,17 @@ class Campaign:
         announce(*BUILD, f"(the program as it is, in {copy.folder})")
         if not copy.build(sorted(targets)):
             self._fail(copy, "the program as it is does not build")
-        with contextlib.suppress(IndexError):
-            while True:
-                filter = self.unmeasured.popleft()
-                run = copy.test(options_of(filter), limit=None)
-                if not run.passed:
-                    self._fail(copy, f"the program as it is fails {run.noticed_by} of {filter!r}")
-                with self.lock:
-                    self.record.seconds[filter] = run.seconds
-                    self.record.save()
+        while selection := self._next_unmeasured():
+            run = copy.test(options_of(selection), UNBROKEN_SECONDS_MAX)
+            if not run.passed:
+                self._fail(copy, f"the program as it is fails {run.noticed_by} of {selection!r}")
+            with self.lock:
+                self.record.seconds[selection] = run.seconds
+                self.record.save()
+
+    def _next_unmeasured(self):
+        with self.lock:
+            return self.unmeasured.popleft() if self.unmeasured else None
 
     def _try_mutations(self, copy):
         while mutation := self._take(copy):
@@ -162,18 +107,25 @@ class Campaign:
             return self.waiting.pop(0) if self.waiting else None
 
     def _try(self, copy, mutation):
+        try:
+            with copy.mutated(mutation):
+                return self._judged(copy, mutation)
+        except mutations.Malformed as error:
+            return Result(ERROR, f"it does not apply: {error}")
+
+    def _judged(self, copy, mutation):
+        """Builds the mutated program and runs the tests that are to notice, until one does."""
         began = time.monotonic()
-        with copy.mutated(mutation):
-            is_built = copy.build(mutation.test_targets)
-            built = time.monotonic()
-            if not is_built:
-                because = "\n    ".join(["it does not build", *copy.complaints(3)])
-                return Result(ERROR, because, built - began)
-            for filter in filters_of(mutation):
-                limit = max(HANG_SECONDS_MIN, HANG_FACTOR * self.record.seconds[filter])
-                run = copy.test(options_of(filter), limit)
-                if not run.passed:
-                    break
+        is_built = copy.build(mutation.test_targets)
+        built = time.monotonic()
+        if not is_built:
+            because = "\n    ".join(["it does not build", *copy.complaints(3)])
+            return Result(ERROR, because, built - began)
+        for selection in selections_of(mutation):
+            limit = max(HANG_SECONDS_MIN, HANG_FACTOR * self.record.seconds[selection])
+            run = copy.test(options_of(selection), limit)
+            if not run.passed:
+                break
         outcome = SURVIVED if run.passed else KILLED
         return Result(outcome, run.noticed_by or "", built - began, time.monotonic() - built)
 
@@ -193,16 +145,16 @@ class Campaign:
         return count[KILLED] == len(results)
 
 
-def filters_of(mutation):
-    """The filters of the tests that are to notice, in the order of running."""
+def selections_of(mutation):
+    """What to run, in this order: the mutation's filters, and the simulation after them."""
     concerns_pipeline = any("PipelineTests" in test for test in mutation.tests)
     return [*mutation.tests, SIMULATION] if concerns_pipeline else mutation.tests
 
 
-def options_of(filter):
-    """The test runner's options for a filter."""
-    skip = [] if filter == SIMULATION else ["--skip", SIMULATION]
-    return ["--filter", filter, *skip]
+def options_of(selection):
+    """The test runner's options for one of the selections."""
+    skip = [] if selection == SIMULATION else ["--skip", SIMULATION]
+    return ["--filter", selection, *skip]
 
 
 def choose(folder, only):

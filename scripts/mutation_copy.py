@@ -111,8 +111,9 @@ class Copy:
         status = self._execute([*RUNNER, *options], limit=limit, stops_at=FAILED)
         seconds = time.monotonic() - began
         log = self.logged()
-        if status == 0 and FAILED.decode() not in log and re.search(r"Test run with [1-9]", log):
-            return Run(True, seconds)
+        if status == 0 and FAILED.decode() not in log:
+            has_run = re.search(r"Test run with [1-9]", log)
+            return Run(True, seconds) if has_run else Run(False, seconds, "for want of any test")
         return Run(False, seconds, self._noticed_by(log, hangs=status is None))
 
     @contextlib.contextmanager

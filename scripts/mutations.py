@@ -3,7 +3,7 @@
 """The mutations of Tests/Mutations: reads them and checks that they apply. See its README.md."""
 
 import dataclasses
-import difflib
+import functools
 import hashlib
 import re
 import sys
@@ -16,6 +16,8 @@ except ModuleNotFoundError:
 FOLDER = "Tests/Mutations"
 # A filter begins with the test target that it selects from, such as ^StagesTests.
 TEST_TARGET = re.compile(r"\^(\w+Tests)\b")
+# The share of words that two lines have in common if one is likely to have been made of the other.
+LIKENESS_MIN = 0.4
 
 
 class Malformed(Exception):
@@ -140,18 +142,30 @@ class Check:
                 contents[edit.file] = content.replace(edit.text, edit.replacement)
 
     def _hint(self, edit, content):
-        """The other files that have the text once; else the line that resembles it most."""
+        """The other files that have the text once; else the line, wherever it is, that has the most
+        words in common with the text's first."""
         if edit.text in content:
             return ""
-        files = [path for path in sorted((self.root / "Sources").rglob("*.swift"))
-                 if path.read_text().count(edit.text) == 1]
+        files = [file for file, source in self._sources.items() if source.count(edit.text) == 1]
         if files:
-            return "".join(
-                f"\n    it is in {path.relative_to(self.root)}" for path in files[:3])
-        line = edit.text.strip().splitlines()[0].strip()
-        lines = [line.strip() for line in content.splitlines()]
-        return "".join(f"\n    resembles: {close}"
-                       for close in difflib.get_close_matches(line, lines, n=1, cutoff=0.5))
+            return "".join(f"\n    it is in {file}" for file in files[:3])
+        words = _words(edit.text.strip().splitlines()[0])
+        likeness, place, line = max(
+            (len(words & others) / len(words | others), place, line)
+            for place, line, others in self._lines)
+        return f"\n    resembles {place}: {line}" if likeness >= LIKENESS_MIN else ""
+
+    @functools.cached_property
+    def _sources(self):
+        paths = sorted((self.root / "Sources").rglob("*.swift"))
+        return {str(path.relative_to(self.root)): path.read_text() for path in paths}
+
+    @functools.cached_property
+    def _lines(self):
+        """Each line of the sources: its place, its text and its words."""
+        return [(f"{file}:{number}", line.strip(), _words(line))
+                for file, source in self._sources.items()
+                for number, line in enumerate(source.splitlines(), 1) if line.strip()]
 
     def _names_tests(self, test):
         """Whether some name in a test target's sources matches: those of suites and of tests are
@@ -167,6 +181,11 @@ class Check:
             if any(re.search(test, name) for name in self.tests[target]):
                 return True
         return False
+
+
+def _words(line):
+    """Names and numbers, and of what is neither each character."""
+    return set(re.findall(r"\w+|[^\w\s]", line))
 
 
 def _quoted(text):
