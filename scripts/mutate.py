@@ -25,7 +25,7 @@ from command_line import ROOT, announce, fail, start
 from mutation_copy import BUILD, Copy
 from mutation_record import ERROR, KILLED, SURVIVED, Record, Result
 
-# The longest test runs last, and only where a mutation's tests are the pipeline's.
+# The longest test: only for what survives the pipeline's others.
 SIMULATION = "in simulation"
 # A run hangs that takes this many times longer than that of the unbroken program, and this many
 # seconds at least: the machine may be busier by then.
@@ -46,8 +46,7 @@ class Campaign:
         known = {each.name: record.result(each) for each in chosen}
         self.results = {name: result for name, result in known.items() if result}
         self.waiting = [each for each in chosen if each.name not in self.results]
-        needed = dict.fromkeys(
-            selection for each in self.waiting for selection in selections_of(each))
+        needed = dict.fromkeys(test for each in self.waiting for test in each.tests)
         self.unmeasured = collections.deque(
             selection for selection in needed if selection not in record.seconds)
 
@@ -74,16 +73,23 @@ class Campaign:
         if not self.unmeasured:
             return
         targets = {target for each in self.waiting for target in each.test_targets}
+        self._build_unbroken(copy, targets)
+        while selection := self._next_unmeasured():
+            self._measure(copy, selection)
+
+    def _build_unbroken(self, copy, targets):
         announce(*BUILD, f"(the program as it is, in {copy.folder})")
         if not copy.build(sorted(targets)):
             self._fail(copy, "the program as it is does not build")
-        while selection := self._next_unmeasured():
-            run = copy.test(options_of(selection), UNBROKEN_SECONDS_MAX)
-            if not run.passed:
-                self._fail(copy, f"the program as it is fails {run.noticed_by} of {selection!r}")
-            with self.lock:
-                self.record.seconds[selection] = run.seconds
-                self.record.save()
+
+    def _measure(self, copy, selection):
+        """Runs tests of the unbroken program, all of which must pass, for their hang limit."""
+        run = copy.test(options_of(selection), UNBROKEN_SECONDS_MAX)
+        if not run.passed:
+            self._fail(copy, f"the program as it is fails {run.noticed_by} of {selection!r}")
+        with self.lock:
+            self.record.seconds[selection] = run.seconds
+            self.record.save()
 
     def _next_unmeasured(self):
         with self.lock:
@@ -108,24 +114,30 @@ class Campaign:
 
     def _try(self, copy, mutation):
         try:
-            with copy.mutated(mutation):
-                return self._judged(copy, mutation)
+            result = self._judged(copy, mutation, mutation.tests)
+            if result.outcome == SURVIVED and "PipelineTests" in mutation.test_targets:
+                if SIMULATION not in self.record.seconds:
+                    self._build_unbroken(copy, mutation.test_targets)
+                    self._measure(copy, SIMULATION)
+                result = result.followed_by(self._judged(copy, mutation, [SIMULATION]))
+            return result
         except mutations.Malformed as error:
             return Result(ERROR, f"it does not apply: {error}")
 
-    def _judged(self, copy, mutation):
-        """Builds the mutated program and runs the tests that are to notice, until one does."""
-        began = time.monotonic()
-        is_built = copy.build(mutation.test_targets)
-        built = time.monotonic()
-        if not is_built:
-            because = "\n    ".join(["it does not build", *copy.complaints(3)])
-            return Result(ERROR, because, built - began)
-        for selection in selections_of(mutation):
-            limit = max(HANG_SECONDS_MIN, HANG_FACTOR * self.record.seconds[selection])
-            run = copy.test(options_of(selection), limit)
-            if not run.passed:
-                break
+    def _judged(self, copy, mutation, selections):
+        """Builds the mutated program and runs tests, until one notices."""
+        with copy.mutated(mutation):
+            began = time.monotonic()
+            is_built = copy.build(mutation.test_targets)
+            built = time.monotonic()
+            if not is_built:
+                because = "\n    ".join(["it does not build", *copy.complaints(3)])
+                return Result(ERROR, because, built - began)
+            for selection in selections:
+                limit = max(HANG_SECONDS_MIN, HANG_FACTOR * self.record.seconds[selection])
+                run = copy.test(options_of(selection), limit)
+                if not run.passed:
+                    break
         outcome = SURVIVED if run.passed else KILLED
         return Result(outcome, run.noticed_by or "", built - began, time.monotonic() - built)
 
@@ -143,12 +155,6 @@ class Campaign:
         print(f"{len(results)} mutations · {count[KILLED]} killed · {count[SURVIVED]} survived"
               f"{errors} · {seconds / 60:.0f} min")
         return count[KILLED] == len(results)
-
-
-def selections_of(mutation):
-    """What to run, in this order: the mutation's filters, and the simulation after them."""
-    concerns_pipeline = any("PipelineTests" in test for test in mutation.tests)
-    return [*mutation.tests, SIMULATION] if concerns_pipeline else mutation.tests
 
 
 def options_of(selection):

@@ -20,6 +20,12 @@ class Result:
     build_seconds: float = 0
     test_seconds: float = 0
 
+    def followed_by(self, later):
+        """The later one's outcome, and the time of both."""
+        return dataclasses.replace(
+            later, build_seconds=self.build_seconds + later.build_seconds,
+            test_seconds=self.test_seconds + later.test_seconds)
+
     def __str__(self):
         if self.outcome == ERROR:
             return f"ERROR: {self.because}"
