@@ -4,7 +4,8 @@
 // The architecture as code. Each floor has one helper below; a target may import only what its
 // floor's helper lets it name, so an import that points up does not compile. Bottom to top:
 //
-//   C libraries < Bindings < Model < Stages (decide) < Drivers and Simulators (do) < App (wires)
+//   C libraries < Bindings < Model < Stages (decide) < Pipeline (decides what needs several of them)
+//     < Drivers and Simulators (do) < App (wires)
 
 import PackageDescription
 
@@ -39,15 +40,29 @@ let model: [Target] = [
     .floor("Model", "RecordFormats", ["PushModel", "Simdjson"]),
 ]
 
-// MARK: Stages: decide. Deterministic, no I/O, no clock; siblings never import each other. The two
-// bindings they may use (flat memory, the JSON parser) touch nothing but memory.
+// MARK: Stages: decide. Deterministic, no I/O, no clock. Siblings never import each other but for the
+// three that stand on one another: a push gives its claims back to the ledger, and what is deferred
+// was planned. The two bindings they may use (flat memory, the JSON parser) touch nothing but memory.
 
 let stages: [Target] = [
     .stage("Intake", uses: ["RecordFormats", "Simdjson", "FlatMemory"]),
     .stage("Audience", uses: ["FlatMemory"]),
-    .stage("Planning", uses: ["FlatMemory"]),
-    .stage("Delivery", uses: ["Simdjson"]),
+    .stage("Delivery", uses: ["Simdjson", "FlatMemory"]),
     .stage("Ledger", uses: ["FlatMemory"]),
+    .stage("Planning", uses: ["FlatMemory"], above: ["Ledger"]),
+    .stage("Deferral", uses: ["FlatMemory"], above: ["Planning", "Ledger"]),
+]
+
+// MARK: Pipeline: composes the stages, and decides what needs several of them. As pure as they are.
+
+let pipeline: [Target] = [
+    .target(
+        name: "Pipeline",
+        dependencies: [
+            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
+            "Ledger", "FlatMemory",
+        ],
+        path: "Sources/Pipeline", swiftSettings: .house)
 ]
 
 // MARK: Drivers: do. Each runs stages against one outside world.
@@ -74,15 +89,9 @@ let simulators: [Target] = [
     .floor("Simulators", "EmbeddedKafka", ["Rdkafka", "LinuxIO"]),
 ]
 
-// MARK: App: knows everyone, decides nothing.
+// MARK: App: knows everyone; connects what decides with what does, and runs it.
 
 let app: [Target] = [
-    .floor(
-        "App", "Pipeline",
-        [
-            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
-            "FlatMemory",
-        ]),
     .floor("App", "Checker", ["Rdkafka"]),
     .floor(
         "App", "Demo", ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),
@@ -133,14 +142,14 @@ let tests: [Target] = [
     .tests(
         "StagesTests",
         [
-            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
-            "Simdjson",
+            "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
+            "Ledger", "Simdjson",
         ]),
     .tests(
         "PipelineTests",
         [
-            "PushModel", "RecordFormats", "Pipeline", "Intake", "Audience", "Planning", "Delivery",
-            "Ledger",
+            "PushModel", "RecordFormats", "Pipeline", "Intake", "Audience", "Planning", "Deferral",
+            "Delivery", "Ledger",
         ]),
     .tests(
         "DriversTests",
@@ -220,7 +229,7 @@ let package = Package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ] + (isBenchmarking ? benchmarkPackages : []),
-    targets: cLibraries + bindings + model + stages + drivers + simulators + app + tests
+    targets: cLibraries + bindings + model + stages + pipeline + drivers + simulators + app + tests
         + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)
@@ -238,8 +247,10 @@ extension Target {
             swiftSettings: .house)
     }
 
-    static func stage(_ name: String, uses others: [String]) -> Target {
-        .floor("Stages", name, ["PushModel"] + others)
+    static func stage(
+        _ name: String, uses pureBindings: [String], above stages: [String] = []
+    ) -> Target {
+        .floor("Stages", name, ["PushModel"] + pureBindings + stages)
     }
 
     static func floor(

@@ -16,13 +16,13 @@ internal import Testing
     private let now = Now(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
-    private let gate = ShutGate(
+    private let gate = TrippedBreaker(
         name: "credential home in production", cause: .credentialRefused(.invalidProviderToken),
         probeIn: .seconds(7))
 
     @Test func `a bulkhead once when it shuts and once when it opens, with what to do`() {
         var watch = ConsumerWatch()
-        watch.report([] as [ShutGate], logger: logger)
+        watch.report([] as [TrippedBreaker], logger: logger)
         #expect(lines.taken().isEmpty)
         for _ in 0..<3 { watch.report([gate], logger: logger) }
         #expect(
@@ -31,7 +31,7 @@ internal import Testing
                     + "key ID, team and environments "
                     + "[nextProbeSeconds=7, of=credential home in production]"
             ])
-        for _ in 0..<2 { watch.report([] as [ShutGate], logger: logger) }
+        for _ in 0..<2 { watch.report([] as [TrippedBreaker], logger: logger) }
         #expect(
             lines.taken() == ["notice pushes go out again [of=credential home in production]"])
         watch.report([gate], logger: logger)

@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Breakers in the pipeline` {
@@ -53,7 +54,7 @@ internal import Testing
         let fixture = tenQueued()
         fixture.answer(fixture.take(1)[0], 403, .invalidProviderToken)
         #expect(fixture.take().isEmpty)
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         var probes: [[UInt8]] = []
         for _ in 0..<4 {
             fixture.pass(.seconds(900))
@@ -119,7 +120,7 @@ internal import Testing
         }
         #expect(waits.allSatisfy { (20...901).contains($0) }, "\(waits)")
         #expect(waits.reduce(0, +) > 8 * 60, "\(waits)")
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         #expect(fixture.takeRecords().isEmpty, "no dead letter")
         fixture.pass(.seconds(901))
         #expect(fixture.deliverAll().count == 10)
@@ -194,7 +195,7 @@ internal import Testing
                 fixture.answer(push, 500, .internalServerError)
             }
         }
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         #expect(fixture.take().isEmpty)
         fixture.pass(.seconds(1))
         #expect(fixture.take().count == 1)
@@ -205,9 +206,9 @@ internal import Testing
         let sent = fixture.take(2)
         fixture.pass(.seconds(1))
         fixture.pass(.seconds(9))
-        #expect(fixture.counters.poolsShut == 0)
+        #expect(fixture.counters.poolBreakersOpened == 0)
         fixture.pass(.seconds(1))
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         #expect(fixture.take().isEmpty)
         fixture.answer(sent[0], 200)
         #expect(fixture.take().count > 0, "an answer un-parks it")

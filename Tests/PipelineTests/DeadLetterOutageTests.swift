@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import Ledger
 internal import PushModel
 internal import RecordFormats
 internal import Testing
@@ -146,12 +147,13 @@ internal import Testing
 
     @Test func `reasons beyond a thousand share a merged letter`() {
         var merged = MergedLetters()
+        var tracker = OffsetTracker(settle: .zero)
         let source = DeadLetter.Source(topic: "events", partition: 0, offset: 1)
         let now = WallTime(milliseconds: 0)
         for number in 0..<5000 {
             let letter = DeadLetter(
                 reason: "R\(number)", source: source, firstAt: now, lastAt: now)
-            _ = merged.add(letter, holds: []) { _ in false }
+            merged.add(letter, holds: [], &tracker)
         }
         #expect(merged.count == 1025 && merged.failures == 5000)
         var entries: [MergedLetters.Entry] = []

@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// What the owner of a partition of `deferred` makes of records that contradict each other.
@@ -266,8 +267,8 @@ internal import Testing
         Array(record.key.utf8).withUnsafeBytes { key in
             Array(record.value!.utf8).withUnsafeBytes { value in
                 pipeline.pipeline.deferredRecord(
-                    track: track, offset: 0, key: key, value: value, endedOffset: nil,
-                    now: pipeline.now)
+                    DeferredRecord(offset: 0, key: key, value: value, endedOffset: nil),
+                    track: track, now: pipeline.now)
             }
         }
     }

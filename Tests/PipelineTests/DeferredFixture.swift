@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -83,9 +84,10 @@ final class DeferredFixture {
         return withBytes(Array(record.key.utf8)) { key in
             withBytes(record.value.map { Array($0.utf8) }) { value in
                 pipeline.pipeline.deferredRecord(
-                    track: track, offset: Int64(position), key: key, value: value,
-                    endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
-                    now: pipeline.now)
+                    DeferredRecord(
+                        offset: Int64(position), key: key, value: value,
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                    track: track, now: pipeline.now)
             }
         }
     }

@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 

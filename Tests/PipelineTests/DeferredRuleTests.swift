@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// Whoever owns a partition of `deferred` sends what waits in it.

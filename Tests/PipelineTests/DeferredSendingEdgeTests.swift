@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Deferral
 internal import Delivery
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -45,6 +47,25 @@ internal import Testing
         #expect(owner.pipeline.deliverAll().count == 1)
     }
 
+    @Test func `keep a place for their tombstones while their pushes are under way`() {
+        let owner = DeferredOwner(controls: 3) { $0.unacknowledgedMax = 2 }
+        for token in 1...2 as ClosedRange<UInt8> { owner.write(token) }
+        owner.pipeline.pass(.milliseconds(10))
+        let underWay = owner.pipeline.take()
+        #expect(underWay.count == 2)
+        owner.pipeline.event("s3")
+        owner.pipeline.answer(
+            owner.pipeline.take()[0], 429, .tooManyRequests, retryAfterSeconds: 60)
+        #expect(owner.pipeline.takeRecords().isEmpty, "there is no place for a third")
+        for push in underWay { owner.pipeline.answer(push, 200) }
+        owner.pipeline.pass(.milliseconds(10))
+        let tombstones = owner.pipeline.takeRecords()
+        #expect(tombstones.count == 2 && tombstones.allSatisfy { $0.value.isEmpty })
+        owner.pipeline.acknowledge(tombstones)
+        owner.pipeline.pass(.seconds(9))
+        #expect(owner.pipeline.takeRecords().count == 1)
+    }
+
     @Test func `wait while events' payloads take up three quarters of their memory`() {
         let owner = DeferredOwner { $0.payloadBytesMax = 100 }
         let pipeline = owner.pipeline
@@ -82,7 +103,7 @@ internal import Testing
         pipeline.pass(.milliseconds(10))
         #expect(pipeline.deliverAll().map(\.body) == [#"{"aps":{"alert":"newest"}}"#])
         pipeline.pass(.milliseconds(10))
-        let bytes = pipeline.pipeline.deferred.bodies.bytes
+        let bytes = pipeline.pipeline.deferral.table.bodies.bytes
         #expect(bytes == 0)
     }
 

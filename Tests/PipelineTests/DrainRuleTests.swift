@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// While partitions are given up nothing holds their offsets back that can wait in Kafka as well.
@@ -28,7 +29,7 @@ internal import Testing
         pipeline.pass(.milliseconds(10))
     }
 
-    @Test func `defers at once what waits behind a shut gate`() {
+    @Test func `defers at once what waits behind an open breaker`() {
         for number in 0..<4 { pipeline.event("s\(number)") }
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)
         pipeline.pass(.milliseconds(10))

@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// The bound counts from the oldest event that a push holds, whatever has come to it since.

@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// The corners of the hold bound and of the shares of the slots.

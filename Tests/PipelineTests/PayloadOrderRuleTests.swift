@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -179,7 +180,7 @@ internal import Testing
         worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 600)
         worker.event("score", game("new"))
         #expect(worker.deliverAll().map(\.body) == [body("new")])
-        let unacknowledged = worker.pipeline.tickets.deferrals
+        let unacknowledged = worker.pipeline.outbox.tickets.deferrals
         #expect(worker.load.deferred == 1 && unacknowledged == 1)
         deferred.produce()
         worker.pass(.seconds(30))

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Deferral
 internal import Delivery
 internal import Intake
 internal import Ledger
@@ -284,25 +285,9 @@ extension RegistrationDraft.Target {
 }
 
 extension PushPipeline {
-    /// Every part agrees with itself, and claims and holders with each other: a holder without a
-    /// claim would block its partition for ever.
-    func checkInvariants() {
-        ledger.checkInvariants()
-        pushes.checkInvariants()
-        fanOuts.checkInvariants()
-        audience.checkInvariants()
-        var claimed: Set<HolderID> = []
-        pushes.forEachHold { claimed.insert($0.holder) }
-        fanOuts.forEachHold { claimed.insert($0.holder) }
-        merged.forEachHold { claimed.insert($0.holder) }
-        letters.forEachHold { claimed.insert($0.holder) }
-        tickets.forEachHold { claimed.insert($0.holder) }
-        deferred.checkInvariants()
-        payloadOrder.checkInvariants()
-        payloadPushes.checkInvariants()
-        deferred.forEachHold { claimed.insert($0.holder) }
-        for late in lateEntries { for hold in late.holds { claimed.insert(hold.holder) } }
-        precondition(claimed.count == ledger.holderCount, "a holder that nothing claims")
-        precondition(pushes.released.isEmpty, "claims that were not given back")
-    }
+    /// Whether one more push may be deferred.
+    var hasRoomForDeferrals: Bool { deferral.hasRoom(book, outbox) }
+
+    /// Writes the tombstones of the rows that have ended, which the next turn would do.
+    mutating func endDeferredRows() { deferral.endRows(&book, &outbox) }
 }

@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Probes of what is shut` {

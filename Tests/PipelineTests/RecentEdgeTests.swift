@@ -5,6 +5,7 @@ internal import Audience
 internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline

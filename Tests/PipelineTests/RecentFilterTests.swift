@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -108,7 +109,7 @@ internal import Testing
         #expect(fixture.take().count == 1)
         #expect(fixture.counters.pushesCoalesced == 0, "each kind of event is looked at once")
         fixture.pass(.seconds(3))
-        let bytes = fixture.pipeline.recentEvents.bytes
+        let bytes = fixture.pipeline.late.bytes
         #expect(bytes == 0)
     }
 

@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -15,7 +16,7 @@ internal import Testing
         _ fixture: PipelineFixture, bindings: [TopicBinding] = [.standard],
         change: (inout PipelineSettings) -> Void
     ) throws {
-        var settings = fixture.pipeline.settings
+        var settings = fixture.pipeline.book.settings
         change(&settings)
         try fixture.pipeline.adopt(settings, bindings: bindings)
     }
@@ -61,8 +62,8 @@ internal import Testing
             $0.settle = .zero
             $0.holdMax = .seconds(2)
         }
-        #expect(fixture.pipeline.settings.slots == 256)
-        #expect(fixture.pipeline.settings.settle == .seconds(2))
-        #expect(fixture.pipeline.settings.holdMax == .seconds(10_000_000))
+        #expect(fixture.pipeline.book.settings.slots == 256)
+        #expect(fixture.pipeline.book.settings.settle == .seconds(2))
+        #expect(fixture.pipeline.book.settings.holdMax == .seconds(10_000_000))
     }
 }

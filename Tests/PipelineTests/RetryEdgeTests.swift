@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Retries at their edges` {
@@ -163,12 +164,12 @@ internal import Testing
         let fixture = controls(60) { $0.settle = .zero }
         fixture.event("hot")
         for push in fixture.take(50) { fixture.answer(push, 503, .serviceUnavailable) }
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         fixture.pass(.seconds(2))
         fixture.answer(fixture.take()[0], 200)
         let next = fixture.take()
         fixture.answer(next[0], 400, .badMessageId)
-        #expect(fixture.counters.poolsShut == 1)
+        #expect(fixture.counters.poolBreakersOpened == 1)
         #expect(!fixture.take().isEmpty)
     }
 }

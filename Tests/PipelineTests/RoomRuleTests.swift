@@ -3,6 +3,7 @@
 
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Room in the pipeline` {

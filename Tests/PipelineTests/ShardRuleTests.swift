@@ -4,6 +4,7 @@
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `An event of many tokens` {
@@ -154,19 +155,19 @@ internal import Testing
 
     @Test func `is fanned out here while the topic of shards takes nothing`() {
         let fixture = worker()
-        fixture.pipeline.shardFlow = .shut
+        fixture.pipeline.shardFlow = .open
         fixture.event("door")
         fixture.pass(.milliseconds(1))
         #expect(isAll(fixture.deliverAll()))
         #expect(fixture.takeRecords().isEmpty && fixture.counters.eventsSplit == 0)
         // Of two events one tries whether the topic takes shards again.
-        fixture.pipeline.shardFlow = .probing
+        fixture.pipeline.shardFlow = .halfOpen
         for _ in 0..<2 { fixture.event("door") }
         fixture.pass(.milliseconds(1))
         #expect(isAll(fixture.deliverAll()))
         #expect(fixture.takeRecords().count == 8 && fixture.counters.eventsSplit == 1)
 
-        fixture.pipeline.shardFlow = .open
+        fixture.pipeline.shardFlow = .closed
         for _ in 0..<2 { fixture.event("door") }
         fixture.pass(.milliseconds(1))
         #expect(fixture.deliverAll().isEmpty && fixture.takeRecords().count == 16)

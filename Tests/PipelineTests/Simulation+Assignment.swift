@@ -6,6 +6,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -53,7 +54,7 @@ extension Simulation {
         for index in kafka.deferred.partitions.indices {
             let partition = kafka.deferred.partitions[index]
             guard let owner = partition.owner, let worker = workers[owner],
-                worker.deferredEnds[index] == nil, worker.pipeline.tickets.deferrals == 0,
+                worker.deferredEnds[index] == nil, worker.pipeline.outbox.tickets.deferrals == 0,
                 partition.records.allSatisfy({ $0.offset < worker.deferredPositions[index] })
             else { continue }
             kafka.deferred.compact(index)

@@ -6,6 +6,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -39,13 +40,13 @@ extension Simulation {
         for worker in workers.compactMap(\.self) {
             try require(worker.pipeline.isIdle, "something is left: \(worker.pipeline.load)")
             try require(
-                worker.pipeline.ledger.holderCount == 0,
+                worker.pipeline.book.tracker.holderCount == 0,
                 "a holder is left: \(worker.pipeline.load), \(kafka.deferred.partitions.map(\.owner))"
             )
             try require(worker.model.debts.isEmpty, "owed: \(worker.model.debts.prefix(3))")
             try require(worker.pipeline.load.deferred == 0, "a deferred push is left")
             try require(worker.untold.isEmpty, "rejected without a letter: \(worker.untold)")
-            try require(worker.pipeline.pushes.bodies.count == 0, "a payload is left")
+            try require(worker.pipeline.book.pushes.bodies.count == 0, "a payload is left")
         }
     }
 
@@ -53,8 +54,8 @@ extension Simulation {
         workers.allSatisfy { worker in
             worker!.pipeline.isIdle && worker!.produced.isEmpty
                 && worker!.pipeline.load.deferred == 0 && worker!.pipeline.records.isEmpty
-                && worker!.pipeline.ledger.holderCount == 0
-                && worker!.pipeline.pushes.bodies.count == 0
+                && worker!.pipeline.book.tracker.holderCount == 0
+                && worker!.pipeline.book.pushes.bodies.count == 0
         }
             && isDeferredRead
             && kafka.partitions.allSatisfy { partition in

@@ -6,6 +6,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -29,7 +30,7 @@ extension Simulation {
             if case .unreadable = record.meaning { coverage.note("bad registration", worker) }
             try apply(record, number)
         }
-        if !worker.pipeline.lateEntries.isEmpty { coverage.note("no slot", worker) }
+        if !worker.pipeline.late.entries.isEmpty { coverage.note("no slot", worker) }
     }
 
     mutating func apply(

@@ -6,6 +6,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -41,7 +42,7 @@ extension Simulation {
         _ flight: SimulationModel.Flight, by owner: SimulationWorker
     ) throws(SimulationFailure) {
         guard flight.payload?.event.payload?.collapseID != nil,
-            owner.pipeline.pushes[flight.slot].isOfDeferredShare
+            owner.pipeline.book.pushes[flight.slot].isOfDeferredShare
         else { return }
         for worker in workers.compactMap(\.self) where worker !== owner {
             try require(
@@ -59,10 +60,13 @@ extension Simulation {
             guard let index = due.randomElement(using: &dice) else { return }
             let flight = worker.flights[index]
             tell("worker \(number) hears \(flight.answer.rawValue) of \(flight.slot)")
-            coverage.note(flight.answer.rawValue, worker, push: worker.pipeline.pushes[flight.slot])
-            let merged = worker.pipeline.merged.failures
+            coverage.note(
+                flight.answer.rawValue, worker, push: worker.pipeline.book.pushes[flight.slot])
+            let merged = worker.pipeline.outbox.merged.failures
             try worker.answered(index, world: &kafka, now: now)
-            if worker.pipeline.merged.failures > merged { coverage.note("failures merged", worker) }
+            if worker.pipeline.outbox.merged.failures > merged {
+                coverage.note("failures merged", worker)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ internal import Delivery
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 
 /// The wall clocks of a life: no two machines agree, and some are set while they run. Monotonic time
 /// is what it says everywhere, so bounds and pauses must be exact whatever these do.

@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -53,14 +54,15 @@ struct SimulationCoverage {
         case .queued: load.queued > 0
         case .inFlight: load.inFlight > 0
         case .resting: load.resting > 0
-        case .walking: !worker.pipeline.fanOuts.isEmpty
-        case .late: !worker.pipeline.lateEntries.isEmpty
-        case .letters: worker.pipeline.unacknowledged > worker.pipeline.tickets.deferrals
-        case .deferrals: worker.pipeline.tickets.deferrals > 0
+        case .walking: !worker.pipeline.fanOut.walks.isEmpty
+        case .late: !worker.pipeline.late.entries.isEmpty
+        case .letters:
+            worker.pipeline.outbox.unacknowledged > worker.pipeline.outbox.tickets.deferrals
+        case .deferrals: worker.pipeline.outbox.tickets.deferrals > 0
         case .waiting: load.deferred > 0
-        case .taken: worker.pipeline.pushes.deferredShareCount > 0
+        case .taken: worker.pipeline.book.pushes.deferredShareCount > 0
         case .replaying: worker.deferredEnds.contains { $0 != nil }
-        case .shut: worker.pipeline.pools.contains { $0.gate.isShut }
+        case .shut: worker.pipeline.breakers.isAnyPoolOpen
         }
     }
 

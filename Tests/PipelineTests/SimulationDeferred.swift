@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 

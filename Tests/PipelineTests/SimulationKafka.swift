@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 
 /// A partition of an events topic, and the offset that the group has stored for it.
 struct SimulatedPartition {

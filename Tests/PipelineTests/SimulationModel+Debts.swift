@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+internal import RecordFormats
 
 /// What the model's lists are of.
 extension SimulationModel {

@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 /// `LAMPLIGHTER_SEEDS` says how many lives to try, `LAMPLIGHTER_SEED` replays one of them and

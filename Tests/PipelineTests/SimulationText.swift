@@ -3,6 +3,7 @@
 
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 
 /// Reads verdict records as a stranger would.
 enum SimulatedVerdict {

@@ -3,6 +3,7 @@
 
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 
 @testable internal import Pipeline
 
@@ -10,7 +11,7 @@ internal import PushModel
 extension SimulationWorker {
     /// The hold bound, where time moves in small steps and every turn does everything.
     func checkHolds(now: Now) throws(SimulationFailure) {
-        let overdue = pipeline.pushes.waiting(
+        let overdue = pipeline.book.pushes.waiting(
             heldSince: now.monotonic - settings.holdMax)
         guard pipeline.hasRoomForDeferrals else { return rounds.removeAll() }
         rounds = Dictionary(uniqueKeysWithValues: overdue.map { ($0, (rounds[$0] ?? 0) + 1) })
@@ -33,21 +34,21 @@ extension SimulationWorker {
         try require(
             load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
         try require(load.inFlight == flights.count, "what is in flight is miscounted")
-        try require(pipeline.fanOuts.count <= settings.fanOutsMax + 1, "too many fan-outs")
+        try require(pipeline.fanOut.walks.count <= settings.fanOutsMax + 1, "too many fan-outs")
         // When a replay has ended, what a later partition's rows had hidden is written again at once.
         let rewritten = Int(pipeline.counters.deferredRewritten)
-        let verdicts = pipeline.tickets.usage(of: .verdicts).count
+        let verdicts = pipeline.outbox.tickets.usage(of: .verdicts).count
         try require(verdicts <= settings.unacknowledgedMax, "too many verdicts: \(verdicts)")
-        let deferrals = pipeline.tickets.deferrals
+        let deferrals = pipeline.outbox.tickets.deferrals
         try require(
             deferrals <= settings.unacknowledgedMax + rewritten,
             "too many deferrals unacknowledged: \(deferrals)")
-        let letterBytes = pipeline.letterBytes
+        let letterBytes = pipeline.outbox.letterBytes
         try require(
             letterBytes <= settings.deadLetterBytesMax + 2048,
             "too many bytes of letters: \(letterBytes)")
         try require(
-            pipeline.pushes.deferredShareCount <= settings.deferredSlots,
+            pipeline.book.pushes.deferredShareCount <= settings.deferredSlots,
             "deferred pushes take slots from events")
         try require(
             load.payloadBytes <= settings.payloadBytesMax + 2 * settings.fanOutsMax * 200,

@@ -17,7 +17,7 @@ extension SimulationWorker {
         from position: Int, world: SimulatedKafka, now: Now
     ) throws(SimulationFailure) {
         try noteLetters(from: position)
-        pipeline.endRows()
+        pipeline.endDeferredRows()
         for record in pipeline.records[position...] where record.topic == .deferred {
             // What an owner writes again says nothing of what was deferred since.
             guard let value = record.value, record.endedOffset == nil else {
@@ -60,7 +60,7 @@ extension SimulationWorker {
 
     /// Whether the ticket holds the event's offset, or an older one of its partition.
     func holding(_ ticket: UInt64) -> SimulationModel.Holding {
-        let holds = pipeline.tickets[ticket]?.holds ?? []
+        let holds = pipeline.outbox.tickets[ticket]?.holds ?? []
         return { [tracks] read in
             guard let track = tracks[read.partition] else { return false }
             return holds.contains { $0.track == track && $0.offset <= read.offset }
@@ -160,7 +160,7 @@ extension SimulationWorker {
         let written = pipeline.records.count
         let holdsBefore = Dictionary(
             uniqueKeysWithValues: deferrals.keys.map {
-                ($0, pipeline.tickets[$0]!.holds.count)
+                ($0, pipeline.outbox.tickets[$0]!.holds.count)
             })
         pipeline.refused(record.ticket)
         guard pipeline.records.count == written else { return }
@@ -169,7 +169,7 @@ extension SimulationWorker {
         }
         // The one that the claims have gone to; if none, Kafka has a later one already.
         let later = deferrals.keys.first {
-            deferrals[$0] == key && pipeline.tickets[$0]!.holds.count > holdsBefore[$0]!
+            deferrals[$0] == key && pipeline.outbox.tickets[$0]!.holds.count > holdsBefore[$0]!
         }
         if let later {
             model.pass(record.ticket, to: later)
@@ -180,7 +180,7 @@ extension SimulationWorker {
 
     /// Whether offsets wait for the record.
     func waits(for record: OutgoingRecord) -> Bool {
-        pipeline.tickets[record.ticket]?.holds.isEmpty == false
+        pipeline.outbox.tickets[record.ticket]?.holds.isEmpty == false
     }
 
     func tooLarge(
@@ -214,9 +214,10 @@ extension SimulationWorker {
         let problem = withBytes(record.key) { key in
             withBytes(record.value) { value in
                 pipeline.deferredRecord(
-                    track: deferredTracks[partition]!, offset: record.offset, key: key,
-                    value: value, endedOffset: record.endedOffset,
-                    endedPayloadAt: record.endedPayloadAt, now: now)
+                    DeferredRecord(
+                        offset: record.offset, key: key, value: value,
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                    track: deferredTracks[partition]!, now: now)
             }
         }
         try require(problem == nil, "a deferred push was not read: \(problem!)")

@@ -187,13 +187,13 @@ final class SimulationWorker {
                 bodies[push.body] ?? world.payloads[push.body].map { (event: $0, sequence: -1) }
             let twin = flights.contains {
                 $0.token == token && $0.payload == nil && payload == nil
-                    && !pipeline.pushes.isOrphaned($0.slot)
+                    && !pipeline.book.pushes.isOrphaned($0.slot)
             }
             try require(!twin, "two pushes that say the same to one token at a time")
             let payloadAt =
                 payload == nil
                 ? now.wall
-                : pipeline.pushes.bodies.readAt(pipeline.pushes[slot].content.body)
+                : pipeline.book.pushes.bodies.readAt(pipeline.book.pushes[slot].content.body)
             if let payload {
                 try require(
                     world.deferred.isKnown(payloadAt, of: payload.event),
@@ -202,7 +202,7 @@ final class SimulationWorker {
             let key = push.token.withUnsafeBufferPointer { token in
                 RecordKey.deferred(
                     lane: lane, token: token,
-                    coalescingKey: pipeline.pushes.coalescingKey(of: slot))
+                    coalescingKey: pipeline.book.pushes.coalescingKey(of: slot))
             }
             // Without a collapse ID the newer one is the same event, read again.
             if payload?.event.payload?.collapseID != nil {
@@ -232,11 +232,11 @@ final class SimulationWorker {
         let apart = 1 + now.monotonic.nanoseconds / 1_000_000 % 30_000
         let outcome = flight.answer.outcome(
             flight.slot, registeredAt: flight.registeredAt, apart: apart)
-        let isOrphaned = pipeline.pushes.isOrphaned(flight.slot)
+        let isOrphaned = pipeline.book.pushes.isOrphaned(flight.slot)
         // What trails waits for a delay of its own.
         let isAhead =
-            !pipeline.fanOuts.isEmpty || !pipeline.lateEntries.isEmpty
-            || pipeline.pushes[flight.slot].isDirty
+            !pipeline.fanOut.walks.isEmpty || !pipeline.late.entries.isEmpty
+            || pipeline.book.pushes[flight.slot].isDirty
         let before = pipeline.counters
         let written = pipeline.records.count
         pipeline.outcome(outcome, now: now)

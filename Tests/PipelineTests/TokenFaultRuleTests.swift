@@ -3,6 +3,7 @@
 
 internal import Delivery
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -16,7 +17,7 @@ internal import Testing
         var refused: [UInt8: Int] = [:]
         /// All of APNs answers 500.
         var isDown = false
-        var isShut = false
+        var isTripped = false
         var pipeline: PipelineFixture { owner.pipeline }
 
         init(ill: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }) {
@@ -53,7 +54,7 @@ internal import Testing
                     pipeline.answer(push, 200)
                 }
             }
-            isShut = !pipeline.pipeline.shutGates(now: pipeline.now).isEmpty
+            isTripped = !pipeline.pipeline.trippedBreakers(now: pipeline.now).isEmpty
             owner.deferred.produce()
             owner.deferred.read()
         }
@@ -84,7 +85,7 @@ internal import Testing
         let slowest = world.goodEvents(seconds: 90, devices: devices)
         #expect(world.accepted.values.reduce(0, +) == 180)
         #expect(slowest <= .milliseconds(500), "each at once")
-        #expect(world.pipeline.counters.poolsShut == 0)
+        #expect(world.pipeline.counters.poolBreakersOpened == 0)
     }
 
     @Test func `keeps no other waiting although nothing else was sent for long`() {
@@ -129,7 +130,7 @@ internal import Testing
         }
         func answer(pool: UInt16, _ status: UInt16) throws -> Bool {
             fixture.answer(try #require(fixture.take(pool: pool).first), status)
-            return fixture.pipeline.hasTokenFaults
+            return fixture.pipeline.breakers.hasTokenFaults
         }
         fixture.event("s")
         #expect(try answer(pool: 0, 500))
@@ -144,14 +145,14 @@ internal import Testing
         let world = World(ill: 3)
         for device in 1...3 { world.alerts(60, to: device) }
         for _ in 0..<600 { world.step() }
-        #expect(world.isShut)
+        #expect(world.isTripped)
         let probed = world.refused.values.reduce(0, +)
         world.alert("g1")
         for _ in 0..<20_000 where world.accepted.isEmpty { world.step() }
         #expect(world.refused.values.reduce(0, +) - probed <= 1, "it comes before them")
         // The first of them meets the slow start.
         #expect(world.goodEvents(seconds: 20, devices: 2) <= .seconds(1))
-        #expect(!world.isShut)
+        #expect(!world.isTripped)
     }
 
     @Test func `parks the pool with the others when all of APNs fails`() {
@@ -159,7 +160,7 @@ internal import Testing
         world.isDown = true
         for device in 1...50 { world.alert("g\(device)") }
         for _ in 0..<100 { world.step() }
-        #expect(world.isShut)
+        #expect(world.isTripped)
         let refused = world.refused
         for _ in 0..<600 { world.step() }
         let probed = world.refused.filter { $0.value > refused[$0.key, default: 0] }

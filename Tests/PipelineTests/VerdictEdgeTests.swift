@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Delivery
 internal import Intake
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
+@testable internal import Delivery
 @testable internal import Pipeline
 
 @Suite struct `Verdicts at their edges` {

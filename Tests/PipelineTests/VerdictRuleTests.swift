@@ -5,6 +5,7 @@ internal import Delivery
 internal import Intake
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @Suite struct `Verdicts in the pipeline` {

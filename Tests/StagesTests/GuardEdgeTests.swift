@@ -36,13 +36,14 @@ internal import Testing
         #expect(silent == [false, false, true])
     }
 
-    @Test func `a gate is closed until its time, and no longer`() {
-        var gate = SendingGate(backoff: Backoff(least: .seconds(10), most: .seconds(10)))
+    @Test func `a circuit breaker blocks until its time, and no longer`() {
+        var breaker = CircuitBreaker(backoff: Backoff(least: .seconds(10), most: .seconds(10)))
         var random = SplitMix64(seed: 1)
-        gate.failed(now: .after(.zero), random: &random)
-        let until = gate.nextChange
-        #expect(gate.isClosed(now: until - .nanoseconds(1)))
-        #expect(!gate.isClosed(now: until), "else nobody would wake the deferred pushes behind it")
+        breaker.failed(now: .after(.zero), random: &random)
+        let until = breaker.nextChange
+        #expect(breaker.isBlocking(now: until - .nanoseconds(1)))
+        #expect(
+            !breaker.isBlocking(now: until), "else nobody would wake the deferred pushes behind it")
     }
 
     @Test func `an acceptance is fresh for the whole of its time`() {

@@ -53,7 +53,7 @@ struct AnswersOfMany {
 
     mutating func received(_ answer: PoolHealth.Answer) -> Bool {
         token += 1
-        return health.received(answer, of: token)
+        return health.received(answer, of: TokenID(rawValue: token))
     }
 
     mutating func isSilent(inFlight: Int, now: MonotonicTime) -> Bool {
@@ -70,16 +70,18 @@ struct AnswersOfMany {
         for number in 0..<600 as Range<UInt32> {
             let isIll =
                 number % 10 == 9
-                ? health.received(.healthy, of: 1 + number / 10 % others)
-                : health.received(.fault, of: 0)
+                ? health.received(.healthy, of: TokenID(rawValue: 1 + number / 10 % others))
+                : health.received(.fault, of: TokenID(rawValue: 0))
             #expect(!isIll, "after \(number)")
         }
     }
 
     @Test func `is lost when the only two tokens fail`() {
         var health = PoolHealth()
-        for _ in 0..<60 { _ = health.received(.healthy, of: 1) }
-        let ill = (0..<50 as Range<UInt32>).map { health.received(.fault, of: $0 % 2) }
+        for _ in 0..<60 { _ = health.received(.healthy, of: TokenID(rawValue: 1)) }
+        let ill = (0..<50 as Range<UInt32>).map {
+            health.received(.fault, of: TokenID(rawValue: $0 % 2))
+        }
         #expect(ill.contains(true))
     }
 

@@ -9,7 +9,7 @@ internal import Testing
     private static let settle = Duration.seconds(2)
 
     @Test func `a track has settled though an event of it is still claimed`() {
-        var ledger = HolderLedger(settle: Self.settle)
+        var ledger = OffsetTracker(settle: Self.settle)
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
         _ = ledger.frontier(track, now: .after(.zero))
@@ -21,7 +21,7 @@ internal import Testing
     }
 
     @Test func `a pin shares the holder of the newest one, whatever older ones stand`() {
-        var ledger = HolderLedger(settle: Self.settle)
+        var ledger = OffsetTracker(settle: Self.settle)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: .after(.zero))
         let older = ledger.pinUnsettled(track, now: .after(.zero))
@@ -33,7 +33,7 @@ internal import Testing
     }
 
     @Test func `only rows of open tables are told when they end`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.release(ledger.read(track, 0))
         #expect(ledger.endedRows.isEmpty, "an event is no row")
@@ -42,14 +42,14 @@ internal import Testing
         let second = ledger.holdRow(table, offset: 1)
         ledger.release(first)
         #expect(ledger.endedRows == [first])
-        ledger.endedRows.removeAll()
+        _ = ledger.takeEndedRows()
         ledger.closeTrack(table)
         ledger.release(second)
         #expect(ledger.endedRows.isEmpty, "its row is another worker's by now")
     }
 
     @Test func `the next record notes when the one before was read, though nobody asks`() {
-        var ledger = HolderLedger(settle: Self.settle)
+        var ledger = OffsetTracker(settle: Self.settle)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: .after(.zero))
         ledger.received(track, offset: 1, now: .after(.seconds(1)))

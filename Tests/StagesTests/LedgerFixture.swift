@@ -11,7 +11,7 @@ extension MonotonicTime {
     }
 }
 
-extension HolderLedger {
+extension OffsetTracker {
     /// Reads the record at `offset` and makes a holder of it.
     mutating func read(
         _ track: TrackID, _ offset: Int64, now: MonotonicTime = .after(.zero)

@@ -52,7 +52,7 @@ private struct TrackModel {
 }
 
 private struct LedgerRun: ~Copyable {
-    private var ledger: HolderLedger
+    private var ledger: OffsetTracker
     private let settle: Duration
     private var dice: SplitMix64
     private var now = MonotonicTime.after(.seconds(100))
@@ -65,7 +65,7 @@ private struct LedgerRun: ~Copyable {
     private static let lag = Duration.milliseconds(100)
 
     init(settle: Duration, seed: UInt64) {
-        ledger = HolderLedger(settle: settle)
+        ledger = OffsetTracker(settle: settle)
         self.settle = settle
         dice = SplitMix64(seed: seed)
         open()

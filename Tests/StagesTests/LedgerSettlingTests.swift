@@ -10,7 +10,7 @@ private let start = MonotonicTime.after(.zero)
 /// An event is owed to tokens registered within `settle` after it, so its offset may not pass before.
 @Suite struct `The settling time` {
     @Test func `an offset passes exactly when it was read that long ago`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 10)
         ledger.received(track, offset: 10, now: start)
         var frontiers: [Int64] = []
@@ -21,7 +21,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `an offset read later does not pass with the earlier one`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         _ = ledger.frontier(track, now: start)
@@ -35,7 +35,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `records that share a mark pass with the last of them, never with the first`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         for number in 0..<10 {
             ledger.received(
@@ -52,7 +52,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a claim holds an offset that has settled`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
         ledger.received(track, offset: 1, now: start)
@@ -63,7 +63,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a track is drained only when its last record has settled`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let early = ledger.isDrained(track, now: start)
@@ -75,7 +75,7 @@ private let start = MonotonicTime.after(.zero)
     // MARK: Pins
 
     @Test func `a pin keeps the oldest unsettled offset past its settling time`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 4)
         ledger.received(track, offset: 4, now: start)
         let pin = ledger.pinUnsettled(track, now: .after(.seconds(1)))
@@ -88,7 +88,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `pins of one offset share a holder that ends with the last of them`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let first = ledger.pinUnsettled(track, now: start)
@@ -102,7 +102,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a pin is older than the holders of events read before it`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let event = ledger.read(track, 1)
@@ -116,7 +116,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `there is nothing to pin once all has settled, nor in a closed track`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         let fresh = ledger.pinUnsettled(track, now: start)
         let hold = ledger.read(track, 0)
@@ -132,7 +132,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `without a settling time there is never anything to pin`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let pin = ledger.pinUnsettled(track, now: start)

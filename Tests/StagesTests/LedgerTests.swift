@@ -9,7 +9,7 @@ private let start = MonotonicTime.after(.zero)
 
 @Suite struct `The ledger of holders` {
     @Test func `stands at the start offset before anything is read`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 40)
         let frontier = ledger.frontier(track, now: start)
         let isDrained = ledger.isDrained(track, now: start)
@@ -18,7 +18,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a record that nobody claims passes at once, across a gap of offsets`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         ledger.received(track, offset: 17, now: start)
@@ -28,7 +28,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `the oldest open event holds back those that ended before it`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 0)
         let first = ledger.read(track, 3)
         let second = ledger.read(track, 5)
@@ -45,7 +45,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `an event ends with its last claim`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
         ledger.retain(hold)
@@ -60,7 +60,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `tracks do not hold each other back`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let slow = ledger.openTrack(startOffset: 0)
         let fast = ledger.openTrack(startOffset: 100)
         let hold = ledger.read(slow, 0)
@@ -74,7 +74,7 @@ private let start = MonotonicTime.after(.zero)
     // MARK: Assignments that end
 
     @Test func `a closed track's number is given again only after its last claim is back`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let old = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(old, 0)
         let other = ledger.read(old, 1)
@@ -93,7 +93,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a claim of an earlier assignment does not hold the next one of its partition`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         let old = ledger.openTrack(startOffset: 0)
         let late = ledger.read(old, 0)
         ledger.closeTrack(old)
@@ -107,7 +107,7 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `a closed track with nothing claimed gives its number back at once`() {
-        var ledger = HolderLedger(settle: .seconds(2))
+        var ledger = OffsetTracker(settle: .seconds(2))
         let old = ledger.openTrack(startOffset: 0)
         ledger.received(old, offset: 0, now: start)
         ledger.closeTrack(old)
@@ -121,7 +121,7 @@ private let start = MonotonicTime.after(.zero)
 
     @Test func `a claim given back twice traps`() async {
         await #expect(processExitsWith: .failure) {
-            var ledger = HolderLedger(settle: .zero)
+            var ledger = OffsetTracker(settle: .zero)
             let track = ledger.openTrack(startOffset: 0)
             let hold = ledger.read(track, 0)
             ledger.release(hold)
@@ -131,7 +131,7 @@ private let start = MonotonicTime.after(.zero)
 
     @Test func `an offset read twice in one assignment traps`() async {
         await #expect(processExitsWith: .failure) {
-            var ledger = HolderLedger(settle: .zero)
+            var ledger = OffsetTracker(settle: .zero)
             let track = ledger.openTrack(startOffset: 0)
             ledger.received(track, offset: 4, now: .after(.zero))
             ledger.received(track, offset: 4, now: .after(.zero))

@@ -7,7 +7,7 @@ internal import PushModel
 
 /// A push table with the ledger whose claims it keeps, and the events that it is told of.
 struct PlanningBench: ~Copyable {
-    var ledger = HolderLedger(settle: .zero)
+    var ledger = OffsetTracker(settle: .zero)
     var table: PushTable
     var now = MonotonicTime.after(.seconds(1))
     /// The planner's count of the events read.
@@ -53,12 +53,14 @@ struct PlanningBench: ~Copyable {
         _ event: ReadEvent, token: UInt32 = 1, lane: LaneID = lane(), priority: UInt8 = 10,
         expiresIn: Duration = .seconds(3600), key: UInt64 = 0, body: BodyID = .none
     ) -> PushRequest {
+        var content = PushContent(
+            type: key == 0 ? .controls : .alert, priority: priority, expiration: .immediate,
+            expiresAt: now + expiresIn, origin: event.position, readSequence: event.sequence,
+            subject: .none, subjectTag: 0)
+        content.body = body
         var request = PushRequest(
-            token: token, lane: lane, type: key == 0 ? .controls : .alert, priority: priority,
-            expiration: .immediate, expiresAt: now + expiresIn, origin: event.position,
-            readSequence: event.sequence, subject: 0, subjectTag: 0, heldSince: now)
+            token: TokenID(rawValue: token), lane: lane, content: content, heldSince: now)
         request.coalescingKey = key
-        request.body = body
         return request
     }
 
@@ -73,8 +75,8 @@ struct PlanningBench: ~Copyable {
     mutating func join(
         _ slot: UInt32, _ request: PushRequest, _ event: ReadEvent
     ) -> PushTable.Joined {
-        let joined = table.join(slot, request, hold: event.hold)
-        giveBack()
+        let joined = table.join(slot, request, hold: event.hold, &ledger)
+        checkInvariants()
         return joined
     }
 
@@ -84,14 +86,14 @@ struct PlanningBench: ~Copyable {
 
     /// The push in flight was accepted; true if it goes on with what was trailing.
     mutating func accept(_ slot: UInt32) -> Bool {
-        let goesOn = table.ended(slot, now: now) { ledger.release($0) }
+        let goesOn = table.ended(slot, now: now, &ledger)
         table.checkInvariants()
         return goesOn
     }
 
     mutating func retry(_ slot: UInt32, after delay: Duration = .zero, costsAttempt: Bool = true) {
-        table.retry(slot, at: now + delay, now: now, costsAttempt: costsAttempt)
-        giveBack()
+        table.retry(slot, at: now + delay, now: now, costsAttempt: costsAttempt, &ledger)
+        checkInvariants()
     }
 
     mutating func endForGood(_ slot: UInt32) {
@@ -101,7 +103,7 @@ struct PlanningBench: ~Copyable {
 
     /// True if it ended.
     mutating func orphan(_ slot: UInt32) -> Bool {
-        let ended = table.orphan(slot) { ledger.release($0) }
+        let ended = table.orphan(slot, &ledger)
         table.checkInvariants()
         return ended
     }
@@ -116,9 +118,7 @@ struct PlanningBench: ~Copyable {
         ledger.frontier(tracks[partition], now: now)
     }
 
-    mutating func giveBack() {
-        for hold in table.released { ledger.release(hold) }
-        table.released.removeAll()
+    func checkInvariants() {
         table.checkInvariants()
         ledger.checkInvariants()
     }
@@ -137,6 +137,6 @@ extension BodyStore {
     mutating func insert(_ text: String, collapseID: String = "") -> BodyID {
         insert(
             Array(text.utf8), collapseID: Array(collapseID.utf8),
-            readAt: WallTime(milliseconds: 0), origin: .unknown)
+            readAt: WallTime(milliseconds: 0), origin: nil)
     }
 }

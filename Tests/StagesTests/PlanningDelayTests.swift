@@ -14,7 +14,7 @@ internal import Testing
         key: UInt64 = 0, body: BodyID = .none
     ) -> PushRequest {
         var request = bench.request(event, key: key, body: body)
-        request.notBefore = bench.now + delay
+        request.content.notBefore = bench.now + delay
         return request
     }
 
@@ -102,7 +102,7 @@ internal import Testing
         for (number, age) in order.enumerated() {
             let body = bench.table.bodies.insert("\(number)")
             var request = bench.request(events[age], key: 7, body: body)
-            if number == 1 { request.notBefore = bench.now + .seconds(60) }
+            if number == 1 { request.content.notBefore = bench.now + .seconds(60) }
             if number == 0 {
                 slot = bench.queue(request, events[age])
             } else {

@@ -15,21 +15,25 @@ internal import Testing
         let slot = bench.queue(request, event)
         _ = bench.take()
         // Its walk has met the token again, as the list changed underneath.
-        let joined = bench.table.join(slot, request, hold: nil)
+        let joined = bench.table.join(slot, request, hold: nil, &bench.ledger)
         #expect(joined == .coalesced)
         let goesOn = bench.accept(slot)
         #expect(!goesOn)
     }
 
-    @Test func `of two payloads the one that was read later wins, by whomever`() {
+    @Test func `of two payloads that other workers read the one that was read later wins`() {
         var bench = PlanningBench()
-        // Another worker has read it, an hour ago, and this one has it from the deferred topic.
         let earlier = insert("earlier", readAt: 1000, &bench)
         let later = insert("later", readAt: 2000, &bench)
         let first = bench.read(partition: 0)
         let second = bench.read(partition: 1)
-        let slot = bench.queue(bench.request(first, key: 7, body: later), first)
-        _ = bench.join(slot, bench.request(second, key: 7, body: earlier), second)
+        var requests = [
+            bench.request(first, key: 7, body: later), bench.request(second, key: 7, body: earlier),
+        ]
+        // This worker has them from the deferred topic.
+        for index in requests.indices { requests[index].content.readSequence = 0 }
+        let slot = bench.queue(requests[0], first)
+        _ = bench.join(slot, requests[1], second)
         #expect(bench.table.bodies.text(bench.table[slot].content.body) == "later")
     }
 
@@ -38,7 +42,7 @@ internal import Testing
     ) -> BodyID {
         bench.table.bodies.insert(
             Array(text.utf8), collapseID: [], readAt: WallTime(milliseconds: milliseconds),
-            origin: .unknown)
+            origin: nil)
     }
 
     @Test func `a payload without a collapse identifier is written down without one`() {
@@ -57,7 +61,7 @@ internal import Testing
             let event = bench.read()
             let body = bench.table.bodies.insert("\(number)")
             var request = bench.request(event, key: 7, body: body)
-            request.expiration = rule
+            request.content.expiration = rule
             if number == 0 {
                 slot = bench.queue(request, event)
             } else {
@@ -88,7 +92,7 @@ internal import Testing
         for seconds in [30, 10, 20] {
             let event = bench.read()
             var request = bench.request(event, token: UInt32(seconds))
-            request.notBefore = bench.now + .seconds(seconds)
+            request.content.notBefore = bench.now + .seconds(seconds)
             _ = bench.queue(request, event)
         }
         #expect(bench.table.nextWake == bench.now + .seconds(10))

@@ -8,8 +8,11 @@ internal import PushModel
 
 /// Walks with the ledger whose claims they keep.
 struct FanOutBench: ~Copyable {
-    var ledger = HolderLedger(settle: .zero)
+    var ledger = OffsetTracker(settle: .zero)
     var fanOuts: FanOuts
+    var bodies = BodyStore()
+    /// Subjects whose last walk has ended.
+    private(set) var left: [SubjectID] = []
     private let tracks: [TrackID]
     private var sequence: UInt64 = 0
 
@@ -26,21 +29,27 @@ struct FanOutBench: ~Copyable {
         sequence += 1
         let offset = ledger.nextOffset(tracks[partition])
         var request = FanOutRequest(
-            subject: subject, filter: AudienceFilter(environment: nil),
+            subject: SubjectID(rawValue: subject), filter: AudienceFilter(environment: nil),
             expiresAt: .after(.seconds(3600)),
             origin: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
             readSequence: sequence, subjectTag: subject)
         change(&request)
         let hold = ledger.read(tracks[partition], offset)
-        fanOuts.start(request, count: count, hold: hold)
-        giveBack()
+        fanOuts.start(request, count: count, hold: hold, &ledger)
+        checkInvariants()
         return request
     }
 
-    mutating func giveBack() {
-        for hold in fanOuts.released { ledger.release(hold) }
-        fanOuts.released.removeAll()
-        fanOuts.bodiesToRelease.removeAll()
+    /// A turn of the walk whose turn it is.
+    mutating func step(most: Int, count: (SubjectID) -> Int) -> FanOuts.Step {
+        while true {
+            let step = fanOuts.step(most: most, &ledger, &bodies, count: count)
+            guard case .left(let subject) = step else { return step }
+            left.append(subject)
+        }
+    }
+
+    func checkInvariants() {
         fanOuts.checkInvariants()
         ledger.checkInvariants()
     }
@@ -96,7 +105,7 @@ struct FanOutRun: ~Copyable {
     mutating func difference() -> String? {
         if let fault { return fault }
         for event in owed where !event.entries.isEmpty {
-            let origin = event.request.origin
+            let origin = event.request.origin!
             guard bench.frontier(Int(origin.partition)) <= origin.offset else {
                 return "\(origin) passed; not met: \(event.entries)"
             }
@@ -112,13 +121,13 @@ struct FanOutRun: ~Copyable {
             if let difference = difference() { return difference }
         }
         if !bench.fanOuts.isEmpty { return "walks do not end" }
-        if let missed = owed.first { return "\(missed.request.origin) missed \(missed.entries)" }
+        if let missed = owed.first { return "\(missed.request.origin!) missed \(missed.entries)" }
         return bench.ledger.holderCount == 0 ? nil : "\(bench.ledger.holderCount) holders are left"
     }
 
     private mutating func start() {
         let subject = Int(dice.next(below: 3))
-        let kinds: [UInt16] = dice.next(below: 4) == 0 ? [1] : []
+        let kinds = dice.next(below: 4) == 0 ? [KindID(rawValue: 1)] : []
         let payload = dice.next(below: 5) == 0
         let request = bench.start(
             subject: UInt32(subject), partition: Int(dice.next(below: 2)),
@@ -144,22 +153,24 @@ struct FanOutRun: ~Copyable {
         for event in owed.indices { owed[event].entries.remove(gone) }
         guard index < lists[subject].count else { return }
         lists[subject][index] = last
-        for walk in bench.fanOuts.walks(of: UInt32(subject)) { meet(last, walk: walk) }
+        for walk in bench.fanOuts.walks(of: SubjectID(rawValue: UInt32(subject))) {
+            meet(last, walk: walk)
+        }
     }
 
     private mutating func advance() {
         let lists = self.lists
         let most = 1 + Int(dice.next(below: 3))
-        let step = bench.fanOuts.step(most: most) { lists[Int($0)].count }
+        let step = bench.step(most: most) { lists[Int($0.rawValue)].count }
         if case .visit(let positions, let walk) = step {
-            let list = lists[Int(bench.fanOuts.request(of: walk).subject)]
+            let list = lists[Int(bench.fanOuts.request(of: walk).subject.rawValue)]
             guard list.indices.contains(positions), (1...most).contains(positions.count) else {
                 fault = "visits \(positions) of \(list.count)"
                 return
             }
             for position in positions { meet(list[position], walk: walk) }
         }
-        bench.giveBack()
+        bench.checkInvariants()
     }
 
     /// What this walk makes for `entry` answers for each of its events, and must hold as much.
@@ -171,12 +182,12 @@ struct FanOutRun: ~Copyable {
                 event.payloadType == request.payloadType
             else { continue }
             if event.payloadType != nil, event.origin != request.origin { continue }
-            let oldest = bench.oldestHeld(by: walk, partition: Int(event.origin.partition))
-            if oldest > event.origin.offset {
-                fault = "a push for \(event.origin) would not hold it"
+            let oldest = bench.oldestHeld(by: walk, partition: Int(event.origin!.partition))
+            if oldest > event.origin!.offset {
+                fault = "a push for \(event.origin!) would not hold it"
             }
             if request.readSequence < event.readSequence {
-                fault = "\(event.origin) seems answered"
+                fault = "\(event.origin!) seems answered"
             }
             owed[index].entries.remove(entry)
         }

@@ -8,7 +8,7 @@ internal import Testing
 
 @Suite struct `The claims of a waiting push` {
     @Test func `are one for each partition, and all come back`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         var pool = HoldPool()
         var set = HoldSet()
         #expect(set.isEmpty)
@@ -35,7 +35,7 @@ internal import Testing
     }
 
     @Test func `do not mix between sets that share a pool`() {
-        var ledger = HolderLedger(settle: .zero)
+        var ledger = OffsetTracker(settle: .zero)
         var pool = HoldPool()
         var sets = [HoldSet](repeating: HoldSet(), count: 8)
         var expected = [[Hold]](repeating: [], count: 8)
@@ -108,7 +108,7 @@ internal import Testing
         // A walk that a later event has joined: its oldest claim, and the count of its newest event.
         let later = bench.read()
         var request = bench.request(slow)
-        request.readSequence = later.sequence
+        request.content.readSequence = later.sequence
         _ = bench.join(slot, request, slow)
         bench.ledger.release(later.hold)
         bench.retry(slot)

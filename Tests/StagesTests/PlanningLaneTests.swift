@@ -40,7 +40,7 @@ internal import Testing
         var taken = 0
         while let slot = bench.table.take(
             from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isShut: { $0 == shut })
+            isBlocked: { $0 == shut })
         {
             #expect(bench.table.lane(of: slot) != shut)
             taken += 1
@@ -57,7 +57,7 @@ internal import Testing
         _ = bench.queue([2, 2, 2], in: Self.lanes)
         let taken = bench.table.take(
             from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isShut: { _ in true })
+            isBlocked: { _ in true })
         #expect(taken == nil)
         #expect(bench.table.queuedCount == 6)
     }

@@ -140,7 +140,7 @@ private struct PushTableRun: ~Copyable {
         var request = bench.request(
             event, priority: [5, 10][Int(dice.next(below: 2))],
             expiresIn: .seconds(3600 + Int64(dice.next(below: 3600))), key: key, body: body)
-        if dice.next(below: 5) == 0 { request.notBefore = bench.now + .milliseconds(40) }
+        if dice.next(below: 5) == 0 { request.content.notBefore = bench.now + .milliseconds(40) }
         let names = (0..<tokens).map { Name(token: $0, key: key) }
         walks.append(Walk(event: event, request: request, names: names))
         // In order, each event reaches all of its tokens before the next one is read.
@@ -153,7 +153,7 @@ private struct PushTableRun: ~Copyable {
         guard let name = walks[index].names.popLast() else {
             let walk = walks.remove(at: index)
             bench.ledger.release(walk.event.hold)
-            bench.table.bodies.release(walk.request.body)
+            bench.table.bodies.release(walk.request.content.body)
             return
         }
         visit(name, walks[index])
@@ -161,10 +161,11 @@ private struct PushTableRun: ~Copyable {
 
     private mutating func visit(_ name: Name, _ walk: Walk) {
         var request = walk.request
-        request = bench.request(walk.event, token: name.token, key: name.key, body: request.body)
-        request.priority = walk.request.priority
-        request.expiresAt = walk.request.expiresAt
-        request.notBefore = walk.request.notBefore
+        request = bench.request(
+            walk.event, token: name.token, key: name.key, body: request.content.body)
+        request.content.priority = walk.request.content.priority
+        request.content.expiresAt = walk.request.content.expiresAt
+        request.content.notBefore = walk.request.content.notBefore
         bench.ledger.retain(walk.event.hold)
         if let slot = slots[name] {
             _ = bench.join(slot, request, walk.event)
@@ -175,7 +176,7 @@ private struct PushTableRun: ~Copyable {
             Debt(
                 name: name, partition: Int(walk.event.position.partition),
                 offset: walk.event.position.offset, sequence: walk.event.sequence,
-                expiresAt: request.expiresAt))
+                expiresAt: request.content.expiresAt))
     }
 
     // MARK: Outcomes
@@ -240,6 +241,6 @@ private struct PushTableRun: ~Copyable {
     }
 
     private func name(of slot: UInt32) -> Name {
-        Name(token: bench.table.token(of: slot), key: bench.table.coalescingKey(of: slot))
+        Name(token: bench.table.token(of: slot).rawValue, key: bench.table.coalescingKey(of: slot))
     }
 }

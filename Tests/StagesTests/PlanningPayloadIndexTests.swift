@@ -9,9 +9,11 @@ internal import Testing
     @Test func `are found by token and key, whatever else comes and goes`() {
         var dice = SplitMix64(seed: 3)
         var pushes = PayloadPushes(seed: 9)
-        var model: [UInt32: (token: UInt32, key: UInt64)] = [:]
+        var model: [UInt32: (token: TokenID, key: UInt64)] = [:]
         for round in 0..<4000 {
-            let (token, key) = (UInt32(dice.next(below: 5)), 1 + dice.next(below: 40))
+            let (token, key) = (
+                TokenID(rawValue: UInt32(dice.next(below: 5))), 1 + dice.next(below: 40)
+            )
             let found = pushes.slot(token: token, key: key)
             let expected = model.first { $0.value == (token, key) }?.key
             #expect(found == expected)

@@ -81,7 +81,7 @@ internal import Testing
         #expect(goesOn)
         #expect(held == 1)
         #expect(bench.table[slot].state == .queued)
-        #expect(bench.table[slot].content.origin.offset == 1)
+        #expect(bench.table[slot].content.origin?.offset == 1)
         let again = bench.take()
         #expect(again == slot)
         let goesOnAgain = bench.accept(slot)

@@ -101,7 +101,7 @@ internal import Testing
         for delay in delays {
             let event = bench.read()
             var request = bench.request(event, token: UInt32(slots.count))
-            request.notBefore = bench.now + delay
+            request.content.notBefore = bench.now + delay
             slots.append(bench.queue(request, event))
         }
         for gone in stride(from: 0, to: 40, by: 3) {
@@ -122,7 +122,7 @@ internal import Testing
         var bench = PlanningBench()
         let event = bench.read()
         var request = bench.request(event)
-        request.notBefore = bench.now + .milliseconds(500)
+        request.content.notBefore = bench.now + .milliseconds(500)
         let slot = bench.queue(request, event)
         let early = bench.take()
         bench.wake(after: .milliseconds(500))
@@ -192,7 +192,7 @@ internal import Testing
         #expect(reused == slot)
         #expect(!bench.table[reused].isOrphaned)
         #expect(bench.table[reused].attempts == 0)
-        #expect(bench.table.token(of: reused) == 2)
+        #expect(bench.table.token(of: reused) == TokenID(rawValue: 2))
         #expect(bench.table.freeSlots == 0)
     }
 

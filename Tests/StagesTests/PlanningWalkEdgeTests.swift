@@ -28,7 +28,7 @@ internal import Testing
                 $0.expiresAt = .after(.seconds(life))
             }
         }
-        guard case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 3 }) else {
+        guard case .visit(_, let walk) = bench.step(most: 1, count: { _ in 3 }) else {
             Issue.record("nothing was visited")
             return
         }
@@ -39,11 +39,11 @@ internal import Testing
         var bench = FanOutBench()
         for _ in 0..<3 {
             bench.start(subject: 1, partition: 0, count: 4)
-            _ = bench.fanOuts.step(most: 1) { _ in 4 }
+            _ = bench.step(most: 1) { _ in 4 }
         }
         var origins: [Int64] = []
-        while case .visit(_, let walk) = bench.fanOuts.step(most: 1, count: { _ in 4 }) {
-            let origin = bench.fanOuts.request(of: walk).origin.offset
+        while case .visit(_, let walk) = bench.step(most: 1, count: { _ in 4 }) {
+            let origin = bench.fanOuts.request(of: walk).origin!.offset
             if origins.last == origin { continue }
             origins.append(origin)
             // Another lap is asked for during the second.
@@ -54,15 +54,15 @@ internal import Testing
 
     @Test func `a walk gives its body back when it ends, once`() {
         var bench = FanOutBench()
-        let body = BodyID(rawValue: 5)
+        let body = bench.bodies.insert("news")
         bench.start(subject: 1, partition: 0, count: 1) {
             $0.payloadType = .alert
             $0.body = body
         }
-        _ = bench.fanOuts.step(most: 1) { _ in 1 }
-        #expect(bench.fanOuts.bodiesToRelease.isEmpty)
-        _ = bench.fanOuts.step(most: 1) { _ in 1 }
-        #expect(bench.fanOuts.bodiesToRelease == [body])
-        bench.giveBack()
+        _ = bench.step(most: 1) { _ in 1 }
+        #expect(bench.bodies.count == 1)
+        _ = bench.step(most: 1) { _ in 1 }
+        #expect(bench.bodies.count == 0)
+        bench.checkInvariants()
     }
 }

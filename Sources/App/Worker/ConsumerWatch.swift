@@ -14,8 +14,8 @@ internal import Rdkafka
 struct ConsumerWatch {
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
-    /// By name: what the gates that are known to be shut are shut by.
-    private var shut: [String: ShutGate.Cause] = [:]
+    /// By name: what opened the circuit breakers that are known not to be closed.
+    private var tripped: [String: TrippedBreaker.Cause] = [:]
     /// Apps that are known to have used up their kinds.
     private var outOfKinds: Set<String> = []
 
@@ -120,19 +120,20 @@ struct ConsumerWatch {
         }
     }
 
-    /// Tells of each bulkhead once when it is found shut, again when it is by another cause, and once
-    /// when it is open again.
-    mutating func report(_ gates: [ShutGate], logger: Logger) {
-        for gate in gates where shut.updateValue(gate.cause, forKey: gate.name) != gate.cause {
-            var metadata: Logger.Metadata = ["of": "\(gate.name)"]
-            if let wait = gate.probeIn {
+    /// Tells of each circuit breaker once when it is found open, again when another cause has opened it,
+    /// and once when it is closed again.
+    mutating func report(_ breakers: [TrippedBreaker], logger: Logger) {
+        for breaker in breakers
+        where tripped.updateValue(breaker.cause, forKey: breaker.name) != breaker.cause {
+            var metadata: Logger.Metadata = ["of": "\(breaker.name)"]
+            if let wait = breaker.probeIn {
                 metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
-            logger.warning("pushes wait: \(Self.words(gate.cause))", metadata: metadata)
+            logger.warning("pushes wait: \(Self.words(breaker.cause))", metadata: metadata)
         }
-        for name in Set(shut.keys).subtracting(gates.map(\.name)).sorted() {
+        for name in Set(tripped.keys).subtracting(breakers.map(\.name)).sorted() {
             logger.notice("pushes go out again", metadata: ["of": "\(name)"])
-            shut[name] = nil
+            tripped[name] = nil
         }
     }
 
@@ -156,7 +157,7 @@ struct ConsumerWatch {
         }
     }
 
-    private static func words(_ cause: ShutGate.Cause) -> String {
+    private static func words(_ cause: TrippedBreaker.Cause) -> String {
         switch cause {
         case .credentialRefused(let reason):
             "APNs answers \(reason.name): \(APNSAdvice.credential(reason))"

@@ -142,12 +142,12 @@ extension PlannerLoop {
         func number(_ header: String) -> Int64? {
             record.header(named: header).flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
         }
-        let problem = pipeline.deferredRecord(
-            track: place.track, offset: record.offset, key: record.key, value: record.value,
+        let deferred = DeferredRecord(
+            offset: record.offset, key: record.key, value: record.value,
             endedOffset: number(DeferredPush.endedHeader),
             endedPayloadAt: number(DeferredPush.endedPayloadHeader).map(
-                WallTime.init(milliseconds:)),
-            now: now)
+                WallTime.init(milliseconds:)))
+        let problem = pipeline.deferredRecord(deferred, track: place.track, now: now)
         if let problem {
             watch.unreadable(
                 problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)
@@ -296,7 +296,7 @@ extension PlannerLoop {
         ) { [plan] source in plan.topic(of: source) }
         tables.watch(now: now)
         tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
-        watch.report(pipeline.shutGates(now: now), logger: logger)
+        watch.report(pipeline.trippedBreakers(now: now), logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {

@@ -58,7 +58,7 @@ struct PlannerLoop: ~Copyable {
     }
 
     /// Nil while nothing is given up.
-    private var drain: PushPipeline.Drain? {
+    private var drain: Drain? {
         if stop?.hasAskedDelivery == true { return .ending }
         let ends = [revoke?.deadline, stop?.settledAt].compactMap(\.self)
         return ends.min().map { .until($0) }

@@ -92,10 +92,10 @@ package struct RecordOutlet {
 
     /// What would become of a record that is appended now.
     package func flow(now: Now) -> RecordFlow {
-        if isUnanswered(now: now) { return .shut }
-        guard refusals > 0 else { return .open }
+        if isUnanswered(now: now) { return .open }
+        guard refusals > 0 else { return .closed }
         let isFree = waitingCount == 0 && offered.isEmpty && offersAgainAt <= now.monotonic
-        return isFree ? .probing : .shut
+        return isFree ? .halfOpen : .open
     }
 
     /// Removes and returns what the producer does not have yet, if Kafka takes nothing now. For

@@ -17,7 +17,7 @@ package struct HolderID: Hashable, Sendable, BitwiseCopyable {
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
-/// A claim on an offset: whoever has it must give it back to the ledger exactly once.
+/// A claim on an offset: whoever has it must give it back to the offset tracker exactly once.
 @usableFromInline
 package struct Hold: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package var track: TrackID
@@ -36,9 +36,6 @@ package struct Hold: Hashable, Sendable, BitwiseCopyable {
 /// Where a record stands in Kafka.
 @usableFromInline
 package struct RecordPosition: Hashable, Sendable, BitwiseCopyable {
-    /// Of an event that nobody remembers.
-    package static let unknown = RecordPosition(topic: 0, partition: 0, offset: 0)
-
     /// Position in the list of subscribed topics.
     @usableFromInline package var topic: UInt16
     @usableFromInline package var partition: Int32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+package import PushModel
 
 /// An event's way through the index is a chain of cache misses, each of which says where the next
 /// one is. Of one event nothing can be done about it; of many, every step is taken for all of them

@@ -8,7 +8,7 @@ package import PushModel
 /// something should. However many pushes to one token fail, it alone parks nothing.
 package struct PoolHealth: Sendable {
     private struct Entry {
-        let token: UInt32
+        let token: TokenID
         let isFault: Bool
     }
 
@@ -33,7 +33,7 @@ package struct PoolHealth: Sendable {
     }
 
     /// - Returns: the pool should be parked.
-    package mutating func received(_ answer: Answer, of token: UInt32) -> Bool {
+    package mutating func received(_ answer: Answer, of token: TokenID) -> Bool {
         if answer != .silence { silentSince = nil }
         let isFault = answer != .healthy
         // A full ring of healthy answers stays what it is, wherever it begins.
@@ -52,10 +52,10 @@ package struct PoolHealth: Sendable {
 
     /// Whether the faults are those of several tokens, and of no fewer than have had none.
     private var areManyFaulty: Bool {
-        var faulty: Set<UInt32> = []
+        var faulty: Set<TokenID> = []
         for entry in answers where entry.isFault { faulty.insert(entry.token) }
         guard faulty.count > 1 else { return false }
-        var healthy: Set<UInt32> = []
+        var healthy: Set<TokenID> = []
         for entry in answers where !entry.isFault && !faulty.contains(entry.token) {
             healthy.insert(entry.token)
         }

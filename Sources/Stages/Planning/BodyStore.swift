@@ -53,7 +53,7 @@ package struct StoredPayload: Sendable {
     package var collapseID: String?
     package var readAt: WallTime
     /// The event that brought it.
-    package var origin: RecordPosition
+    package var origin: RecordPosition?
 }
 
 /// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
@@ -72,7 +72,7 @@ package struct BodyStore: ~Copyable {
         var readAt: WallTime
         /// The planner's count when it read the record of another worker that has this body.
         var knownSince: UInt64
-        var origin: RecordPosition
+        var origin: RecordPosition?
         var isReplaceable: Bool
     }
 
@@ -92,7 +92,7 @@ package struct BodyStore: ~Copyable {
     ///   - isReplaceable: another event may bring a payload of the same key.
     package mutating func insert(
         _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64 = 0,
-        origin: RecordPosition, isReplaceable: Bool = true
+        origin: RecordPosition?, isReplaceable: Bool = true
     ) -> BodyID {
         let row = Row(
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
@@ -137,7 +137,7 @@ package struct BodyStore: ~Copyable {
 
     package func readAt(_ id: BodyID) -> WallTime { rows[Int(id.rawValue)].readAt }
 
-    package func origin(_ id: BodyID) -> RecordPosition { rows[Int(id.rawValue)].origin }
+    package func origin(_ id: BodyID) -> RecordPosition? { rows[Int(id.rawValue)].origin }
 
     package func isReplaceable(_ id: BodyID) -> Bool { rows[Int(id.rawValue)].isReplaceable }
 
@@ -166,7 +166,7 @@ package struct BodyStore: ~Copyable {
 
     package var count: Int { rows.count - free.count }
 
-    func checkInvariants() {
+    package func checkInvariants() {
         let used = rows.filter { $0.users > 0 }
         precondition(used.count == count, "a free body is not on the list")
         precondition(

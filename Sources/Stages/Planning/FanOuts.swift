@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
+package import Ledger
 package import PushModel
 
 /// Which of a subject's tokens an event is for.
@@ -10,12 +11,12 @@ package struct AudienceFilter: Hashable, Sendable {
     package var environment: PushEnvironment?
     package var classes: TokenClassSet
     /// The audience's numbers of the kinds; empty means any.
-    package var kinds: [UInt16]
+    package var kinds: [KindID]
     /// Nil means every token.
     package var shard: TokenShard?
 
     package init(
-        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [UInt16] = [],
+        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [KindID] = [],
         shard: TokenShard? = nil
     ) {
         self.environment = environment
@@ -27,7 +28,7 @@ package struct AudienceFilter: Hashable, Sendable {
 
 /// What an event asks of every token that it reaches.
 package struct FanOutRequest {
-    package var subject: UInt32
+    package var subject: SubjectID
     package var filter: AudienceFilter
     /// Overrides of the push type's own; nil takes those.
     package var priority: UInt8?
@@ -38,14 +39,15 @@ package struct FanOutRequest {
     package var payloadType: PushType?
     package var coalescingKey: UInt64 = 0
     package var body = BodyID.none
-    package var origin: RecordPosition
+    /// Nil where nobody knows that any more.
+    package var origin: RecordPosition?
     package var readSequence: UInt64
     /// Some bits of the subject's hash.
     package var subjectTag: UInt32
 
     package init(
-        subject: UInt32, filter: AudienceFilter, expiresAt: MonotonicTime,
-        origin: RecordPosition, readSequence: UInt64, subjectTag: UInt32
+        subject: SubjectID, filter: AudienceFilter, expiresAt: MonotonicTime,
+        origin: RecordPosition?, readSequence: UInt64, subjectTag: UInt32
     ) {
         self.subject = subject
         self.filter = filter
@@ -66,18 +68,14 @@ package struct FanOuts: ~Copyable {
     private var turn = 0
     private var holds = HoldPool()
     /// In the order in which they began.
-    private var bySubject: [UInt32: [Int]] = [:]
+    private var bySubject: [SubjectID: [Int]] = [:]
     /// Walks that a plain event can join, by what they ask for.
     private var joinable: [Errand: Int] = [:]
     /// By subject, how many entries its walks have passed and are still to visit: none ends before.
-    private var awaited: [UInt32: Int] = [:]
+    private var awaited: [SubjectID: Int] = [:]
     private var started = 0
     private let cursorsMax: Int
     private let byAddress = PassedByAddress()
-    /// Claims to give back. Emptied by the owner after each call.
-    package var released: [Hold] = []
-    /// Subjects whose last walk has ended. Emptied by the owner after each call.
-    package var leftSubjects: [UInt32] = []
 
     private struct Walk {
         /// Walks are counted as they begin.
@@ -92,7 +90,7 @@ package struct FanOuts: ~Copyable {
 
     /// What a walk asks of each token, but for what events that share it may differ in.
     private struct Errand: Hashable {
-        let subject: UInt32
+        let subject: SubjectID
         let filter: AudienceFilter
         let priority: UInt8?
         let expiration: ExpirationRule?
@@ -118,10 +116,12 @@ package struct FanOuts: ~Copyable {
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
-    package mutating func start(_ request: FanOutRequest, count: Int, hold: Hold) {
+    package mutating func start(
+        _ request: FanOutRequest, count: Int, hold: Hold, _ tracker: inout OffsetTracker
+    ) {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
-            extend(index, request, hold: hold)
+            extend(index, request, hold: hold, &tracker)
             return
         }
         var walk = Walk(number: started, request: request, cursor: LapCursor(count: count))
@@ -140,7 +140,9 @@ package struct FanOuts: ~Copyable {
         bySubject[request.subject, default: []].append(index)
     }
 
-    private mutating func extend(_ index: Int, _ request: FanOutRequest, hold: Hold) {
+    private mutating func extend(
+        _ index: Int, _ request: FanOutRequest, hold: Hold, _ tracker: inout OffsetTracker
+    ) {
         walks[index]!.cursor.extend()
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
         walks[index]!.request.expiresAt = latest
@@ -149,20 +151,29 @@ package struct FanOuts: ~Copyable {
             walks[index]!.request.notBefore, request.notBefore)
         walks[index]!.request.readSequence = request.readSequence
         walks[index]!.nextOrigin = walks[index]!.nextOrigin ?? request.origin
-        if let surplus = holds.insert(hold, into: &walks[index]!.next) { released.append(surplus) }
+        if let surplus = holds.insert(hold, into: &walks[index]!.next) { tracker.release(surplus) }
     }
 
     package enum Step {
         /// These entries of the subject's list are next, the last first, in the walk of this number.
         case visit(Range<Int>, walk: Int)
+        /// The last walk of this subject has ended.
+        case left(SubjectID)
         /// No walk has anything left to do.
         case idle
     }
 
     /// A turn of the walk whose turn it is.
     ///
-    /// - Parameter most: entries to visit, at least 1.
-    package mutating func step(most: Int, count: (UInt32) -> Int) -> Step {
+    /// - Parameters:
+    ///   - most: entries to visit, at least 1.
+    ///   - tracker: is given the claims of laps that have ended.
+    ///   - bodies: are given back with the walk that has ended.
+    ///   - count: of the entries of a subject.
+    package mutating func step(
+        most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
+        count: (SubjectID) -> Int
+    ) -> Step {
         var waiting = 0
         while waiting < order.count {
             if turn >= order.count { turn = 0 }
@@ -173,16 +184,16 @@ package struct FanOuts: ~Copyable {
                 turn += 1
                 return .visit(positions, walk: index)
             case .lapEnded:
-                release(walks[index]!.current)
+                holds.drain(&walks[index]!.current) { tracker.release($0) }
                 walks[index]!.current = walks[index]!.next
                 walks[index]!.next = HoldSet()
-                walks[index]!.request.origin = walks[index]!.nextOrigin!
+                walks[index]!.request.origin = walks[index]!.nextOrigin
                 walks[index]!.nextOrigin = nil
             case .finished where awaited[walks[index]!.request.subject] != nil:
                 turn += 1
                 waiting += 1
             case .finished:
-                finish(index)
+                if let left = finish(index, &tracker, &bodies) { return .left(left) }
             }
         }
         return .idle
@@ -197,10 +208,10 @@ package struct FanOuts: ~Copyable {
     }
 
     /// The walks that must look at an entry which a removal has moved.
-    package func walks(of subject: UInt32) -> [Int] { bySubject[subject] ?? [] }
+    package func walks(of subject: SubjectID) -> [Int] { bySubject[subject] ?? [] }
 
     /// The first walk of the subject whose number is in `numbers`.
-    package func walk(of subject: UInt32, in numbers: Range<Int>) -> Int? {
+    package func walk(of subject: SubjectID, in numbers: Range<Int>) -> Int? {
         guard !numbers.isEmpty, let rows = bySubject[subject] else { return nil }
         // Thousands of payloads may walk there, and an entry asks for each in turn.
         var (first, end) = (0, rows.count)
@@ -219,19 +230,22 @@ package struct FanOuts: ~Copyable {
     package func number(of walk: Int) -> Int { walks[walk]!.number }
 
     /// So many entries of the subject more, or less, are still to be visited by its walks.
-    package mutating func awaitVisits(of subject: UInt32, _ count: Int) {
+    package mutating func awaitVisits(of subject: SubjectID, _ count: Int) {
         let left = awaited[subject, default: 0] + count
         precondition(left >= 0, "an entry was awaited by nobody")
         awaited[subject] = left == 0 ? nil : left
     }
 
-    package func isWalked(_ subject: UInt32) -> Bool { bySubject[subject] != nil }
+    package func isWalked(_ subject: SubjectID) -> Bool { bySubject[subject] != nil }
 
-    private mutating func finish(_ index: Int) {
-        release(walks[index]!.current)
-        release(walks[index]!.next)
+    /// - Returns: the subject, if this was its last walk.
+    private mutating func finish(
+        _ index: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore
+    ) -> SubjectID? {
+        holds.drain(&walks[index]!.current) { tracker.release($0) }
+        holds.drain(&walks[index]!.next) { tracker.release($0) }
         let subject = walks[index]!.request.subject
-        bodiesToRelease.append(walks[index]!.request.body)
+        bodies.release(walks[index]!.request.body)
         if walks[index]!.request.payloadType == nil {
             joinable[Errand(walks[index]!.request)] = nil
         } else {
@@ -241,18 +255,9 @@ package struct FanOuts: ~Copyable {
         free.append(index)
         order.remove(at: turn)
         bySubject[subject]!.removeAll { $0 == index }
-        if bySubject[subject]!.isEmpty {
-            bySubject[subject] = nil
-            leftSubjects.append(subject)
-        }
-    }
-
-    /// Bodies whose walk has ended. Emptied by the owner after each call.
-    package var bodiesToRelease: [BodyID] = []
-
-    private mutating func release(_ set: HoldSet) {
-        var set = set
-        holds.drain(&set) { released.append($0) }
+        guard bySubject[subject]!.isEmpty else { return nil }
+        bySubject[subject] = nil
+        return subject
     }
 
     /// Every claim that a walk has; for tests and simulation.

@@ -24,11 +24,11 @@ struct LaneQueues: ~Copyable {
         var position = 0
 
         /// The lane whose turn it is, and the turn passes on.
-        mutating func next(isShut: (LaneID) -> Bool) -> LaneID? {
+        mutating func next(isBlocked: (LaneID) -> Bool) -> LaneID? {
             for _ in 0..<lanes.count {
                 let lane = lanes[position]
                 pass(to: position + 1)
-                if !isShut(lane) { return lane }
+                if !isBlocked(lane) { return lane }
             }
             return nil
         }
@@ -75,8 +75,8 @@ struct LaneQueues: ~Copyable {
     }
 
     /// The lane whose turn it is, and the turn passes on; nil when no open lane has anything.
-    mutating func nextLane(of pool: PoolID, isShut: (LaneID) -> Bool) -> LaneID? {
-        turns[Int(pool.rawValue)].next(isShut: isShut)
+    mutating func nextLane(of pool: PoolID, isBlocked: (LaneID) -> Bool) -> LaneID? {
+        turns[Int(pool.rawValue)].next(isBlocked: isBlocked)
     }
 
     mutating func popFirst(of lane: LaneID, in pushes: inout Column<WaitingPush>) -> UInt32 {

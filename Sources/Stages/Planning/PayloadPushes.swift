@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 internal import FlatMemory
-internal import PushModel
+package import PushModel
 
 /// Which slot has the push of a token and coalescing key, where it has a payload; for those without
 /// one the audience has a cell per token. Two look-ups in flat tables, whatever the number of pushes
@@ -11,11 +11,11 @@ package struct PayloadPushes: ~Copyable {
     private var byKey = IndexTable(reservedSlots: 1 << 24)
     private var byToken = IndexTable(reservedSlots: 1 << 24)
     /// By slot and one: row 0 marks an empty place in the tables.
-    private var rows: [Row] = [Row(token: 0, key: 0)]
+    private var rows: [Row] = [Row(token: TokenID(rawValue: 0), key: 0)]
     private let seed: UInt64
 
     private struct Row {
-        var token: UInt32
+        var token: TokenID
         var key: UInt64
         /// Of the pushes of one token; the first of them is in `byToken`.
         var next: UInt32 = 0
@@ -26,7 +26,7 @@ package struct PayloadPushes: ~Copyable {
 
     package var isEmpty: Bool { byKey.count == 0 }
 
-    package func slot(token: UInt32, key: UInt64) -> UInt32? {
+    package func slot(token: TokenID, key: UInt64) -> UInt32? {
         byKey.row(hash: hash(token, key)) {
             rows[Int($0)].token == token && rows[Int($0)].key == key
         }
@@ -34,9 +34,9 @@ package struct PayloadPushes: ~Copyable {
     }
 
     /// - Parameter slot: has no push in here; the token has none of this key.
-    package mutating func insert(_ slot: UInt32, token: UInt32, key: UInt64) {
+    package mutating func insert(_ slot: UInt32, token: TokenID, key: UInt64) {
         let row = slot + 1
-        while rows.count <= Int(row) { rows.append(Row(token: 0, key: 0)) }
+        while rows.count <= Int(row) { rows.append(Row(token: TokenID(rawValue: 0), key: 0)) }
         rows[Int(row)] = Row(token: token, key: key)
         byKey.insert(hash: hash(token, key), row: row)
         if let first = first(of: token) {
@@ -66,7 +66,7 @@ package struct PayloadPushes: ~Copyable {
 
     /// Removes all pushes of this token.
     /// - Returns: their slots, the latest first.
-    package mutating func removeAll(of token: UInt32) -> [UInt32] {
+    package mutating func removeAll(of token: TokenID) -> [UInt32] {
         var slots: [UInt32] = []
         while let row = first(of: token) {
             slots.append(row - 1)
@@ -75,14 +75,14 @@ package struct PayloadPushes: ~Copyable {
         return slots
     }
 
-    private func first(of token: UInt32) -> UInt32? {
+    private func first(of token: TokenID) -> UInt32? {
         byToken.row(hash: hash(token, 0)) { rows[Int($0)].token == token }
     }
 
     /// Keys are never zero, which stands for the token's first.
-    private func hash(_ token: UInt32, _ key: UInt64) -> UInt64 {
+    private func hash(_ token: TokenID, _ key: UInt64) -> UInt64 {
         var hash = StableHash(seed: seed)
-        hash.combine(UInt64(token))
+        hash.combine(UInt64(token.rawValue))
         hash.combine(key)
         return hash.finish().low
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 public import FlatMemory
+package import Ledger
 public import PushModel
 
 /// Coalescing: at most one push per token (or per token and key, with a payload) waits or is in
@@ -9,7 +10,7 @@ public import PushModel
 /// names the push to delivery too.
 ///
 /// Claims on offsets (`Hold`) come in with each request. A claim that the push does not need, or no
-/// longer needs, is left in `released`; the owner gives those back to the ledger.
+/// longer needs, is given back to the tracker.
 @usableFromInline
 package struct PushTable: ~Copyable {
     package static var none: UInt32 { .max }
@@ -17,15 +18,13 @@ package struct PushTable: ~Copyable {
     @usableFromInline var pushes: Column<WaitingPush>
     /// What trails behind the push of the same row. Meaningful only while that is dirty, and there
     /// only up to the highest row that ever was.
-    private var trailing: Column<PushContent>
-    private var rows: FreeList
-    private var queues: LaneQueues
-    private var resting = WakeHeap()
-    private var holds = HoldPool()
+    var trailing: Column<HeldContent>
+    var rows: FreeList
+    var queues: LaneQueues
+    var resting = WakeHeap()
+    var holds = HoldPool()
     private let byAddress = PassedByAddress()
     package var bodies = BodyStore()
-    /// Claims to give back. Emptied by the owner after each call.
-    package var released: [Hold] = []
 
     package enum Joined: Sendable, Equatable {
         /// A new push stands in its lane's queue, in this slot.
@@ -52,7 +51,7 @@ package struct PushTable: ~Copyable {
     /// Slots taken of the deferred pushes' share.
     package private(set) var deferredShareCount = 0
     /// Where the watch over long holds goes on.
-    private var watchPosition = 0
+    var watchPosition = 0
 
     // Inlined into the pipeline, which reads a push in place: where every push passes, copying it was
     // most of the 466 instructions of 2,899 that this and joining nothing to a new push have saved.
@@ -61,9 +60,9 @@ package struct PushTable: ~Copyable {
     }
 
     /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
-    package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)] }
+    package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)].content }
 
-    @inlinable package func token(of slot: UInt32) -> UInt32 { pushes[Int(slot)].token }
+    @inlinable package func token(of slot: UInt32) -> TokenID { pushes[Int(slot)].token }
     @inlinable package func lane(of slot: UInt32) -> LaneID { pushes[Int(slot)].lane }
     @inlinable package func coalescingKey(of slot: UInt32) -> UInt64 {
         pushes[Int(slot)].coalescingKey
@@ -89,34 +88,38 @@ package struct PushTable: ~Copyable {
         } else {
             pushes.append(push)
         }
-        bodies.retain(request.body)
-        restOrEnqueue(slot, until: request.notBefore, now: now)
+        bodies.retain(request.content.body)
+        restOrEnqueue(slot, until: request.content.notBefore, now: now)
         return slot
     }
 
     /// One more event for a token whose push is in `slot`. Never refused.
-    package mutating func join(_ slot: UInt32, _ request: PushRequest, hold: Hold?) -> Joined {
+    /// - Parameter hold: passes to the push.
+    package mutating func join(
+        _ slot: UInt32, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
+    ) -> Joined {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
-            return trail(row, request, hold: hold)
+            return trail(row, request, hold: hold, &tracker)
         case .inFlight:
             // The body is on its way; a retry must not drop the push before the event expires.
-            pushes[row].content.prolong(until: request.expiresAt, priority: request.priority)
-            pushes[row].content.heldSince = min(pushes[row].content.heldSince, request.heldSince)
-            if let hold { claim(hold, for: slot) }
+            pushes[row].held.content.prolong(
+                until: request.content.expiresAt, priority: request.content.priority)
+            pushes[row].held.heldSince = min(pushes[row].held.heldSince, request.heldSince)
+            if let hold { claim(hold, for: slot, &tracker) }
         case .queued where mustWaitLonger(request, thanPushIn: row),
             .resting where mustWaitLonger(request, thanPushIn: row):
-            return trail(row, request, hold: hold)
+            return trail(row, request, hold: hold, &tracker)
         default:
-            Self.merge(request, into: &pushes[row].content, &bodies)
-            if let hold { claim(hold, for: slot) }
+            Self.merge(request, into: &pushes[row].held, &bodies)
+            if let hold { claim(hold, for: slot, &tracker) }
             // A newer payload says what the trailing one was to say.
             if pushes[row].isDirty, request.coalescingKey != 0,
-                age(of: trailing[row]) <= age(of: pushes[row].content)
+                age(of: trailing[row].content) <= age(of: pushes[row].content)
             {
-                absorbTrailing(row)
+                absorbTrailing(row, &tracker)
             }
         }
         return .coalesced
@@ -125,46 +128,49 @@ package struct PushTable: ~Copyable {
     /// Its producer asked for a delay: the push that waits must neither go late nor answer for it too
     /// early. A payload that is older than the one that waits is no news.
     private func mustWaitLonger(_ request: PushRequest, thanPushIn row: Int) -> Bool {
-        let content = pushes[row].content
-        return request.notBefore > content.notBefore
-            && (request.coalescingKey == 0 || age(of: request) > age(of: content))
+        let notBefore = pushes[row].held.content.notBefore
+        return request.content.notBefore > notBefore
+            && (request.coalescingKey == 0
+                || age(of: request.content) > age(of: pushes[row].content))
     }
 
     /// A push without a payload that was handed over after the event was read says all there is to
     /// say. One with a payload says it only if its payload is not older than the event's.
     private func isAnswered(_ request: PushRequest, byPushIn row: Int) -> Bool {
         request.coalescingKey == 0
-            ? request.readSequence <= pushes[row].handedSequence
-            : age(of: request) <= age(of: pushes[row].content)
+            ? request.content.readSequence <= pushes[row].handedSequence
+            : age(of: request.content) <= age(of: pushes[row].content)
     }
 
-    private func age(of content: PushContent) -> BodyAge {
+    /// How new its payload is.
+    package func age(of content: PushContent) -> BodyAge {
         bodies.age(of: content.body, sequence: content.readSequence)
     }
 
-    private func age(of request: PushRequest) -> BodyAge {
-        bodies.age(of: request.body, sequence: request.readSequence)
-    }
-
     /// A further claim for the push in `slot`, as another partition's event joins it.
-    package mutating func claim(_ hold: Hold, for slot: UInt32) {
-        if let surplus = holds.insert(hold, into: &pushes[Int(slot)].content.holds) {
-            released.append(surplus)
+    package mutating func claim(
+        _ hold: Hold, for slot: UInt32, _ tracker: inout OffsetTracker
+    ) {
+        if let surplus = holds.insert(hold, into: &pushes[Int(slot)].held.holds) {
+            tracker.release(surplus)
         }
     }
 
-    private mutating func trail(_ row: Int, _ request: PushRequest, hold: Hold?) -> Joined {
+    private mutating func trail(
+        _ row: Int, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
+    ) -> Joined {
         if pushes[row].isDirty {
             Self.merge(request, into: &trailing[row], &bodies)
-            trailing[row].notBefore = max(trailing[row].notBefore, request.notBefore)
+            trailing[row].content.notBefore = max(
+                trailing[row].content.notBefore, request.content.notBefore)
         } else {
             pushes[row].isDirty = true
             trailing.extend(to: row + 1)
-            trailing[row] = PushContent(request)
-            bodies.retain(request.body)
+            trailing[row] = HeldContent(request)
+            bodies.retain(request.content.body)
         }
         if let hold, let surplus = holds.insert(hold, into: &trailing[row].holds) {
-            released.append(surplus)
+            tracker.release(surplus)
         }
         return .trailing
     }
@@ -172,32 +178,33 @@ package struct PushTable: ~Copyable {
     /// The latest expiry and the highest priority win; of payloads, the newest. The origin stays
     /// that of the oldest event, and with it `apns-id`.
     private static func merge(
-        _ request: PushRequest, into content: inout PushContent, _ bodies: inout BodyStore
+        _ request: PushRequest, into held: inout HeldContent, _ bodies: inout BodyStore
     ) {
-        if bodies.age(of: request.body, sequence: request.readSequence)
-            >= bodies.age(of: content.body, sequence: content.readSequence)
+        let newer = request.content
+        if bodies.age(of: newer.body, sequence: newer.readSequence)
+            >= bodies.age(of: held.content.body, sequence: held.content.readSequence)
         {
-            content.readSequence = request.readSequence
-            if content.body != request.body {
-                bodies.retain(request.body)
-                bodies.release(content.body)
-                content.body = request.body
-                content.type = request.type
-                content.expiration = request.expiration
+            held.content.readSequence = newer.readSequence
+            if held.content.body != newer.body {
+                bodies.retain(newer.body)
+                bodies.release(held.content.body)
+                held.content.body = newer.body
+                held.content.type = newer.type
+                held.content.expiration = newer.expiration
             }
         }
-        content.prolong(until: request.expiresAt, priority: request.priority)
-        content.heldSince = min(content.heldSince, request.heldSince)
+        held.content.prolong(until: newer.expiresAt, priority: newer.priority)
+        held.heldSince = min(held.heldSince, request.heldSince)
     }
 
     // MARK: Pushes go out
 
     /// The next push of this pool, lanes taking turns; it is in flight from here on. Lanes for which
-    /// `isShut` is true are passed over.
+    /// `isBlocked` is true are passed over.
     package mutating func take(
-        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isShut: (LaneID) -> Bool
+        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (LaneID) -> Bool
     ) -> UInt32? {
-        guard let lane = queues.nextLane(of: pool, isShut: isShut) else { return nil }
+        guard let lane = queues.nextLane(of: pool, isBlocked: isBlocked) else { return nil }
         let slot = queues.popFirst(of: lane, in: &pushes)
         if let next = queues.first(of: lane) { pushes.prefetch(Int(next)) }
         let row = Int(slot)
@@ -217,18 +224,25 @@ package struct PushTable: ~Copyable {
 
     // MARK: Outcomes come back
 
-    /// The push in flight has ended; its claims go to `body`. If it was dirty its trailing content is
-    /// queued in the same slot, and the result is true.
+    /// The push in flight has ended, and gives its claims back. If it was dirty its trailing content
+    /// is queued in the same slot, and the result is true.
+    package mutating func ended(
+        _ slot: UInt32, now: MonotonicTime, _ tracker: inout OffsetTracker
+    ) -> Bool {
+        ended(slot, now: now) { tracker.release($0) }
+    }
+
+    /// As above, but its claims go to `body`.
     package mutating func ended(
         _ slot: UInt32, now: MonotonicTime, _ body: (Hold) -> Void
     ) -> Bool {
         let row = Int(slot)
         landed(row)
-        holds.drain(&pushes[row].content.holds, body)
-        bodies.release(pushes[row].content.body)
+        holds.drain(&pushes[row].held.holds, body)
+        bodies.release(pushes[row].held.content.body)
         if pushes[row].isDirty, !pushes[row].isOrphaned {
             startTrailing(row)
-            restOrEnqueue(slot, until: pushes[row].content.notBefore, now: now)
+            restOrEnqueue(slot, until: pushes[row].held.content.notBefore, now: now)
             return true
         }
         if pushes[row].isDirty { dropTrailing(row, body) }
@@ -236,25 +250,27 @@ package struct PushTable: ~Copyable {
         return false
     }
 
-    /// As `ended`, but what was trailing ends too: its token is not to be sent to.
+    /// The push ends, waiting or in flight, and so does what was trailing: its token is not to be sent
+    /// to. Its claims go to `body`.
     package mutating func endedForGood(_ slot: UInt32, _ body: (Hold) -> Void) {
         let row = Int(slot)
         if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
-        holds.drain(&pushes[row].content.holds, body)
-        bodies.release(pushes[row].content.body)
+        holds.drain(&pushes[row].held.holds, body)
+        bodies.release(pushes[row].held.content.body)
         if pushes[row].isDirty { dropTrailing(row, body) }
         recycle(slot)
     }
 
     /// The push in flight is to be sent again, not before `time`. What was trailing joins it.
     package mutating func retry(
-        _ slot: UInt32, at time: MonotonicTime, now: MonotonicTime, costsAttempt: Bool
+        _ slot: UInt32, at time: MonotonicTime, now: MonotonicTime, costsAttempt: Bool,
+        _ tracker: inout OffsetTracker
     ) {
         let row = Int(slot)
         landed(row)
         if costsAttempt { pushes[row].attempts &+= 1 }
-        if pushes[row].isDirty { absorbTrailing(row) }
-        restOrEnqueue(slot, until: max(time, pushes[row].content.notBefore), now: now)
+        if pushes[row].isDirty { absorbTrailing(row, &tracker) }
+        restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
     }
 
     /// Pushes whose rest is over join their queues.
@@ -269,54 +285,18 @@ package struct PushTable: ~Copyable {
         pushes[Int(slot)].state == .resting ? resting.time(of: slot) : nil
     }
 
-    /// The token of this push is gone. A waiting push ends at once, its claims going to `body`; one in
+    /// The token of this push is gone. A waiting push ends at once and gives its claims back; one in
     /// flight is marked and ends with its outcome. True if it ended.
-    package mutating func orphan(_ slot: UInt32, _ body: (Hold) -> Void) -> Bool {
+    package mutating func orphan(_ slot: UInt32, _ tracker: inout OffsetTracker) -> Bool {
         let row = Int(slot)
         if pushes[row].state == .inFlight {
             pushes[row].isOrphaned = true
-            if pushes[row].isDirty { dropTrailing(row, body) }
+            if pushes[row].isDirty { dropTrailing(row) { tracker.release($0) } }
             return false
         }
-        endedForGood(slot, body)
+        endedForGood(slot) { tracker.release($0) }
         return true
     }
-
-    // MARK: Pushes that wait too long
-
-    /// The next waiting push that has held an offset since `time` or longer, looking at no more than
-    /// `steps` slots, which it takes from them. Calls go round all slots in turn.
-    package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
-        while let slot = nextWaiting(steps: &steps) {
-            if heldSince(Int(slot)) <= time { return slot }
-        }
-        return nil
-    }
-
-    /// The next push that waits, whatever for; goes round the slots as `nextHeld` does.
-    package mutating func nextWaiting(steps: inout Int) -> UInt32? {
-        while steps > 0, pushes.count > 0 {
-            steps -= 1
-            watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
-            if isWaiting(watchPosition) { return UInt32(watchPosition) }
-        }
-        return nil
-    }
-
-    private func isWaiting(_ row: Int) -> Bool {
-        pushes[row].state == .queued || pushes[row].state == .resting
-    }
-
-    /// Since when the push, or what trails it, holds an offset.
-    private func heldSince(_ row: Int) -> MonotonicTime {
-        let since = pushes[row].content.heldSince
-        return pushes[row].isDirty ? min(since, trailing[row].heldSince) : since
-    }
-
-    package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
-
-    /// The push that has stood longest in this lane's queue.
-    package func firstQueued(of lane: LaneID) -> UInt32? { queues.first(of: lane) }
 
     // MARK: Inside
 
@@ -348,7 +328,7 @@ package struct PushTable: ~Copyable {
     }
 
     private mutating func startTrailing(_ row: Int) {
-        pushes[row].content = trailing[row]
+        pushes[row].held = trailing[row]
         pushes[row].isDirty = false
         pushes[row].attempts = 0
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
@@ -357,72 +337,32 @@ package struct PushTable: ~Copyable {
     private mutating func dropTrailing(_ row: Int, _ body: (Hold) -> Void) {
         pushes[row].isDirty = false
         holds.drain(&trailing[row].holds, body)
-        bodies.release(trailing[row].body)
+        bodies.release(trailing[row].content.body)
     }
 
-    private mutating func absorbTrailing(_ row: Int) {
+    private mutating func absorbTrailing(_ row: Int, _ tracker: inout OffsetTracker) {
         pushes[row].isDirty = false
-        var trailing = trailing[row]
         var claims: [Hold] = []
-        holds.drain(&trailing.holds) { claims.append($0) }
-        for hold in claims { claim(hold, for: UInt32(row)) }
-        pushes[row].content.prolong(until: trailing.expiresAt, priority: trailing.priority)
-        pushes[row].content.heldSince = min(
-            pushes[row].content.heldSince, trailing.heldSince)
+        holds.drain(&trailing[row].holds) { claims.append($0) }
+        for hold in claims { claim(hold, for: UInt32(row), &tracker) }
+        let (trailing, heldSince) = (trailing[row].content, trailing[row].heldSince)
+        pushes[row].held.content.prolong(until: trailing.expiresAt, priority: trailing.priority)
+        pushes[row].held.heldSince = min(pushes[row].held.heldSince, heldSince)
         guard age(of: trailing) >= age(of: pushes[row].content) else {
             return bodies.release(trailing.body)
         }
-        bodies.release(pushes[row].content.body)
-        pushes[row].content.body = trailing.body
-        pushes[row].content.type = trailing.type
-        pushes[row].content.expiration = trailing.expiration
-        pushes[row].content.readSequence = trailing.readSequence
-        pushes[row].content.notBefore = max(pushes[row].content.notBefore, trailing.notBefore)
+        bodies.release(pushes[row].held.content.body)
+        pushes[row].held.content.body = trailing.body
+        pushes[row].held.content.type = trailing.type
+        pushes[row].held.content.expiration = trailing.expiration
+        pushes[row].held.content.readSequence = trailing.readSequence
+        pushes[row].held.content.notBefore = max(
+            pushes[row].held.content.notBefore, trailing.notBefore)
     }
 
     private mutating func recycle(_ slot: UInt32) {
         if pushes[Int(slot)].isOfDeferredShare { deferredShareCount -= 1 }
         pushes[Int(slot)].state = .free
         rows.give(slot)
-    }
-}
-
-extension PushTable {
-    /// Every claim that a push has, waiting or in flight; for tests and simulation.
-    package func forEachHold(_ body: (Hold) -> Void) {
-        for row in 0..<pushes.count where pushes[row].state != .free {
-            holds.forEach(in: pushes[row].content.holds, body)
-            if pushes[row].isDirty { holds.forEach(in: trailing[row].holds, body) }
-        }
-    }
-
-    /// The waiting pushes that have held an offset since `time` or longer; for tests and simulation.
-    package func waiting(heldSince time: MonotonicTime) -> [UInt32] {
-        (0..<pushes.count).filter { isWaiting($0) && heldSince($0) <= time }.map(UInt32.init)
-    }
-
-    package func checkInvariants() {
-        var counts: [WaitingPush.State: Int] = [:]
-        for row in 0..<pushes.count { counts[pushes[row].state, default: 0] += 1 }
-        precondition(
-            counts[.free, default: 0] == pushes.count - rows.count,
-            "a free slot is not on the list")
-        precondition(counts[.queued, default: 0] == queues.count, "the queues miscount")
-        precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
-        precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
-        var deferredShare = 0
-        for row in 0..<pushes.count {
-            let push = pushes[row]
-            if push.state != .free, push.isOfDeferredShare { deferredShare += 1 }
-            guard push.isDirty else { continue }
-            precondition(
-                push.state == .inFlight || trailing[row].notBefore > push.content.notBefore,
-                "a waiting push is dirty without need")
-            precondition(push.state != .free, "a free slot is dirty")
-        }
-        precondition(deferredShare == deferredShareCount, "the deferred share miscounts")
-        queues.checkInvariants(pushes)
-        resting.checkInvariants()
-        bodies.checkInvariants()
     }
 }

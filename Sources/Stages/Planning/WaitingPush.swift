@@ -3,36 +3,63 @@
 
 public import PushModel
 
-/// What an event asks to be pushed to one token.
-package struct PushRequest {
-    /// The audience's number of the token.
-    package var token: UInt32
-    package var lane: LaneID
+/// What a push says and until when: all that waits with it, wherever that is. It is made of an event,
+/// and a newer event may change it while an older one is in flight.
+@usableFromInline
+package struct PushContent: BitwiseCopyable {
     package var type: PushType
-    /// Zero for a push without a payload: all of those to one token are one push. Otherwise pushes
-    /// of equal key are one, and the newest payload wins.
-    package var coalescingKey: UInt64 = 0
     /// `apns-priority`; 0 leaves the header out.
     package var priority: UInt8
     package var expiration: ExpirationRule
-    package var expiresAt: MonotonicTime
+    @usableFromInline package var expiresAt: MonotonicTime
     /// The binding of the event's topic may ask for a delay.
     package var notBefore = MonotonicTime(nanoseconds: .min)
     package var body = BodyID.none
-    /// The event that asked, and when it was read, in the planner's own count.
-    package var origin: RecordPosition
+    /// The oldest event that it answers for; nil where nobody knows that any more.
+    package var origin: RecordPosition?
+    /// The planner's count of the event that the body is from: the newest it answers for.
     package var readSequence: UInt64
-    /// The audience's number of the subject, for dead letters, and some bits of its hash: the number
-    /// may be given to another subject while the push waits.
-    package var subject: UInt32
+    /// For dead letters. The number may be given to another subject while the push waits, so some
+    /// bits of the subject's hash stand beside it.
+    package var subject: SubjectID
     package var subjectTag: UInt32
+
+    package init(
+        type: PushType, priority: UInt8, expiration: ExpirationRule, expiresAt: MonotonicTime,
+        origin: RecordPosition?, readSequence: UInt64, subject: SubjectID, subjectTag: UInt32
+    ) {
+        self.type = type
+        self.priority = priority
+        self.expiration = expiration
+        self.expiresAt = expiresAt
+        self.origin = origin
+        self.readSequence = readSequence
+        self.subject = subject
+        self.subjectTag = subjectTag
+    }
+
+    /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as 10.
+    package mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
+        expiresAt = max(expiresAt, time)
+        priority = priority == 0 || other == 0 ? 0 : max(priority, other)
+    }
+}
+
+/// What an event asks to be pushed to one token.
+package struct PushRequest {
+    package var token: TokenID
+    package var lane: LaneID
+    /// Zero for a push without a payload: all of those to one token are one push. Otherwise pushes
+    /// of equal key are one, and the newest payload wins.
+    package var coalescingKey: UInt64 = 0
+    package var content: PushContent
     /// Since when it holds an offset; `.distantFuture` if it holds none.
     package var heldSince: MonotonicTime
     /// It comes from the deferred pushes: what it brings of its past, and that it takes a place of
     /// their share.
     package var past: Past?
 
-    package struct Past {
+    package struct Past: BitwiseCopyable {
         package var attempts: UInt16
         package var firstTriedAt: MonotonicTime?
 
@@ -43,60 +70,26 @@ package struct PushRequest {
     }
 
     package init(
-        token: UInt32, lane: LaneID, type: PushType, priority: UInt8, expiration: ExpirationRule,
-        expiresAt: MonotonicTime, origin: RecordPosition, readSequence: UInt64, subject: UInt32,
-        subjectTag: UInt32, heldSince: MonotonicTime
+        token: TokenID, lane: LaneID, content: PushContent, heldSince: MonotonicTime
     ) {
         self.token = token
         self.lane = lane
-        self.type = type
-        self.priority = priority
-        self.expiration = expiration
-        self.expiresAt = expiresAt
-        self.origin = origin
-        self.readSequence = readSequence
-        self.subject = subject
-        self.subjectTag = subjectTag
+        self.content = content
         self.heldSince = heldSince
     }
 }
 
-/// The part of a push that a newer event may change while an older one is in flight.
+/// Content with the offsets that it holds.
 @usableFromInline
-package struct PushContent: BitwiseCopyable {
-    package var type: PushType
-    package var priority: UInt8
-    package var expiration: ExpirationRule
-    @usableFromInline package var expiresAt: MonotonicTime
-    package var notBefore: MonotonicTime
-    package var body: BodyID
-    package var origin: RecordPosition
-    /// The planner's count of the event that the body is from: the newest it answers for.
-    package var readSequence: UInt64
-    package var subject: UInt32
-    package var subjectTag: UInt32
+package struct HeldContent: BitwiseCopyable {
+    @usableFromInline package var content: PushContent
     /// Since when it holds an offset; `.distantFuture` while it holds none.
     package var heldSince: MonotonicTime
     package var holds = HoldSet()
 
     init(_ request: PushRequest) {
-        type = request.type
-        priority = request.priority
-        expiration = request.expiration
-        expiresAt = request.expiresAt
-        notBefore = request.notBefore
-        body = request.body
-        origin = request.origin
-        readSequence = request.readSequence
-        subject = request.subject
-        subjectTag = request.subjectTag
+        content = request.content
         heldSince = request.heldSince
-    }
-
-    /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as 10.
-    package mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
-        expiresAt = max(expiresAt, time)
-        priority = priority == 0 || other == 0 ? 0 : max(priority, other)
     }
 }
 
@@ -123,9 +116,9 @@ package struct WaitingPush: BitwiseCopyable {
     package let isOfDeferredShare: Bool
     package internal(set) var attempts: UInt16 = 0
     @usableFromInline package let lane: LaneID
-    @usableFromInline package let token: UInt32
+    @usableFromInline package let token: TokenID
     @usableFromInline package let coalescingKey: UInt64
-    @usableFromInline package internal(set) var content: PushContent
+    @usableFromInline package internal(set) var held: HeldContent
     /// The planner's count when it was handed over: events read before are answered by it.
     package internal(set) var handedSequence: UInt64 = 0
     /// When it last became ready to be sent.
@@ -137,11 +130,13 @@ package struct WaitingPush: BitwiseCopyable {
     var next = PushTable.none
     var previous = PushTable.none
 
+    @inlinable package var content: PushContent { _read { yield held.content } }
+
     init(_ request: PushRequest, now: MonotonicTime) {
         lane = request.lane
         token = request.token
         coalescingKey = request.coalescingKey
-        content = PushContent(request)
+        held = HeldContent(request)
         queuedAt = now
         isOfDeferredShare = request.past != nil
         if let past = request.past {

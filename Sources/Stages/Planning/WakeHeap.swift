@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+package import PushModel
 
 /// Slots (of pushes) or rows (of deferred ones) that wait for a time: a binary heap, with each one's
 /// place in it so that one can leave early.
-struct WakeHeap: ~Copyable {
+package struct WakeHeap: ~Copyable {
     private var heap: [Entry] = []
     /// Where in `heap` a slot stands; meaningful only for slots that rest.
     private var places: [Int] = []
@@ -15,25 +15,27 @@ struct WakeHeap: ~Copyable {
         var slot: UInt32
     }
 
-    var count: Int { heap.count }
-    var nextDue: MonotonicTime { heap.first?.time ?? .distantFuture }
+    package init() {}
 
-    func time(of slot: UInt32) -> MonotonicTime { heap[places[Int(slot)]].time }
+    package var count: Int { heap.count }
+    package var nextDue: MonotonicTime { heap.first?.time ?? .distantFuture }
 
-    mutating func insert(_ slot: UInt32, at time: MonotonicTime) {
+    package func time(of slot: UInt32) -> MonotonicTime { heap[places[Int(slot)]].time }
+
+    package mutating func insert(_ slot: UInt32, at time: MonotonicTime) {
         while places.count <= Int(slot) { places.append(-1) }
         heap.append(Entry(time: time, slot: slot))
         places[Int(slot)] = heap.count - 1
         siftUp(heap.count - 1)
     }
 
-    mutating func popDue(now: MonotonicTime) -> UInt32? {
+    package mutating func popDue(now: MonotonicTime) -> UInt32? {
         guard let first = heap.first, first.time <= now else { return nil }
         remove(first.slot)
         return first.slot
     }
 
-    mutating func remove(_ slot: UInt32) {
+    package mutating func remove(_ slot: UInt32) {
         let place = places[Int(slot)]
         precondition(heap[place].slot == slot, "push \(slot) does not rest")
         places[Int(slot)] = -1
@@ -72,7 +74,7 @@ struct WakeHeap: ~Copyable {
         places[Int(heap[right].slot)] = right
     }
 
-    func checkInvariants() {
+    package func checkInvariants() {
         for (place, entry) in heap.enumerated() {
             precondition(places[Int(entry.slot)] == place, "a resting push is misplaced")
             precondition(place == 0 || heap[(place - 1) / 2].time <= entry.time, "heap order")

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// The bound on how long a push may hold an offset: one that must wait longer is written to
+/// `deferred`, and its events are released when Kafka has it.
+extension DeferredPushes {
+    /// Defers the waiting pushes that have nearly reached `holdMax`, and what is above a pool's share
+    /// of the slots.
+    mutating func deferWhatWaits(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        deferLongHeld(&book, &outbox, breakers, now: now)
+        if let drain { deferWhatCannotEnd(in: drain, &book, &outbox, breakers, now: now) }
+        guard book.pushes.queuedCount > HoldWatch.probesKept,
+            holdWatch.isSpillDue(now: now.monotonic)
+        else { return }
+        let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
+        for index in book.lanes.indices {
+            let lane = LaneID(rawValue: UInt16(index))
+            if breakers.isClosed(lane) { continue }
+            spill(lane, to: kept, &book, &outbox, breakers, now: now)
+        }
+        relieveSlowestPool(&book, &outbox, breakers, now: now)
+    }
+
+    private mutating func deferLongHeld(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        guard book.pushes.freeSlots < book.pushes.slots else { return }
+        var steps = holdWatch.slotsToCheck(of: book.settings.slots, now: now.monotonic)
+        let since = now.monotonic - HoldWatch.patience(book.settings.holdMax)
+        while hasRoom(book, outbox), let slot = book.pushes.nextHeld(since: since, steps: &steps) {
+            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+        }
+    }
+
+    /// Defers what waits behind an open breaker, or rests for longer than the drain lasts: its offsets
+    /// would hold back those of everything that was read after it. What `deferred` has no room for
+    /// is left to the next owner of its partition.
+    private mutating func deferWhatCannotEnd(
+        in drain: Drain, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        guard book.pushes.queuedCount + book.pushes.restingCount > 0 else { return }
+        var steps = max(HoldWatch.chunk, book.settings.slots / 16)
+        var left = HoldWatch.spillMax
+        while left > 0, hasRoom(book, outbox), let slot = book.pushes.nextWaiting(steps: &steps) {
+            guard Self.cannotEnd(slot, in: drain, book, breakers) else { continue }
+            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            left -= 1
+        }
+    }
+
+    private static func cannotEnd(
+        _ slot: UInt32, in drain: Drain, _ book: borrowing PushBook,
+        _ breakers: borrowing CircuitBreakers
+    ) -> Bool {
+        guard case .until(let end) = drain else { return true }
+        if let wake = book.pushes.restsUntil(slot), wake > end { return true }
+        return !breakers.isClosed(book.pushes.lane(of: slot))
+    }
+
+    // MARK: Bulkheads
+
+    /// Slots that nobody else wants are for whoever has pushes. When they run short while others send
+    /// too, a pool whose queue hardly moves goes back to its fair share.
+    private mutating func relieveSlowestPool(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        let slots = book.settings.slots
+        guard breakers.poolCount > 1, book.freeEventSlots * 4 < slots else { return }
+        let queued = book.queuedPerPool(breakers.poolCount)
+        let slow = queued.indices.max { queued[$0] < queued[$1] }!
+        let busySince = now.monotonic - book.settings.holdMax
+        let hasOthers = queued.indices.contains { index in
+            let pool = PoolID(rawValue: UInt16(index))
+            return index != slow
+                && (book.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
+        }
+        guard hasOthers else { return }
+        let stuckSince = now.monotonic - book.settings.holdMax / 4
+        let share = slots / breakers.poolCount
+        for index in book.lanes.indices where Int(book.lanes[index].pool.rawValue) == slow {
+            let lane = LaneID(rawValue: UInt16(index))
+            guard let head = book.pushes.firstQueued(of: lane),
+                book.pushes[head].queuedAt <= stuckSince
+            else { continue }
+            let surplus = max(0, book.queuedPerPool(breakers.poolCount)[slow] - share)
+            let kept = max(0, book.pushes.queuedCount(of: lane) - surplus)
+            spill(lane, to: kept, &book, &outbox, breakers, now: now)
+        }
+    }
+
+    /// Defers the pushes that have waited longest in this lane, until `kept` are left.
+    private mutating func spill(
+        _ lane: LaneID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        var left = HoldWatch.spillMax
+        while left > 0, book.pushes.queuedCount(of: lane) > kept, hasRoom(book, outbox),
+            let slot = book.pushes.firstQueued(of: lane)
+        {
+            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            left -= 1
+        }
+    }
+
+    // MARK: One push
+
+    /// Whether one more push may be deferred. A row whose push is under way keeps a place for its
+    /// tombstone.
+    func hasRoom(_ book: borrowing PushBook, _ outbox: borrowing Outbox) -> Bool {
+        hasRoomForTombstones(book, outbox) && ends.isEmpty
+            && outbox.tickets.deferrals + book.tracker.endedRows.count + table.takenCount
+                < book.settings.unacknowledgedMax
+    }
+
+    func hasRoomForTombstones(
+        _ book: borrowing PushBook, _ outbox: borrowing Outbox
+    ) -> Bool {
+        let waiting = outbox.tickets.usage(of: .deferred)
+        return waiting.count + book.tracker.endedRows.count < book.settings.unacknowledgedMax
+            && waiting.bytes < book.settings.deferralBytesMax
+    }
+
+    /// The push was to wait until `time`. Defers it where that would hold its offsets for too long, or
+    /// where it came from a row and `givingBackRows` is set.
+    mutating func deferIfTooLong(
+        _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        let since = book.pushes.heldSince(of: slot)
+        let isTooLong =
+            since < .distantFuture
+            ? time - since > HoldWatch.patience(book.settings.holdMax) : givingBackRows
+        guard isTooLong, hasRoom(book, outbox) else { return }
+        deferPush(slot, notBefore: time, &book, &outbox, now: now)
+    }
+
+    /// Defers the push until delivery may have it.
+    private mutating func deferUntilSendable(
+        _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        let rested = max(book.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
+        let time = breakers.sendable(book.pushes.lane(of: slot), from: rested)
+        deferPush(slot, notBefore: time, &book, &outbox, now: now)
+    }
+
+    /// Ends the waiting push here. What it holds of events waits for the record; what it has of
+    /// deferred rows goes back to them.
+    private mutating func deferPush(
+        _ slot: UInt32, notBefore: MonotonicTime, _ book: inout PushBook, _ outbox: inout Outbox,
+        now: Now
+    ) {
+        let push = book.pushes[slot]
+        var record = Self.record(slot, notBefore: notBefore, book, now: now)
+        let key = book.audience.tokenBytes(of: push.token)
+            .withMemoryRebound(to: UInt8.self) { token in
+                RecordKey.deferred(
+                    lane: book.routing[push.lane], token: token,
+                    coalescingKey: push.coalescingKey)
+            }
+        var place = place(of: slot, book)
+        let holds = book.endTakingClaims(slot, withTrailing: true, now: now)
+        book.counters.deferred += 1
+        let ofEvents = holds.filter { !book.tracker.isTable($0.track) }
+        for hold in holds where book.tracker.isTable(hold.track) {
+            putBack(hold, notBefore: notBefore, attempts: push.attempts, &book.tracker)
+        }
+        if ofEvents.isEmpty, ofEvents.count < holds.count { return }
+        if let open = outbox.tickets.openDeferral(of: key) {
+            record.include(decode(open.record))
+            // That may have the newer payload.
+            if let own = place, let said = open.order { place!.age = max(own.age, said.age) }
+        }
+        outbox.writeDeferral(
+            key: key, value: DeferredEncoder.value(record), holds: ofEvents, order: place)
+        if let place {
+            order.deferred(
+                place.hash, age: place.age, expiresAt: now.monotonic(at: record.expiresAt),
+                now: now.monotonic)
+        }
+    }
+
+    /// A push gives its claim back to the row it was made of: it waits again.
+    private mutating func putBack(
+        _ hold: Hold, notBefore: MonotonicTime, attempts: UInt16, _ tracker: inout OffsetTracker
+    ) {
+        guard let row = table.row(of: hold), table.isTaken(row), !table.isRevoked(row)
+        else { return tracker.release(hold) }
+        table.putBack(row, notBefore: notBefore, attempts: attempts)
+    }
+
+    /// By what the payload of a push that is deferred is known from then on; nil where no other event
+    /// can bring a newer one.
+    private func place(
+        of slot: UInt32, _ book: borrowing PushBook
+    ) -> TicketTable.PayloadPlace? {
+        let push = book.pushes[slot]
+        let said = push.isDirty ? book.pushes.trailing(of: slot) : push.content
+        guard push.coalescingKey != 0, book.pushes.bodies.isReplaceable(said.body) else {
+            return nil
+        }
+        let token = book.audience.tokenBytes(of: push.token)
+        return TicketTable.PayloadPlace(
+            hash: table.hash(push.lane, token, push.coalescingKey),
+            age: book.pushes.age(of: said))
+    }
+
+    private static func record(
+        _ slot: UInt32, notBefore: MonotonicTime, _ book: borrowing PushBook, now: Now
+    ) -> DeferredPush {
+        let push = book.pushes[slot]
+        // What trails a waiting push says the same later, or has the newer payload.
+        var said = push.isDirty ? book.pushes.trailing(of: slot) : push.content
+        said.prolong(until: push.content.expiresAt, priority: push.content.priority)
+        said.notBefore = max(notBefore, said.notBefore)
+        said.origin = push.content.origin
+        let firstTriedAt = push.firstTriedAt.nanoseconds == 0 ? nil : push.firstTriedAt
+        return book.record(
+            DeferredContent(
+                said,
+                past: PushRequest.Past(attempts: push.attempts, firstTriedAt: firstTriedAt)),
+            lane: push.lane, payload: book.pushes.bodies.payload(said.body), now: now)
+    }
+}
+
+extension PushBook {
+    fileprivate func queuedPerPool(_ pools: Int) -> [Int] {
+        var queued = Array(repeating: 0, count: pools)
+        for index in lanes.indices {
+            let lane = LaneID(rawValue: UInt16(index))
+            queued[Int(lanes[index].pool.rawValue)] += pushes.queuedCount(of: lane)
+        }
+        return queued
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Intake
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// Of payloads with one collapse ID the newest is the last one sent, also where an older one waits in
+/// `deferred`. Whoever gets a payload accepted ends the older one of its key: the owner of the row
+/// ends that, and the worker that has deferred it writes a tombstone for its owner.
+extension DeferredPushes {
+    /// Whether this push would bring a payload that is older than what its token has.
+    func isOutdated(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
+        !order.isEmpty && isOutdatedByOrder(push, book)
+    }
+
+    @inline(never)
+    private func isOutdatedByOrder(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
+        let token = book.audience.tokenBytes(of: push.token)
+        let hash = table.hash(push.lane, token, push.coalescingKey)
+        return order.isOutdated(hash, age: book.pushes.age(of: push.content))
+    }
+
+    /// Whether what a waiting push says is older than a payload of its key that was accepted since.
+    @inline(never)
+    func isSuperseded(_ slot: UInt32, _ book: borrowing PushBook) -> Bool {
+        let content = book.pushes[slot].content
+        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
+        let hash = table.hash(
+            book.pushes.lane(of: slot), token, book.pushes.coalescingKey(of: slot))
+        let age = book.pushes.age(of: content)
+        // One that comes from a row was not read here.
+        return content.readSequence == 0
+            ? order.isSuperseded(hash, age: age) : order.isOutdated(hash, age: age)
+    }
+
+    /// Another worker got a payload accepted that was read then, of the key of a tombstone just read.
+    /// An older one may be a push here by now: it is not tried again.
+    mutating func acceptedElsewhere(
+        readAt: WallTime, _ book: borrowing PushBook, now: Now
+    ) {
+        let (lane, key) = (tokenKey.lane, tokenKey.coalescingKey)
+        guard key != 0 else { return }
+        let (known, hash) = tokenKey.token.withUnsafeBytes { token in
+            (book.audience.token(lane, token), table.hash(lane, token, key))
+        }
+        guard let known, book.existingPush(for: known, key: key) != nil else { return }
+        _ = order.accepted(
+            hash, age: .elsewhere(readAt, knownSince: book.sequence),
+            keptUntil: now.monotonic + book.settings.events.payloadTTL, now: now.monotonic)
+    }
+
+    /// A payload was accepted: what is older and waits in `deferred` ends.
+    /// - Parameter areWalking: whether an event with a payload walks, so that an older one may yet come.
+    @inline(never)
+    mutating func payloadAccepted(
+        _ slot: UInt32, areWalking: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        // Whether an older payload may still come to a token whose newer one has been accepted.
+        let mayBeOvertaken = isReplaying || areWalking
+        guard mayBeOvertaken || !order.isEmpty || table.count > 0 else { return }
+        let (lane, key) = (book.pushes.lane(of: slot), book.pushes.coalescingKey(of: slot))
+        let content = book.pushes[slot].content
+        let age = book.pushes.age(of: content)
+        // As it was sent: the audience may have forgotten the token.
+        let token = UnsafeRawBufferPointer(book.slab.token(slot))
+        // What cannot be ended now must be known as outdated when its turn comes.
+        let hasRoom = hasRoomForTombstones(book, outbox)
+        let isKept =
+            (mayBeOvertaken || !hasRoom) && book.pushes.bodies.isReplaceable(content.body)
+        let hash = table.hash(lane, token, key)
+        let endsOwn = order.accepted(
+            hash, age: age,
+            keptUntil: isKept ? now.monotonic + book.settings.events.payloadTTL : nil,
+            now: now.monotonic)
+        var isOwned = false
+        var superseded: [UInt32] = []
+        table.forEachRow(lane: lane, token: token, coalescingKey: key) { row in
+            isOwned = true
+            if hasRoom, !table.isTaken(row),
+                order.isOlder(table.payloadAge(of: row), than: age, hash)
+            {
+                superseded.append(row)
+            }
+        }
+        for row in superseded { endSuperseded(row, &book) }
+        endRows(&book, &outbox)
+        guard endsOwn, !isOwned else { return }
+        book.counters.deferredSuperseded += 1
+        ends.append(
+            PayloadEnds.End(
+                key: token.withMemoryRebound(to: UInt8.self) { token in
+                    RecordKey.deferred(
+                        lane: book.routing[lane], token: token, coalescingKey: key)
+                },
+                acceptedReadAt: age.readAt))
+        writePayloadEnds(book, &outbox)
+    }
+
+    /// Writes the tombstones that wait, as far as there is room for them.
+    mutating func writePayloadEnds(_ book: borrowing PushBook, _ outbox: inout Outbox) {
+        while hasRoomForTombstones(book, outbox), let end = ends.popFirst() {
+            outbox.writeDeferral(
+                key: end.key, value: nil, endedPayloadAt: end.acceptedReadAt)
+        }
+    }
+
+    /// The row says what a record does that was just read, or its turn to be sent has come.
+    /// - Returns: whether a newer payload was accepted, so that the row ends here.
+    @discardableResult
+    mutating func endIfSuperseded(
+        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox
+    ) -> Bool {
+        guard !order.isEmpty, hasRoomForTombstones(book, outbox), !table.isTaken(row),
+            table.coalescingKey(of: row) != 0
+        else { return false }
+        let hash = table.hash(
+            table.lane(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
+        guard order.isSuperseded(hash, age: table.payloadAge(of: row)) else { return false }
+        endSuperseded(row, &book)
+        endRows(&book, &outbox)
+        return true
+    }
+
+    private mutating func endSuperseded(_ row: UInt32, _ book: inout PushBook) {
+        book.counters.deferredSuperseded += 1
+        table.drop(row, &book.tracker)
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// What this worker writes to `deferred` as the owner of a partition, and what becomes of a record
+/// that Kafka does not take.
+extension DeferredPushes {
+    mutating func rewrite(
+        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        book.counters.deferredRewritten += 1
+        table.rewritten(row)
+        let content = table.content(of: row)
+        let push = book.record(
+            content, lane: table.lane(of: row), payload: table.bodies.payload(content.push.body),
+            now: now)
+        outbox.writeDeferral(
+            partition: partition(of: row), key: key(of: row, book),
+            value: DeferredEncoder.value(push), endedOffset: table.offset(of: row))
+    }
+
+    /// Where the row's record stands. Since the topic was given more partitions the key may lead to
+    /// another one, and what ends the row there would leave the record to be sent by each replay.
+    private func partition(of row: UInt32) -> Int32 { partitions[table.hold(of: row).track]! }
+
+    private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {
+        table.tokenBytes(of: row).withMemoryRebound(to: UInt8.self) { token in
+            RecordKey.deferred(
+                lane: book.routing[table.lane(of: row)], token: token,
+                coalescingKey: table.coalescingKey(of: row))
+        }
+    }
+
+    /// Writes tombstones for the rows whose last claim is back.
+    mutating func endRows(_ book: inout PushBook, _ outbox: inout Outbox) {
+        guard !book.tracker.endedRows.isEmpty else { return }
+        for hold in book.tracker.takeEndedRows() {
+            guard let row = table.row(of: hold) else { continue }
+            if !table.isRevoked(row) {
+                book.counters.deferredEnded += 1
+                outbox.writeDeferral(
+                    partition: partition(of: row), key: key(of: row, book), value: nil,
+                    endedOffset: table.offset(of: row))
+            }
+            table.remove(row)
+        }
+    }
+
+    /// Reads a record of `deferred` that this worker has written.
+    mutating func decode(_ record: OutgoingRecord) -> DeferredPush {
+        let push = record.key.withUnsafeBytes { key in
+            record.value!.withUnsafeBytes { value in
+                try? decoder.deferred(key: key, value: value, into: &tokenKey)
+            }
+        }
+        guard let push else { preconditionFailure("a deferred push of ours cannot be read") }
+        return push
+    }
+
+    /// Whether a record that Kafka has refused is true no more, so that the topic must not end with it:
+    /// a newer payload was accepted, whose tombstone may be in Kafka; or it was to be written again for
+    /// a row that has ended since, says something else, or is another worker's. Behind the row's
+    /// tombstone it would have the push sent once more.
+    mutating func isObsolete(_ ticket: TicketTable.Ticket) -> Bool {
+        if let place = ticket.order, order.isSuperseded(place.hash, age: place.age) {
+            return true
+        }
+        guard ticket.record.value != nil, let offset = ticket.record.endedOffset else {
+            return false
+        }
+        _ = decode(ticket.record)
+        let track = partitions.first { $0.value == ticket.record.partition }?.key
+        guard let row = track.flatMap({ rowOfKey($0) }) else { return true }
+        return table.offset(of: row) != offset || table.isRevoked(row)
+    }
+
+    /// Waiting in Kafka is what the record is too large for, and the push must not hold its offsets for
+    /// ever: it is a dead letter.
+    mutating func tooLarge(
+        _ ticket: TicketTable.Ticket, _ book: inout PushBook, _ outbox: inout Outbox
+    ) {
+        let push = decode(ticket.record)
+        let lane = book.routing[tokenKey.lane]
+        var letter = DeadLetter(
+            reason: DeadLetter.OwnReason.deferralTooLarge.rawValue,
+            source: push.source ?? book.source(nil),
+            firstAt: push.firstAt ?? push.notBefore, lastAt: push.notBefore,
+            attempts: push.attempts, subject: push.subject,
+            targets: [
+                DeadLetter.Target(
+                    token: tokenKey.token, environment: lane.environment,
+                    apnsTopic: lane.apnsTopic)
+            ])
+        letter.app = book.routing.name(of: lane.app)
+        letter.collapseID = push.collapseID
+        letter.payloadSource = push.payloadSource
+        letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
+        letter.leaveOutOriginal()
+        book.counters.rejected += 1
+        book.counters.deferred -= 1
+        outbox.writeAtOnce(letter, holds: ticket.holds, &book)
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// Rows of `deferred` whose time has come become pushes.
+extension DeferredPushes {
+    /// Makes pushes of what is due, as far as their lanes may send and their share has room.
+    mutating func sendDue(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        endRows(&book, &outbox)
+        writePayloadEnds(book, &outbox)
+        guard drain == nil else { return }
+        table.wake(now: now.monotonic, limit: Self.perTurn)
+        sweepExpired(&book, &outbox, now: now)
+        guard table.readyCount > 0 else { return }
+        var left = Self.perTurn
+        for step in book.lanes.indices {
+            // Another lane is first each time.
+            let lane = LaneID(rawValue: UInt16((turn + step) % book.lanes.count))
+            while left > 0, hasRoomForPushes(book, outbox), let row = table.firstReady(of: lane),
+                maySend(lane, book, breakers, now: now)
+            {
+                send(row, &book, &outbox, breakers, now: now)
+                left -= 1
+            }
+        }
+        turn += 1
+        endRows(&book, &outbox)
+    }
+
+    /// While a breaker is open a few must be there to probe with, and no more.
+    private func maySend(
+        _ lane: LaneID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers, now: Now
+    ) -> Bool {
+        if breakers.isBlocking(lane, now: now.monotonic) { return false }
+        return breakers.isClosed(lane) || book.pushes.queuedCount(of: lane) < HoldWatch.probesKept
+    }
+
+    private func hasRoomForPushes(
+        _ book: borrowing PushBook, _ outbox: borrowing Outbox
+    ) -> Bool {
+        book.pushes.deferredShareCount < book.settings.deferredSlots && book.pushes.freeSlots > 0
+            && hasRoom(book, outbox)
+            && book.pushes.bodies.bytes < book.settings.payloadBytesMax * 3 / 4
+    }
+
+    private mutating func send(
+        _ row: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        let content = table.content(of: row)
+        let lane = table.lane(of: row)
+        if content.push.expiresAt <= now.monotonic {
+            book.counters.expired += 1
+            return table.drop(row, &book.tracker)
+        }
+        if endIfSuperseded(row, &book, &outbox) { return }
+        // Until then pushes to the row's token wait: the next row goes instead.
+        if let until = breakers.held(table.tokenBytes(of: row), lane, now: now.monotonic) {
+            return table.postpone(row, until: until)
+        }
+        let known = book.audience.token(lane, table.tokenBytes(of: row))
+        guard let token = known, book.audience.isRegistered(token) else {
+            // Its registration may be on its way: another worker knew the token.
+            if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
+            book.counters.unregistered += 1
+            return table.drop(row, &book.tracker)
+        }
+        if book.audience.isSuppressed(token) {
+            book.counters.suppressed += 1
+            return table.drop(row, &book.tracker)
+        }
+        book.counters.deferredSent += 1
+        makePush(of: row, content, token: token, lane: lane, &book, now: now)
+    }
+
+    /// The row's claim goes to the push.
+    private mutating func makePush(
+        of row: UInt32, _ content: DeferredContent, token: TokenID, lane: LaneID,
+        _ book: inout PushBook, now: Now
+    ) {
+        let hold = table.hold(of: row)
+        table.take(row)
+        var push = PushRequest(
+            token: token, lane: lane, content: content.push, heldSince: .distantFuture)
+        push.content.notBefore = MonotonicTime(nanoseconds: .min)
+        push.coalescingKey = table.coalescingKey(of: row)
+        push.past = content.past
+        let body = content.push.body
+        if body != .none {
+            push.content.body = book.pushes.bodies.insert(
+                Array(table.bodies.body(body)),
+                collapseID: Array(table.bodies.collapseID(body)),
+                readAt: table.bodies.readAt(body), knownSince: table.bodies.knownSince(body),
+                origin: table.bodies.origin(body))
+            // Older than whatever was read here at the same time.
+            push.content.readSequence = 0
+        }
+        let slot: UInt32
+        if let existing = book.existingPush(for: token, key: push.coalescingKey) {
+            book.counters.pushesCoalesced += 1
+            slot = existing
+        } else {
+            precondition(book.pushes.freeSlots > 0, "there was a free slot")
+            slot = book.add(push, now: now)
+        }
+        _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+        book.pushes.bodies.release(push.content.body)
+    }
+
+    private mutating func sweepExpired(
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        guard sweepAt <= now.monotonic, table.readyCount > 0 else { return }
+        sweepAt = now.monotonic + .milliseconds(10)
+        var steps = 1024
+        while hasRoom(book, outbox),
+            let row = table.nextExpired(now: now.monotonic, steps: &steps)
+        {
+            book.counters.expired += 1
+            table.drop(row, &book.tracker)
+        }
+        endRows(&book, &outbox)
+    }
+
+    private static var perTurn: Int { 512 }
+    /// A worker whose index is further behind than this is not ready.
+    private static var indexPatience: Duration { .seconds(30) }
+}

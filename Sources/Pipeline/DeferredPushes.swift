@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import FlatMemory
+internal import Intake
+internal import Ledger
+internal import Planning
+package import PushModel
+internal import RecordFormats
+
+/// Pushes that wait in the compacted topic `deferred`. This worker defers what would hold an offset for
+/// too long, and is the owner of the partitions that are assigned to it: it replays them as a table,
+/// lets their pushes wait, sends them, and writes tombstones.
+///
+/// Writers know nothing of each other, so a record may be written between the owner's reading and its
+/// tombstone. The tombstone therefore names the offset up to which it speaks, and a record behind that
+/// which it hides is written again, as is one whose successor promises less. Kafka must keep hidden
+/// records until then: `min.compaction.lag.ms`.
+struct DeferredPushes: ~Copyable {
+    var table: DeferredTable
+    /// Which payloads are no longer to be sent.
+    var order: PayloadOrder
+    /// Tombstones for payloads of other workers' rows, for which there is no room yet.
+    var ends: PayloadEnds
+    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
+    /// left there.
+    var drain: Drain?
+    var holdWatch = HoldWatch()
+
+    var decoder: TokenRecordDecoder
+    /// Of the record that was decoded last.
+    var tokenKey = TokenKey()
+    /// The partitions that are ours, by their tracks.
+    var partitions: [TrackID: Int32] = [:]
+    /// Of those, the ones that have been read to their end.
+    private var replayed: Set<TrackID> = []
+    /// The lane whose pushes are looked at first.
+    var turn = 0
+    var sweepAt = MonotonicTime(nanoseconds: .min)
+    private let byAddress = PassedByAddress()
+
+    init(routing: RoutingTable, settings: PipelineSettings) {
+        table = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
+        order = PayloadOrder(bytesMax: settings.payloadOrderBytesMax)
+        ends = PayloadEnds(bytesMax: settings.payloadOrderBytesMax)
+        decoder = TokenRecordDecoder(routing: routing)
+    }
+
+    /// Whether another record of `deferred` may be read.
+    func hasRoomForRecords(_ book: borrowing PushBook) -> Bool {
+        table.count < book.settings.deferredMax
+            && table.bodies.bytes < book.settings.deferredBytesMax
+    }
+
+    /// Payloads that are known no more: a newer one will not end them.
+    var payloadsForgotten: Int { order.forgotten + ends.dropped }
+
+    /// Whether a partition of ours is being replayed.
+    var isReplaying: Bool { replayed.count < partitions.count }
+
+    // MARK: Partitions
+
+    /// This partition of `deferred` is ours. None of its pushes is sent before it is `replayed`.
+    mutating func assigned(partition: Int32, _ tracker: inout OffsetTracker) -> TrackID {
+        let track = tracker.openTable(partition: partition)
+        partitions[track] = partition
+        return track
+    }
+
+    /// The partition has been read to its end.
+    mutating func replayed(
+        _ track: TrackID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        replayed.insert(track)
+        var hidden: [UInt32] = []
+        table.activate(track) { hidden.append($0) }
+        for row in hidden { rewrite(row, &book, &outbox, now: now) }
+    }
+
+    /// The partition is no longer ours. What it asked for and is under way is still sent.
+    mutating func unassigned(
+        _ track: TrackID, _ book: inout PushBook, _ outbox: inout Outbox
+    ) {
+        endRows(&book, &outbox)
+        replayed.remove(track)
+        partitions[track] = nil
+        table.close(track, &book.tracker)
+        book.tracker.closeTrack(track)
+    }
+
+    // MARK: Records are read
+
+    /// A record of `deferred` was read.
+    mutating func read(
+        _ record: DeferredRecord, track: TrackID, _ book: inout PushBook,
+        _ outbox: inout Outbox, now: Now
+    ) throws(UnreadableRecord) {
+        endRows(&book, &outbox)
+        book.countRead()
+        let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
+        let row = rowOfKey(track)
+        if let push {
+            try keep(push, in: row, track: track, record, &book, &outbox, now: now)
+            return
+        }
+        if let readAt = record.endedPayloadAt { acceptedElsewhere(readAt: readAt, book, now: now) }
+        guard let row else { return }
+        // Newer than what was accepted: still owed, like what a tombstone hides.
+        let isNewer =
+            table.coalescingKey(of: row) != 0
+            && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
+        ended(
+            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset, track: track, &book,
+            &outbox, now: now)
+    }
+
+    /// The row of `tokenKey` in this partition.
+    func rowOfKey(_ track: TrackID) -> UInt32? {
+        tokenKey.token.withUnsafeBytes { token in
+            table.row(
+                lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey,
+                track: track)
+        }
+    }
+
+    private mutating func keep(
+        _ push: DeferredPush, in row: UInt32?, track: TrackID, _ record: DeferredRecord,
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) throws(UnreadableRecord) {
+        var content = try content(of: push, &book, now: now)
+        if let payload = push.payload {
+            content.push.body = table.keep(
+                payload.body, collapseID: Array((push.collapseID ?? "").utf8),
+                readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: book.sequence,
+                origin: (push.payloadSource ?? push.source).flatMap { book.position($0) })
+        }
+        // Where what it says was first said, if it was written again.
+        let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset
+        let isActive = replayed.contains(track)
+        if let row {
+            let needsRewrite = table.replace(
+                row, with: content, saidAt: saidAt, isActive: isActive, &book.tracker)
+            if needsRewrite, isActive { rewrite(row, &book, &outbox, now: now) }
+            endIfSuperseded(row, &book, &outbox)
+        } else {
+            let row = tokenKey.token.withUnsafeBytes { token in
+                table.insert(
+                    content, lane: tokenKey.lane, token: token,
+                    coalescingKey: tokenKey.coalescingKey, track: track, offset: record.offset,
+                    saidAt: saidAt, isActive: isActive, &book.tracker)
+            }
+            endIfSuperseded(row, &book, &outbox)
+        }
+    }
+
+    private func content(
+        of push: DeferredPush, _ book: inout PushBook, now: Now
+    ) throws(UnreadableRecord) -> DeferredContent {
+        let lane = book.routing[tokenKey.lane]
+        guard let type = push.payload?.type ?? lane.tokenClass.changeType,
+            type.tokenClass == lane.tokenClass
+        else {
+            throw UnreadableRecord(
+                code: "invalidPayload", message: "this class of token is not sent such a push")
+        }
+        let list = push.subject.withUnsafeBytes { bytes in
+            book.audience.subject(lane.app, bytes).map { id in
+                (id, book.audience.hash(lane.app, bytes, isKindWide: false))
+            }
+        }
+        var content = PushContent(
+            type: type, priority: push.priority ?? book.settings.wireDefaults.priority(type),
+            expiration: push.expiration ?? book.settings.wireDefaults.expiration(type),
+            expiresAt: now.monotonic(at: push.expiresAt),
+            origin: push.source.flatMap { book.position($0) }, readSequence: book.sequence,
+            subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
+        content.notBefore = now.monotonic(at: push.notBefore)
+        return DeferredContent(
+            content,
+            past: PushRequest.Past(
+                attempts: UInt16(min(push.attempts, book.settings.attemptsMax)),
+                firstTriedAt: push.firstAt.map { now.monotonic(at: $0) }))
+    }
+
+    /// A tombstone was read for this row's key.
+    private mutating func ended(
+        _ row: UInt32, upTo offset: Int64, track: TrackID, _ book: inout PushBook,
+        _ outbox: inout Outbox, now: Now
+    ) {
+        if table.offset(of: row) > offset {
+            // Written between the owner's reading and its tombstone, which hides it from the next
+            // owner.
+            table.hide(row)
+            if replayed.contains(track) { rewrite(row, &book, &outbox, now: now) }
+        } else if table.isTaken(row) {
+            table.revoke(row)
+        } else {
+            table.forget(row, &book.tracker)
+        }
+    }
+}
+
+/// A record of `deferred`, as Kafka has it.
+package struct DeferredRecord {
+    var offset: Int64
+    var key: UnsafeRawBufferPointer?
+    var value: UnsafeRawBufferPointer?
+    /// The header `DeferredPush.endedHeader`.
+    var endedOffset: Int64?
+    /// The header `DeferredPush.endedPayloadHeader`.
+    var endedPayloadAt: WallTime?
+
+    package init(
+        offset: Int64, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
+        endedOffset: Int64?, endedPayloadAt: WallTime? = nil
+    ) {
+        self.offset = offset
+        self.key = key
+        self.value = value
+        self.endedOffset = endedOffset
+        self.endedPayloadAt = endedPayloadAt
+    }
+}
+
+/// How pushes that wait are given up.
+package enum Drain: Sendable, Equatable {
+    /// What cannot be handed over by then is deferred at once.
+    case until(MonotonicTime)
+    /// Nothing is handed over any more: all that waits is deferred.
+    case ending
+}
+
+extension DeferredPushes {
+    func checkInvariants() {
+        table.checkInvariants()
+        order.checkInvariants()
+        ends.checkInvariants()
+        precondition(
+            replayed.allSatisfy { partitions[$0] != nil }, "replayed, and not assigned")
+    }
+}

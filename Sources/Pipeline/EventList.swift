@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import PushModel
+
+/// Tokens that an event goes through, and the hash by which it is remembered.
+struct EventList {
+    /// `.none` where nobody is on it.
+    var subject: SubjectID
+    var hash: UInt64
+    /// Nil for a subject's list.
+    var kind: String?
+
+    init(subjectOf event: Event, _ book: borrowing PushBook) {
+        hash = book.audience.hash(event.app, event.subject, isKindWide: false)
+        subject = book.audience.subject(event.app, event.subject, hash: hash) ?? .none
+    }
+
+    init(kind name: String, of event: Event, _ book: borrowing PushBook) {
+        var text = name
+        (subject, hash) = text.withUTF8 { utf8 in
+            let utf8 = UnsafeRawBufferPointer(utf8)
+            let hash = book.audience.hash(event.app, utf8, isKindWide: true)
+            return (book.audience.kindWide(event.app, utf8, hash: hash) ?? .none, hash)
+        }
+        kind = name
+    }
+}
+
+extension Audience {
+    func count(onList list: EventList) -> Int {
+        list.subject == .none ? 0 : count(list.subject)
+    }
+
+    /// By number, in the order of the names.
+    func kinds(_ names: [String], of app: AppID) -> [KindID] {
+        names.isEmpty ? [] : names.map { kind(app, named: $0) ?? .unknown }
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// An event of very many tokens would keep one worker busy while the others idle. It is written again
+/// as shards, one record each to different partitions, and ends here when Kafka has them all. Each
+/// reader of a shard goes through the same list and sends to its part of the tokens.
+extension FanOut {
+    /// - Returns: false for what is to be fanned out here: a shard, an event where no topic takes
+    ///   shards now or too many records wait for Kafka already, or one that no worker could read
+    ///   again.
+    mutating func split(
+        _ event: Event, list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now,
+        _ book: inout PushBook, _ outbox: inout Outbox
+    ) -> Bool {
+        guard let topic = book.settings.shards, topic.count > 1, event.shard == nil,
+            outbox.hasRoomForShards(Int(topic.count), book)
+        else { return false }
+        let key = Array(event.subject)
+        let values = (0..<topic.count).map { index in
+            let tokens = TokenShard(index: index, count: topic.count)
+            return Self.shard(tokens, of: event, list: list, at: position, now: now, book)
+        }
+        // Such as one that is larger than the configuration allows records to be: the longest.
+        guard let last = values.last,
+            readShard(key: key, value: last, of: topic, now: now, { _, _ in })
+        else { return false }
+        let hold = book.tracker.hold(track)
+        for (index, value) in values.enumerated() {
+            book.tracker.retain(hold)
+            outbox.write(
+                topic: .events, partition: topic.partition(ofShard: index), key: key,
+                value: value, holds: [hold])
+        }
+        book.tracker.release(hold)
+        book.counters.eventsSplit += 1
+        if outbox.shardFlow == .halfOpen { outbox.shardFlow = .open }
+        return true
+    }
+
+    /// The value of an event of ours; its key is the subject.
+    private static func shard(
+        _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
+        now: Now, _ book: borrowing PushBook
+    ) -> [UInt8] {
+        var draft = EventDraft(event, app: book.routing.name(of: event.app))
+        // The lists of a kind-wide event are split one by one.
+        if let kind = list.kind { draft.kinds = [kind] }
+        let source = book.source(position)
+        draft.shard = EventShard(
+            tokens: tokens, topic: source.topic, partition: source.partition,
+            offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil)
+        return EventEncoder.value(draft)
+    }
+
+    /// A push of a shard speaks of the whole event: its `apns-id` and collapse ID are the same whoever
+    /// reads the shard, and however often.
+    @inline(never)
+    mutating func setSource(
+        _ shard: EventShard, of request: inout FanOutRequest, now: Now, _ book: inout PushBook
+    ) {
+        let source = DeadLetter.Source(
+            topic: shard.topic, partition: shard.partition, offset: shard.offset)
+        if let position = book.position(source) { request.origin = position }
+        guard let notBefore = shard.notBefore, notBefore > now.wall else { return }
+        // No delay is longer than the longest that is configured, whoever wrote the record.
+        request.notBefore = now.monotonic + min(notBefore - now.wall, delayMax)
+    }
+
+    /// Fans out here what Kafka did not take, such as for want of the right to write. The oldest
+    /// first: its pushes are the next to expire.
+    mutating func fanOutRefusedShards(
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        while !walks.isFull, let shard = outbox.popRefusedShard() {
+            book.counters.shardsRefused += 1
+            book.countRead()
+            let isRead = readShard(
+                key: shard.record.key, value: shard.record.value!, of: book.settings.shards!,
+                now: now
+            ) { fanOut, event in
+                fanOut.fanOut(shard: event, hold: shard.holds[0], now: now, &book)
+            }
+            precondition(isRead, "a shard of ours cannot be read")
+        }
+    }
+
+    /// The claim passes to the walk.
+    private mutating func fanOut(shard event: Event, hold: Hold, now: Now, _ book: inout PushBook) {
+        let list =
+            event.subject.isEmpty
+            ? EventList(kind: event.kinds[0], of: event, book)
+            : EventList(subjectOf: event, book)
+        let count = book.audience.count(onList: list)
+        guard event.expiresAt > now.wall, count > 0 else {
+            if count > 0 {
+                book.counters.eventsExpired += 1
+            } else {
+                book.counters.eventsUnmatched += 1
+            }
+            return book.tracker.release(hold)
+        }
+        let request = request(event, of: list, position: nil, now: now, &book)
+        startWalk(request, count: count, hold: hold, &book)
+    }
+
+    /// - Returns: false if it cannot be read.
+    private mutating func readShard(
+        key: [UInt8], value: [UInt8], of topic: ShardTopic, now: Now,
+        _ body: (inout FanOut, Event) -> Void
+    ) -> Bool {
+        key.withUnsafeBytes { key in
+            value.withUnsafeBytes { value in
+                let record = EventRecord(
+                    binding: topic.binding, key: key, value: value, timestamp: now.wall)
+                let event = try? decoder.decode(record, now: now.wall) { _ in nil }
+                guard let event else { return false }
+                body(&self, event)
+                return true
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// One token of an event's audience.
+extension FanOut {
+    /// Which offsets a push made now has to hold.
+    enum Claims {
+        /// That of the event itself.
+        case event(Hold)
+        /// Those of the events that this walk answers for.
+        case walk(Int)
+        /// These, which are the push's already.
+        case held([Hold])
+    }
+
+    /// Pushes to one token of an event's audience, if the event is for it. False when that needs a
+    /// slot and none is free.
+    mutating func visit(
+        _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now,
+        _ book: inout PushBook, _ deferral: borrowing DeferredPushes
+    ) -> Bool {
+        let token = entry.token
+        let lane = book.audience.lane(of: token)
+        guard let type = Self.pushType(for: entry, of: request, lane: lane, book) else {
+            drop(claims, &book)
+            return true
+        }
+        if book.audience.isSuppressed(token) {
+            book.counters.suppressed += 1
+            drop(claims, &book)
+            return true
+        }
+        var content = PushContent(
+            type: type,
+            priority: book.settings.wireDefaults.priority(type, asked: request.priority),
+            expiration: request.expiration ?? book.settings.wireDefaults.expiration(type),
+            expiresAt: request.expiresAt, origin: request.origin,
+            readSequence: request.readSequence, subject: request.subject,
+            subjectTag: request.subjectTag)
+        content.body = request.body
+        content.notBefore = request.notBefore
+        var push = PushRequest(
+            token: token, lane: lane, content: content, heldSince: now.monotonic)
+        push.coalescingKey = request.coalescingKey
+        return place(push, claims: claims, now: now, &book, deferral)
+    }
+
+    /// Joins the push that the token has already, or makes one.
+    private mutating func place(
+        _ push: PushRequest, claims: Claims, now: Now, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes
+    ) -> Bool {
+        if let slot = book.existingPush(for: push.token, key: push.coalescingKey) {
+            book.counters.pushesCoalesced += 1
+            claim(claims, for: slot, push, isNew: false, &book)
+            return true
+        }
+        if push.coalescingKey != 0, deferral.isOutdated(push, book) {
+            book.counters.pushesCoalesced += 1
+            drop(claims, &book)
+            return true
+        }
+        guard book.freeEventSlots > 0 else { return false }
+        let slot = book.add(push, now: now)
+        claim(claims, for: slot, push, isNew: true, &book)
+        return true
+    }
+
+    /// The type of the push that this entry gets; nil when the event is not for it.
+    static func pushType(
+        for entry: AudienceEntry, of request: FanOutRequest, lane: LaneID,
+        _ book: borrowing PushBook
+    ) -> PushType? {
+        guard request.filter.shard?.contains(book.audience.tokenBytes(of: entry.token)) ?? true
+        else { return nil }
+        let lane = book.traits(of: lane)
+        if let environment = request.filter.environment, environment != lane.environment {
+            return nil
+        }
+        guard request.filter.classes.contains(lane.tokenClass) else { return nil }
+        if !request.filter.kinds.isEmpty, !request.filter.kinds.contains(entry.kind) {
+            return nil
+        }
+        if let type = request.payloadType { return lane.tokenClass == .device ? type : nil }
+        return entry.hearsChanges ? lane.tokenClass.changeType : nil
+    }
+
+    /// - Parameter isNew: the push was made of this very request, and has nothing to merge.
+    private func claim(
+        _ claims: Claims, for slot: UInt32, _ push: PushRequest, isNew: Bool,
+        _ book: inout PushBook
+    ) {
+        switch claims {
+        case .event(let hold):
+            book.tracker.retain(hold)
+            if isNew {
+                book.pushes.claim(hold, for: slot, &book.tracker)
+            } else {
+                _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+            }
+        case .walk(let walk):
+            walks.forEachHold(of: walk) { hold in
+                book.tracker.retain(hold)
+                if isNew {
+                    book.pushes.claim(hold, for: slot, &book.tracker)
+                } else {
+                    _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+                }
+            }
+        case .held(let holds):
+            for hold in holds { _ = book.pushes.join(slot, push, hold: hold, &book.tracker) }
+        }
+    }
+
+    /// The push is not made: claims that were taken for it alone go back.
+    private func drop(_ claims: Claims, _ book: inout PushBook) {
+        if case .held(let holds) = claims { book.release(holds) }
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import FlatMemory
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// From an event to a push for each token that shows its subject: at once where they are few, by a
+/// walk through the list where they are many, as shards where they are very many.
+struct FanOut: ~Copyable {
+    /// Events that are on their way through their lists.
+    var walks: FanOuts
+    var decoder: EventDecoder
+    private(set) var expired = ExpiredEvents()
+    /// Hashes of subjects that records about to be read will ask for.
+    private var prefetched: [UInt64] = []
+    /// Slots that events have taken since walks last went on.
+    private var slotsTakenAtOnce = 0
+    /// When the last event with a payload was read.
+    private var payloadsReadAt = WallTime(milliseconds: 0)
+    /// The longest delay of any binding.
+    let delayMax: Duration
+    /// Comparing durations costs more than all else that a plain event's delay does.
+    private let hasDelays: Bool
+    private let byAddress = PassedByAddress()
+
+    init(bindings: [TopicBinding], decoder: consuming EventDecoder, settings: PipelineSettings) {
+        precondition(settings.immediateFanOutMax > 0, "an event has at least one token")
+        self.decoder = decoder
+        walks = FanOuts(cursorsMax: settings.fanOutsMax)
+        delayMax = bindings.map(\.delay).max() ?? .zero
+        hasDelays = delayMax > .zero
+    }
+
+    // MARK: Records are read
+
+    /// A record with this key is about to be read: the processor may fetch what it will look up. What
+    /// is noted is fetched when the first of them is read.
+    mutating func prefetch(
+        key: UnsafeRawBufferPointer, binding: Int, _ book: borrowing PushBook
+    ) {
+        guard prefetched.count < Audience.prefetchMax, let app = decoder.appOfKeys(binding) else {
+            return
+        }
+        prefetched.append(book.audience.hash(app, key, isKindWide: false))
+    }
+
+    private mutating func fetchPrefetched(_ book: inout PushBook) {
+        book.audience.prefetch(subjects: prefetched)
+        prefetched.removeAll(keepingCapacity: true)
+    }
+
+    /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
+    /// dead letter; its offset is held until then.
+    mutating func read(
+        _ record: EventRecord, track: TrackID, offset: Int64, now: Now,
+        header: EventRecord.HeaderLookup, headers: () -> [(name: String, value: [UInt8])],
+        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        if !prefetched.isEmpty { fetchPrefetched(&book) }
+        book.counters.events += 1
+        book.countRead()
+        book.tracker.received(track, offset: offset, now: now.monotonic)
+        let position = book.tracker.position(track, offset: offset)
+        do throws(UnreadableRecord) {
+            let event = try decoder.decode(record, now: now.wall, header: header)
+            if event.expiresAt > now.wall {
+                fanOut(
+                    event, track: track, position: position, now: now, &book, &late, &outbox,
+                    deferral)
+            } else {
+                countExpired(event, writtenAt: record.timestamp, now: now)
+                book.counters.eventsExpired += 1
+            }
+        } catch {
+            book.counters.eventsUnreadable += 1
+            outbox.writeUnreadable(
+                record, headers(), error, hold: book.tracker.hold(track), at: position, &book,
+                now: now)
+        }
+    }
+
+    private mutating func countExpired(_ event: Event, writtenAt: WallTime, now: Now) {
+        if event.expiresAt <= writtenAt {
+            expired.beforeWritten += 1
+        } else {
+            expired.whileWaiting += 1
+            // A broker that keeps no times leaves it below zero.
+            guard writtenAt.milliseconds >= 0 else { return }
+            expired.waitMax = max(expired.waitMax, now.wall - writtenAt)
+        }
+    }
+
+    /// Since the last call.
+    mutating func takeExpired() -> ExpiredEvents {
+        defer { expired = ExpiredEvents() }
+        return expired
+    }
+
+    private mutating func fanOut(
+        _ event: Event, track: TrackID, position: RecordPosition, now: Now,
+        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        var isMatched = false
+        if !event.subject.isEmpty {
+            let list = EventList(subjectOf: event, book)
+            isMatched = fanOut(
+                event, to: list, track, position, now: now, &book, &late, &outbox, deferral)
+        } else {
+            for name in event.kinds {
+                let list = EventList(kind: name, of: event, book)
+                let isShown = fanOut(
+                    event, to: list, track, position, now: now, &book, &late, &outbox, deferral)
+                isMatched = isShown || isMatched
+            }
+        }
+        if !isMatched { book.counters.eventsUnmatched += 1 }
+    }
+
+    /// - Returns: whether anybody shows the subject, under one of the kinds if the event names some.
+    private mutating func fanOut(
+        _ event: Event, to list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now,
+        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) -> Bool {
+        let request = request(event, of: list, position: position, now: now, &book)
+        late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
+        let count = isForNobody(request) ? 0 : book.audience.count(onList: list)
+        if count == 0 {
+            book.pushes.bodies.release(request.body)
+        } else if count > book.settings.splitAbove,
+            split(event, list: list, track, position, now: now, &book, &outbox)
+        {
+            book.pushes.bodies.release(request.body)
+        } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
+            fanOutAtOnce(
+                request, count: count, hold: book.tracker.hold(track), now: now, &book, deferral)
+        } else {
+            startWalk(request, count: count, hold: book.tracker.hold(track), &book)
+        }
+        return count > 0
+    }
+
+    /// The event names kinds, and no registration of its app shows any of them.
+    private func isForNobody(_ request: FanOutRequest) -> Bool {
+        !request.filter.kinds.isEmpty && request.filter.kinds.allSatisfy { $0 == .unknown }
+    }
+
+    // MARK: What an event asks
+
+    /// What the event asks of each token of the list. The caller must release the request's body.
+    mutating func request(
+        _ event: Event, of list: EventList, position: RecordPosition?, now: Now,
+        _ book: inout PushBook
+    ) -> FanOutRequest {
+        var request = FanOutRequest(
+            subject: list.subject,
+            filter: AudienceFilter(
+                environment: event.environment, classes: event.classes,
+                kinds: book.audience.kinds(event.kinds, of: event.app), shard: event.shard?.tokens),
+            expiresAt: now.monotonic(at: event.expiresAt), origin: position,
+            readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
+        if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
+        if let shard = event.shard { setSource(shard, of: &request, now: now, &book) }
+        request.priority = event.priority
+        request.expiration = event.expiration
+        if let payload = event.payload {
+            keep(payload, collapseID: event.collapseID, in: &request, now: now, &book)
+        }
+        return request
+    }
+
+    @inline(never)
+    private mutating func keep(
+        _ payload: EventPayload, collapseID: String?, in request: inout FanOutRequest, now: Now,
+        _ book: inout PushBook
+    ) {
+        // A step back of the clock must not make the newer payload the older one.
+        payloadsReadAt = max(payloadsReadAt, now.wall)
+        let identity = PayloadIdentity(
+            type: payload.type, collapseID: collapseID, body: payload.body,
+            event: book.originHash(request.origin))
+        request.payloadType = payload.type
+        request.coalescingKey = identity.coalescingKey
+        request.body = book.pushes.bodies.insert(
+            payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
+            origin: request.origin, isReplaceable: collapseID != nil)
+    }
+
+    // MARK: At once
+
+    private mutating func fanOutAtOnce(
+        _ request: FanOutRequest, count: Int, hold: Hold, now: Now, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        let free = book.freeEventSlots
+        for index in 0..<count {
+            if count > 1, index % Self.prefetchedEntries == 0 {
+                book.audience.prefetch(
+                    request.subject,
+                    entries: index..<min(index + Self.prefetchedEntries, count))
+            }
+            let entry = book.audience.entry(request.subject, at: index)
+            let visited = visit(
+                entry, request, claims: .event(hold), now: now, &book, deferral)
+            precondition(visited, "there was a free slot for each")
+        }
+        slotsTakenAtOnce += free - book.freeEventSlots
+        book.tracker.release(hold)
+        book.pushes.bodies.release(request.body)
+    }
+
+    /// So many tokens are visited together: enough for their cache misses to overlap, few enough for
+    /// none of them to be evicted meanwhile, and for walks to take turns.
+    private static let prefetchedEntries = 16
+
+    // MARK: Walks
+
+    /// The claim and the request's body pass to the walk.
+    mutating func startWalk(
+        _ request: FanOutRequest, count: Int, hold: Hold, _ book: inout PushBook
+    ) {
+        book.audience.setCursor(request.subject, true)
+        walks.start(request, count: count, hold: hold, &book.tracker)
+    }
+
+    /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
+    /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
+    mutating func advance(
+        steps: Int, now: Now, _ book: inout PushBook, _ deferral: borrowing DeferredPushes
+    ) -> Int {
+        var made = 0
+        let left = book.freeEventSlots - slotsForWalks(book)
+        slotsTakenAtOnce = 0
+        while made < steps, book.freeEventSlots > left {
+            let most = min(Self.prefetchedEntries, steps - made, book.freeEventSlots - left)
+            switch nextStep(most: most, &book.tracker, &book.pushes.bodies, book.audience) {
+            case .idle:
+                return made
+            case .left(let subject):
+                book.audience.setCursor(subject, false)
+            case .visit(let positions, let walk):
+                made += positions.count
+                visit(positions, walk: walk, now: now, &book, deferral)
+            }
+        }
+        return made
+    }
+
+    private mutating func nextStep(
+        most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
+        _ audience: borrowing Audience
+    ) -> FanOuts.Step {
+        walks.step(most: most, &tracker, &bodies) { audience.count($0) }
+    }
+
+    private mutating func visit(
+        _ positions: Range<Int>, walk: Int, now: Now, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        let request = walks.request(of: walk)
+        book.audience.prefetch(request.subject, entries: positions)
+        for index in positions.reversed() {
+            let entry = book.audience.entry(request.subject, at: index)
+            let visited = visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
+            precondition(visited, "there was a free slot for each")
+        }
+    }
+
+    /// Slots that walks leave, so that events of few tokens go at once beside the largest audience:
+    /// room for 32 of those events, or a sixteenth of all; for one at least.
+    private static func slotsKeptForEvents(_ book: borrowing PushBook) -> Int {
+        let most = book.settings.immediateFanOutMax
+        let slots = book.settings.slots
+        return min(32 * most, max(most + 1, slots / 16), slots / 4)
+    }
+
+    /// Slots that walks may take now. Where events take what is kept for them walks take as many:
+    /// neither waits for the other to end.
+    private func slotsForWalks(_ book: borrowing PushBook) -> Int {
+        let free = book.freeEventSlots
+        return min(free, max(free - Self.slotsKeptForEvents(book), slotsTakenAtOnce))
+    }
+
+    func checkInvariants() { walks.checkInvariants() }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// What becomes of a push that was handed over.
+extension Handover {
+    /// - Parameter areWalking: whether an event with a payload walks through its audience.
+    /// - Returns: the pool that carried it.
+    mutating func landed(
+        _ outcome: PushOutcome, areWalking: Bool, _ book: inout PushBook,
+        _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
+        _ outbox: inout Outbox, now: Now
+    ) -> PoolID {
+        let slot = outcome.slot
+        let lane = book.pushes.lane(of: slot)
+        if case .answered = outcome.kind, outcome.status == 200 {
+            breakers.accepted(lane, token: book.pushes.token(of: slot), now: now.monotonic)
+            if breakers.hasTokenFaults {
+                breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), lane)
+            }
+            accepted(
+                slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
+        } else {
+            failed(
+                outcome, lane: lane, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
+                now: now)
+        }
+        // Whatever was judged above was judged by the token's bytes.
+        if book.slab.push(slot).pointee.longToken != nil {
+            Self.freeLongToken(slot, book.slab)
+        }
+        return book.traits(of: lane).pool
+    }
+
+    private func accepted(
+        _ slot: UInt32, areWalking: Bool, _ book: inout PushBook,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) {
+        book.counters.accepted += 1
+        if book.pushes.coalescingKey(of: slot) != 0 {
+            deferral.payloadAccepted(slot, areWalking: areWalking, &book, &outbox, now: now)
+        }
+        book.end(slot, now: now)
+    }
+
+    private mutating func failed(
+        _ outcome: PushOutcome, lane: LaneID, areWalking: Bool, _ book: inout PushBook,
+        _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
+        _ outbox: inout Outbox, now: Now
+    ) {
+        let slot = outcome.slot
+        breakers.landed(lane)
+        // Parked time and probes are not attempts.
+        let isProbe = !breakers.isClosed(lane)
+        switch outcome.kind {
+        case .answered:
+            answered(
+                outcome, lane: lane, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
+                &deferral, &outbox, now: now)
+        case .unprocessed:
+            book.counters.unprocessed += 1
+            tryAgain(
+                outcome, after: book.settings.resendBackoff, costsAttempt: false, &book,
+                &deferral, &outbox, now: now)
+        case .unknown:
+            Self.judge(slot, .silence, book, &breakers, now: now)
+            book.counters.resent += 1
+            tryAgain(
+                outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
+                &deferral, &outbox, now: now)
+        case .expired where book.pushes.expiresAt(of: slot) > now.monotonic:
+            // An event that expires later has joined it since the hand-over.
+            Self.requeue(slot, &book, now: now)
+        case .expired:
+            book.counters.expired += 1
+            book.end(slot, now: now)
+        }
+    }
+
+    private static func judge(
+        _ slot: UInt32, _ answer: PoolHealth.Answer, _ book: borrowing PushBook,
+        _ breakers: inout CircuitBreakers, now: Now
+    ) {
+        breakers.received(
+            answer, book.pushes.lane(of: slot), token: book.pushes.token(of: slot),
+            bytes: UnsafeRawBufferPointer(book.slab.token(slot)), now: now.monotonic)
+    }
+
+    private mutating func answered(
+        _ outcome: PushOutcome, lane: LaneID, isProbe: Bool, areWalking: Bool,
+        _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) {
+        let row = AnswerTable.row(status: outcome.status, reason: outcome.reason)
+        let slot = outcome.slot
+        Self.judge(
+            slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
+        if outcome.status < 500, row.push != .openCredential { breakers.credentialTaken(lane) }
+        if outcome.status < 500, row.push != .openLane { breakers.topicTaken(lane) }
+        switch row.push {
+        case .accept:
+            accepted(slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
+        case .reject:
+            Self.reject(outcome, &book, &outbox, now: now)
+        case .rejectToken:
+            Self.tokenRejected(outcome, lane: lane, &book, &breakers, &outbox, now: now)
+        case .verdict:
+            Self.tokenDied(outcome, lane: lane, &book, &breakers, &outbox, now: now)
+        case .resend:
+            book.counters.resent += 1
+            tryAgain(
+                outcome, after: book.settings.resendBackoff, costsAttempt: true, &book, &deferral,
+                &outbox, now: now)
+        case .coolDown:
+            book.counters.cooledDown += 1
+            tryAgain(
+                outcome, after: book.settings.coolDownBackoff, costsAttempt: true, &book,
+                &deferral, &outbox, now: now)
+        case .backOff:
+            book.counters.retried += 1
+            tryAgain(
+                outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
+                &deferral, &outbox, now: now)
+        case .openCredential:
+            breakers.credentialRefused(lane, outcome.reason, now: now.monotonic)
+            Self.requeue(slot, &book, now: now)
+        case .openLane:
+            breakers.topicRefused(lane, outcome.reason, now: now.monotonic)
+            Self.requeue(slot, &book, now: now)
+        }
+    }
+
+    // MARK: Another try
+
+    private mutating func tryAgain(
+        _ outcome: PushOutcome, after backoff: Backoff, costsAttempt: Bool,
+        _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) {
+        let slot = outcome.slot
+        if book.endIfOrphaned(slot, now: now) { return }
+        let attempts = Int(book.pushes[slot].attempts)
+        if costsAttempt, attempts + 1 >= book.settings.attemptsMax {
+            let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
+            return Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
+        }
+        // Whoever answered may have asked for more patience.
+        let delay = max(
+            backoff.delay(attempt: attempts, random: &random),
+            .seconds(Int64(outcome.retryAfterSeconds)))
+        let again = now.monotonic + delay
+        book.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
+        deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)
+    }
+
+    /// Back to the end of its lane's queue: the fault is not the push's.
+    private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) {
+        if book.endIfOrphaned(slot, now: now) { return }
+        book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
+    }
+
+    // MARK: No further try
+
+    private static func reject(
+        _ outcome: PushOutcome, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+    ) {
+        let reason =
+            outcome.reason == .unknown
+            ? book.slab.reasonText(outcome.slot) : outcome.reason.name
+        giveUp(
+            outcome.slot, reason: reason, status: outcome.status, &book, &outbox, now: now)
+    }
+
+    /// The push ends as a dead letter.
+    private static func giveUp(
+        _ slot: UInt32, reason: String, status: UInt16, _ book: inout PushBook,
+        _ outbox: inout Outbox, now: Now
+    ) {
+        book.counters.rejected += 1
+        let letter = book.letter(for: slot, reason: reason, status: status, now: now)
+        let holds = book.endTakingClaims(slot, withTrailing: false, now: now)
+        outbox.draft(letter, holds: holds, &book, now: now)
+    }
+
+    private static func tokenRejected(
+        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
+    ) {
+        let slot = outcome.slot
+        guard breakers.believesRejection(lane, now: now.monotonic),
+            !book.pushes.isOrphaned(slot), outbox.hasRoomForVerdicts(book)
+        else { return reject(outcome, &book, &outbox, now: now) }
+        let letter = book.letter(
+            for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
+        book.counters.rejected += 1
+        let holds = giveVerdict(outcome, lane: lane, &book, &outbox, now: now)
+        outbox.draft(letter, holds: holds, &book, now: now)
+    }
+
+    private static func tokenDied(
+        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
+    ) {
+        let slot = outcome.slot
+        if book.endIfOrphaned(slot, now: now) { return }
+        // Where there is no room, the token stays as it is: the next answer that calls it dead tells
+        // again.
+        guard isDeathBelieved(outcome, lane: lane, &book, &breakers, now: now),
+            outbox.hasRoomForVerdicts(book)
+        else {
+            book.counters.deadUnconfirmed += 1
+            return book.end(slot, now: now)
+        }
+        book.counters.unregistered += 1
+        let holds = giveVerdict(outcome, lane: lane, &book, &outbox, now: now)
+        book.release(holds)
+    }
+
+    private static func isDeathBelieved(
+        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ breakers: inout CircuitBreakers, now: Now
+    ) -> Bool {
+        let diedAt = outcome.apnsTimestamp
+        let registeredAt = book.pushes[outcome.slot].registeredAt.milliseconds
+        if diedAt >= 0, diedAt < registeredAt {
+            book.counters.strikes += 1
+            let token = Array(book.slab.token(outcome.slot))
+            guard breakers.struck(lane, token: token, now: now.monotonic) else { return false }
+        }
+        return breakers.believesDeath(lane, now: now.monotonic)
+    }
+
+    /// Writes a verdict, applies it, and ends the push and, if the token is suppressed now, what
+    /// trails it. The offsets wait for Kafka's acknowledgement.
+    /// - Returns: further claims on the same offsets, for a dead letter beside the verdict.
+    private static func giveVerdict(
+        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook, _ outbox: inout Outbox,
+        now: Now
+    ) -> [Hold] {
+        let slot = outcome.slot
+        let push = book.pushes[slot]
+        let verdict = Verdict(
+            status: outcome.status, reason: outcome.reason.name,
+            apnsTimestamp: outcome.apnsTimestamp < 0
+                ? nil : WallTime(milliseconds: outcome.apnsTimestamp),
+            registeredAt: push.registeredAt)
+        let token = Array(book.slab.token(slot))
+        // Never an older verdict than the one known: then nothing is left to write.
+        let isNews = token.withUnsafeBytes {
+            book.audience.apply(verdict: verdict, lane: lane, token: $0)
+        }
+        // A token that has registered again since is not suppressed: what trails is still owed.
+        let isSuppressed = book.audience.isSuppressed(push.token)
+        if isSuppressed, push.isDirty { book.counters.suppressed += 1 }
+        let holds = book.endTakingClaims(slot, withTrailing: isSuppressed, now: now)
+        guard isNews else { return holds }
+        for hold in holds { book.tracker.retain(hold) }
+        outbox.write(verdict, lane: lane, token: token, holds: holds, &book)
+        return holds
+    }
+}

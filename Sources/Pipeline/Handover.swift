@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import FlatMemory
+internal import Planning
+internal import PushModel
+
+/// The border to delivery: pushes that are ready go over it, complete in the slab, and each comes back
+/// with one outcome, which decides what becomes of it.
+struct Handover: ~Copyable {
+    /// By push type: the body of a push without a payload.
+    private let constantBodies: [UnsafeBufferPointer<UInt8>]
+    /// Jitters the back-off of single pushes.
+    var random: SplitMix64
+    private let byAddress = PassedByAddress()
+
+    init(seed: UInt64) {
+        random = SplitMix64(seed: seed)
+        constantBodies = PushType.all.map { row in
+            let body = Array((row.emptyBody ?? "").utf8)
+            let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: body.count)
+            _ = copy.initialize(from: body)
+            return UnsafeBufferPointer(copy)
+        }
+    }
+
+    deinit { for body in constantBodies { body.deallocate() } }
+
+    /// Fills `batch` with pushes of one pool that are to be handed to delivery now, at most as many
+    /// as fit and the pool's breaker allows. Each is complete in the slab.
+    func take(
+        _ pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
+        _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) -> Int {
+        guard book.pushes.hasQueued(in: pool) else { return 0 }
+        let most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
+        var taken = 0
+        // One ahead: what its token's row says comes from memory while the one before is filled in.
+        var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
+        while let slot = next {
+            next = taken + 1 < most ? takeOne(from: pool, &book, &breakers, now: now) : nil
+            guard mayBeSent(slot, &book, &breakers, deferral, now: now),
+                !breakers.hasTokenFaults
+                    || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
+            else {
+                // What it was counted for is free again, and the next one's.
+                next = next ?? takeOne(from: pool, &book, &breakers, now: now)
+                continue
+            }
+            fill(slot, &book, now: now)
+            batch[taken] = slot
+            taken += 1
+        }
+        breakers.handedOver(taken, of: pool, now: now.monotonic)
+        book.counters.handedOver += taken
+        return taken
+    }
+
+    private func takeOne(
+        from pool: PoolID, _ book: inout PushBook, _ breakers: inout CircuitBreakers, now: Now
+    ) -> UInt32? {
+        let taken = book.pushes.take(
+            from: pool, sequence: book.sequence, now: now.monotonic
+        ) { !breakers.allowsOneMore($0, now: now.monotonic) }
+        guard let slot = taken else { return nil }
+        breakers.taken(book.pushes.lane(of: slot))
+        book.audience.prefetch(book.pushes.token(of: slot))
+        return slot
+    }
+
+    /// A push that has expired, whose token is known dead by now, or that has a payload which a newer
+    /// one has overtaken ends here, unsent.
+    private func mayBeSent(
+        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        if book.pushes.expiresAt(of: slot) <= now.monotonic {
+            book.counters.expired += 1
+        } else if book.audience.isSuppressed(book.pushes.token(of: slot)) {
+            book.counters.suppressed += 1
+        } else if book.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
+            deferral.isSuperseded(slot, book)
+        {
+            book.counters.deferredSuperseded += 1
+        } else {
+            return true
+        }
+        breakers.notSent(book.pushes.lane(of: slot))
+        book.end(slot, now: now)
+        return false
+    }
+
+    /// A push to a token whose fault sticks to it waits, and the next one goes instead. One that was
+    /// deferred goes back to its row, behind those of other tokens.
+    private func isHeldBack(
+        _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+    ) -> Bool {
+        let lane = book.pushes.lane(of: slot)
+        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
+        guard let until = breakers.heldOrHandedOver(token, lane, now: now.monotonic) else {
+            return false
+        }
+        breakers.notSent(lane)
+        book.retry(slot, at: until, costsAttempt: false, now: now)
+        deferral.deferIfTooLong(slot, until: until, givingBackRows: true, &book, &outbox, now: now)
+        return true
+    }
+
+    // MARK: The slab
+
+    private func fill(_ slot: UInt32, _ book: inout PushBook, now: Now) {
+        let token = book.pushes.token(of: slot)
+        book.pushes.setRegisteredAt(book.audience.registeredAt(of: token), of: slot)
+        let wire = book.slab.push(slot)
+        wire.pointee.lane = book.pushes.lane(of: slot)
+        wire.pointee.type = book.pushes[slot].content.type
+        wire.pointee.priority = book.pushes[slot].content.priority
+        wire.pointee.expiresAt = book.pushes[slot].content.expiresAt
+        wire.pointee.expiration = Self.expiration(
+            book.pushes[slot].content.expiration, until: book.pushes[slot].content.expiresAt,
+            now: now)
+        Self.fillToken(book.audience.tokenBytes(of: token), slot: slot, book.slab)
+        fillBody(
+            book.pushes[slot].content.body, type: book.pushes[slot].content.type, of: wire, book)
+        var hash = StableHash(seed: book.originHash(book.pushes[slot].content.origin).low)
+        hash.combine(UnsafeRawBufferPointer(book.slab.token(slot)))
+        wire.pointee.apnsID = APNSID(hash: hash.finish())
+    }
+
+    private static func fillToken(
+        _ bytes: UnsafeRawBufferPointer, slot: UInt32, _ slab: PushSlab
+    ) {
+        let wire = slab.push(slot)
+        wire.pointee.tokenBytes = UInt16(bytes.count)
+        if bytes.count <= PushSlab.inlineTokenBytes {
+            wire.pointee.longToken = nil
+            UnsafeMutableRawPointer(slab.inlineToken(slot))
+                .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+        } else {
+            // Copied, because the audience may forget the token while the push is in flight.
+            let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)
+            UnsafeMutableRawPointer(copy)
+                .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+            wire.pointee.longToken = UnsafePointer(copy)
+        }
+    }
+
+    /// The outcome is here: a long token's copy is not lent any more.
+    static func freeLongToken(_ slot: UInt32, _ slab: PushSlab) {
+        slab.push(slot).pointee.longToken?.deallocate()
+        slab.push(slot).pointee.longToken = nil
+    }
+
+    private func fillBody(
+        _ id: BodyID, type: PushType, of wire: UnsafeMutablePointer<WirePush>,
+        _ book: borrowing PushBook
+    ) {
+        if id == .none {
+            let body = constantBodies[Int(type.rawValue)]
+            wire.pointee.body = body.baseAddress
+            wire.pointee.bodyBytes = UInt32(body.count)
+            wire.pointee.collapseID = nil
+            wire.pointee.collapseIDBytes = 0
+        } else {
+            let body = book.pushes.bodies.body(id)
+            let collapseID = book.pushes.bodies.collapseID(id)
+            wire.pointee.body = body.baseAddress
+            wire.pointee.bodyBytes = UInt32(body.count)
+            // An empty buffer has an address too, and the header would be sent without a value.
+            wire.pointee.collapseID = collapseID.isEmpty ? nil : collapseID.baseAddress
+            wire.pointee.collapseIDBytes = UInt8(collapseID.count)
+        }
+    }
+
+    private static func expiration(
+        _ rule: ExpirationRule, until expiresAt: MonotonicTime, now: Now
+    ) -> Int64 {
+        switch rule {
+        case .none: return -1
+        case .immediate: return 0
+        case .deadline:
+            return ExpirationRule.deadlineSeconds(until: now.wall(at: expiresAt), now: now.wall)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+
+/// When the pipeline looks for waiting pushes that hold offsets for too long, and how many it looks at.
+struct HoldWatch {
+    private var lapAt = MonotonicTime(nanoseconds: .min)
+    private var spillAt = MonotonicTime(nanoseconds: .min)
+
+    /// So many slots are to be looked at now for pushes that have nearly reached `holdMax`: all within
+    /// `lap`, a part of them each time.
+    mutating func slotsToCheck(of slots: Int, now: MonotonicTime) -> Int {
+        guard lapAt <= now else { return 0 }
+        let chunk = min(slots, Self.chunk)
+        lapAt = now + Self.lap * chunk / slots
+        return chunk
+    }
+
+    /// Whether it is time to look for pools and lanes that have more than their share.
+    mutating func isSpillDue(now: MonotonicTime) -> Bool {
+        guard spillAt <= now else { return false }
+        spillAt = now + Self.spillInterval
+        return true
+    }
+
+    /// Of `holdMax`, what a push may have waited when it is deferred: the rest is for a lap of the
+    /// watch and for Kafka's acknowledgement.
+    static func patience(_ holdMax: Duration) -> Duration {
+        holdMax - min(.seconds(2), holdMax / 5)
+    }
+
+    private static let lap = Duration.milliseconds(500)
+    /// Slots looked at in one go: some hundred microseconds.
+    static let chunk = 8192
+    /// Probes need something to send.
+    static let probesKept = 4
+    /// Not each turn: with many apps there are thousands of lanes to look at.
+    private static let spillInterval = Duration.milliseconds(5)
+    /// Pushes deferred in one go, for one lane.
+    static let spillMax = 1024
+}

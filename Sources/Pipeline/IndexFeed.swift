@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+
+/// Brings what is read of registrations and suppressions into the index.
+struct IndexFeed: ~Copyable {
+    private var registrations: RegistrationDecoder
+    private var suppressions: TokenRecordDecoder
+    /// Of the record that was decoded last; kept for their memory.
+    private var registration = Registration()
+    private var tokenKey = TokenKey()
+
+    init(routing: RoutingTable) {
+        registrations = RegistrationDecoder(routing: routing)
+        suppressions = TokenRecordDecoder(routing: routing)
+    }
+
+    /// - Returns: why the record was skipped, if it was.
+    mutating func registration(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
+        _ book: inout PushBook
+    ) -> UnreadableRecord? {
+        do throws(UnreadableRecord) {
+            switch try registrations.decode(
+                key: key, value: value, timestamp: timestamp, into: &registration)
+            {
+            case .replaced: book.counters.add(book.audience.apply(registration))
+            case .removed: registration.key.withUnsafeBytes { _ = book.audience.remove(key: $0) }
+            }
+        } catch {
+            book.counters.registrationsUnreadable += 1
+            return error
+        }
+        book.counters.registrationsRead += 1
+        return nil
+    }
+
+    /// - Returns: why the record was skipped, if it was.
+    mutating func suppression(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, _ book: inout PushBook
+    ) -> UnreadableRecord? {
+        do throws(UnreadableRecord) {
+            let verdict = try suppressions.verdict(key: key, value: value, into: &tokenKey)
+            tokenKey.token.withUnsafeBytes { token in
+                if let verdict {
+                    _ = book.audience.apply(verdict: verdict, lane: tokenKey.lane, token: token)
+                } else {
+                    _ = book.audience.revokeVerdict(lane: tokenKey.lane, token: token)
+                }
+            }
+        } catch {
+            book.counters.verdictsUnreadable += 1
+            return error
+        }
+        book.counters.verdictsRead += 1
+        return nil
+    }
+}

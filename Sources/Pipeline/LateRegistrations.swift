@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import FlatMemory
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// An entry of a subject's list to which pushes are owed that found no free slot: those of walks that
+/// have passed its place, and those of events that were read just before its registration. It says
+/// which, by number, and not each by itself: walks do not end and recent events are not forgotten
+/// while it waits. So its size does not grow with their number, and since no registration is read
+/// meanwhile there are no more of these than one registration changes.
+struct LateEntry {
+    let entry: AudienceEntry
+    let subject: SubjectID
+    let hash: UInt64
+    /// What has expired since was owed.
+    let madeAt: MonotonicTime
+    /// Of walks, by number.
+    var walks: Range<Int>
+    /// Of recent events, by number.
+    var events: Range<Int>
+    /// A plain event that is owed, until then.
+    var changeExpiresAt: MonotonicTime?
+    /// Offsets of the recent events, which have settled by now for others.
+    var holds: [Hold] = []
+}
+
+/// An event is owed also to a token that registers up to `settle` after it. Remembers the events of
+/// that time, and the entries to which pushes are owed, for want of a free slot.
+struct LateRegistrations: ~Copyable {
+    private var recentSubjects: RecentSubjects
+    private var recentEvents = RecentEvents()
+    private(set) var entries: [LateEntry] = []
+    private let settle: Duration
+    private let byAddress = PassedByAddress()
+
+    init(settings: PipelineSettings) {
+        settle = settings.settle
+        recentSubjects = RecentSubjects(
+            cells: settings.recentSubjectCells, settle: settings.settle)
+    }
+
+    var isEmpty: Bool { entries.isEmpty }
+    var count: Int { entries.count }
+    /// What remembered events take up beside their payloads.
+    var bytes: Int { recentEvents.bytes }
+
+    // MARK: Events are remembered
+
+    /// An event was read. Of a plain one only the time and the expiry are kept.
+    mutating func noteEvent(
+        _ request: FanOutRequest, of event: Event, hash: UInt64, _ book: inout PushBook, now: Now
+    ) {
+        if event.isPlain {
+            recentSubjects.changed(hash: hash, expiresAt: request.expiresAt, now: now.monotonic)
+        } else {
+            recall(request, kinds: event.kinds, hash: hash, &book, now: now)
+        }
+    }
+
+    @inline(never)
+    private mutating func recall(
+        _ request: FanOutRequest, kinds: [String], hash: UInt64, _ book: inout PushBook, now: Now
+    ) {
+        recentEvents.append(
+            request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &book.pushes.bodies)
+    }
+
+    /// Forgets the events that have settled. Called once a turn.
+    mutating func forget(_ book: inout PushBook, now: Now) {
+        guard entries.isEmpty else { return }
+        recentEvents.forget(before: now.monotonic - settle, bodies: &book.pushes.bodies)
+    }
+
+    // MARK: Entries come
+
+    /// Follows up what the audience reports of a change.
+    mutating func registrationApplied(
+        _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
+        now: Now
+    ) {
+        for index in book.audience.changes.moved.indices {
+            let moved = book.audience.changes.moved[index]
+            meetMoved(moved, &fanOut, &book, deferral, now: now)
+        }
+        // A walk may have passed the end of its list, where new entries go. Their token may have
+        // stood further down until now, under another registration.
+        if !fanOut.walks.isEmpty {
+            for index in book.audience.changes.subscribed.indices {
+                let added = book.audience.changes.subscribed[index]
+                meetMoved(added, &fanOut, &book, deferral, now: now)
+            }
+        }
+        for index in book.audience.changes.removedTokens.indices {
+            let token = book.audience.changes.removedTokens[index]
+            book.tokenRemoved(token)
+            drop(token, &fanOut, &book)
+        }
+        // Nothing is owed before the first event is read: a replay need not ask.
+        if book.counters.events > 0 {
+            for index in book.audience.changes.subscribed.indices {
+                let added = book.audience.changes.subscribed[index]
+                requestIfRecent(added, &fanOut, &book, deferral, now: now)
+            }
+        }
+        book.audience.changes.clear()
+        book.audience.reclaimRemoved()
+    }
+
+    /// This entry stands where walks may have passed: they visit it now.
+    private mutating func meetMoved(
+        _ moved: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) {
+        guard let last = fanOut.walks.walks(of: moved.subject).last else { return }
+        let late = LateEntry(
+            entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
+            walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0)
+        serve(late, &fanOut, &book, deferral, now: now)
+    }
+
+    /// Of a plain event only the time and the expiry are known, but its offset is among the unsettled
+    /// ones, and the push holds the oldest of those.
+    private mutating func requestIfRecent(
+        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) {
+        let app = book.traits(of: book.audience.lane(of: added.entry.token)).app
+        let hash = book.audience.hash(
+            app, book.audience.subjectBytes(of: added.subject),
+            isKindWide: book.audience.isKindWide(added.subject))
+        let change = recentSubjects.expiry(ofChange: hash, now: now.monotonic)
+        let first = recentEvents.first(hash: hash, since: now.monotonic - settle)
+        guard change != nil || first != nil else { return }
+        var late = LateEntry(
+            entry: added.entry, subject: added.subject, hash: hash, madeAt: now.monotonic,
+            walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
+            changeExpiresAt: change)
+        late.holds = book.tracker.pinUnsettled(now: now.monotonic)
+        // Everything has settled: it is owed nothing.
+        if !late.holds.isEmpty { serve(late, &fanOut, &book, deferral, now: now) }
+    }
+
+    // MARK: Entries are served
+
+    /// Sends what found no slot before.
+    mutating func sendOwed(
+        _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
+        now: Now
+    ) {
+        while book.freeEventSlots > 0, let late = entries.popLast() {
+            fanOut.walks.awaitVisits(of: late.subject, -1)
+            serve(late, &fanOut, &book, deferral, now: now)
+        }
+    }
+
+    private mutating func serve(
+        _ late: LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) {
+        var late = late
+        if sendWalks(to: &late, &fanOut, &book, deferral, now: now),
+            sendChange(to: &late, &fanOut, &book, deferral, now: now),
+            sendEvents(to: &late, &fanOut, &book, deferral, now: now)
+        {
+            return book.release(late.holds)
+        }
+        fanOut.walks.awaitVisits(of: late.subject, 1)
+        entries.append(late)
+    }
+
+    // Each is false when a slot was needed and none was free.
+
+    private func sendWalks(
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        while let walk = fanOut.walks.walk(of: late.subject, in: late.walks) {
+            let request = fanOut.walks.request(of: walk)
+            guard
+                fanOut.visit(late.entry, request, claims: .walk(walk), now: now, &book, deferral)
+            else { return false }
+            late.walks = fanOut.walks.number(of: walk) + 1..<late.walks.upperBound
+        }
+        return true
+    }
+
+    private func sendChange(
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        guard let expiresAt = late.changeExpiresAt else { return true }
+        var change = FanOutRequest(
+            subject: late.subject, filter: AudienceFilter(environment: nil),
+            expiresAt: expiresAt, origin: book.tracker.position(of: late.holds[0]),
+            readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: late.hash))
+        // Which binding the event came by is not known either: rather too late than too early.
+        if fanOut.delayMax > .zero { change.notBefore = now.monotonic + fanOut.delayMax }
+        guard send(change, to: late, &fanOut, &book, deferral, now: now) else { return false }
+        late.changeExpiresAt = nil
+        return true
+    }
+
+    private func sendEvents(
+        to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        let lane = book.audience.lane(of: late.entry.token)
+        let app = book.traits(of: lane).app
+        var next = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
+        while let number = next, number < late.events.upperBound {
+            let recent = recentEvents[number]
+            var request = recent.request
+            request.subject = late.subject
+            // A kind that nobody had shown may have come with this very registration.
+            request.filter.kinds = book.audience.kinds(recent.kinds, of: app)
+            if request.expiresAt > now.monotonic {
+                guard send(request, to: late, &fanOut, &book, deferral, now: now) else {
+                    late.events = number..<late.events.upperBound
+                    return false
+                }
+            } else if request.expiresAt > late.madeAt,
+                FanOut.pushType(for: late.entry, of: request, lane: lane, book) != nil
+            {
+                book.counters.expired += 1
+            }
+            next = recentEvents.following(number)
+        }
+        late.events = 0..<0
+        return true
+    }
+
+    private func send(
+        _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
+        _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
+    ) -> Bool {
+        for hold in late.holds { book.tracker.retain(hold) }
+        if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &book, deferral) {
+            return true
+        }
+        book.release(late.holds)
+        return false
+    }
+
+    // MARK: Ends
+
+    /// Nobody shows anything under this token any more: what is owed to it ends, counted.
+    private mutating func drop(
+        _ token: TokenID, _ fanOut: inout FanOut, _ book: inout PushBook
+    ) {
+        for late in entries where late.entry.token == token {
+            var owed = late.changeExpiresAt == nil ? 0 : 1
+            var walks = late.walks
+            while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
+                owed += 1
+                walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
+            }
+            var event = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
+            while let number = event, number < late.events.upperBound {
+                owed += 1
+                event = recentEvents.following(number)
+            }
+            book.counters.unregistered += owed
+            book.release(late.holds)
+            fanOut.walks.awaitVisits(of: late.subject, -1)
+        }
+        entries.removeAll { $0.entry.token == token }
+    }
+}
+
+extension LateRegistrations {
+    /// Every claim that an entry has; for tests and simulation.
+    func forEachHold(_ body: (Hold) -> Void) {
+        for late in entries { late.holds.forEach(body) }
+    }
+
+    func checkInvariants() {
+        recentEvents.checkInvariants()
+        for late in entries {
+            precondition(
+                late.changeExpiresAt != nil || !late.walks.isEmpty || !late.events.isEmpty,
+                "an entry that is owed nothing")
+        }
+    }
+}

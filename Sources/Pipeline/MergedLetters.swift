@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Ledger
+internal import PushModel
+internal import RecordFormats
+
+/// Failures for which there is no room for a letter each, because the dead-letters topic has been away
+/// for long. All of one partition, reason and status become one letter, which says how many they are
+/// and between which offsets. Memory grows with the partitions and reasons, not with the failures.
+struct MergedLetters {
+    private struct Key: Hashable {
+        var topic: String
+        var partition: Int32
+        var reason: String
+        var status: UInt16?
+    }
+
+    struct Entry {
+        fileprivate(set) var letter: DeadLetter
+        /// Of each assigned partition the claim on the lowest offset: what stands above it is held too.
+        fileprivate var lowest: [TrackID: Hold] = [:]
+        /// A row of `deferred` ends by itself, and not with those before it.
+        fileprivate var rows: [Hold] = []
+
+        var holds: [Hold] { lowest.values + rows }
+    }
+
+    private var entries: [Key: Entry] = [:]
+
+    /// APNs names the reasons, and might name ever new ones.
+    private static let entriesMax = 1024
+    private static let reasonOfTheRest = DeadLetter.OwnReason.several.rawValue
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+    /// Failures in all entries.
+    private(set) var failures = 0
+
+    /// The claims pass to the entry, but for those that are not needed, since an older one holds the
+    /// same partition.
+    mutating func add(_ letter: DeadLetter, holds: [Hold], _ tracker: inout OffsetTracker) {
+        var key = Key(
+            topic: letter.source.topic, partition: letter.source.partition,
+            reason: letter.reason, status: letter.status)
+        if entries[key] == nil, entries.count >= Self.entriesMax {
+            key.reason = Self.reasonOfTheRest
+            key.status = nil
+        }
+        let count = max(1, letter.targets.count)
+        failures += count
+        entries[key, default: Entry(letter: Self.empty(key, letter))].letter.merge(letter, count)
+        for hold in holds {
+            if tracker.isTable(hold.track) {
+                entries[key]!.rows.append(hold)
+            } else if let known = entries[key]!.lowest[hold.track] {
+                let isLower = hold.offset < known.offset
+                if isLower { entries[key]!.lowest[hold.track] = hold }
+                tracker.release(isLower ? known : hold)
+            } else {
+                entries[key]!.lowest[hold.track] = hold
+            }
+        }
+    }
+
+    private static func empty(_ key: Key, _ letter: DeadLetter) -> DeadLetter {
+        var empty = DeadLetter(
+            reason: key.reason, source: letter.source, firstAt: letter.firstAt,
+            lastAt: letter.lastAt)
+        empty.status = key.status
+        empty.message = "while letters could not be written, these failures were counted together"
+        empty.isOriginalLeftOut = true
+        empty.failures = 0
+        empty.lastOffset = letter.source.offset
+        return empty
+    }
+
+    /// The entry with the oldest failure, which is forgotten; in an order that is the same each time.
+    mutating func takeOldest() -> Entry? {
+        func age(_ key: Key, _ entry: Entry) -> (Int64, String, Int32, String, UInt16) {
+            (
+                entry.letter.firstAt.milliseconds, key.topic, key.partition, key.reason,
+                key.status ?? 0
+            )
+        }
+        let oldest = entries.min { age($0.key, $0.value) < age($1.key, $1.value) }
+        guard let oldest else { return nil }
+        entries[oldest.key] = nil
+        failures -= oldest.value.letter.failures!
+        return oldest.value
+    }
+
+    func forEachHold(_ body: (Hold) -> Void) {
+        for entry in entries.values { entry.holds.forEach(body) }
+    }
+}
+
+extension DeadLetter {
+    fileprivate mutating func merge(_ other: DeadLetter, _ count: Int) {
+        failures! += count
+        source.offset = min(source.offset, other.source.offset)
+        lastOffset = max(lastOffset!, other.source.offset)
+        firstAt = min(firstAt, other.firstAt)
+        lastAt = max(lastAt, other.lastAt)
+        attempts = max(attempts, other.attempts)
+    }
+}

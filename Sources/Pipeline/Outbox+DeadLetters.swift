@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import Ledger
+internal import PushModel
+internal import RecordFormats
+
+/// Dead letters wait for Kafka within `deadLetterBytesMax`. While their topic takes them, reading
+/// waits for it. While it does not, everything else goes on: new letters go without their events
+/// once half of the room is taken, and failures are merged once all of it is. The offsets of what
+/// failed wait in any case.
+extension Outbox {
+    // MARK: Room
+
+    /// Letters that gather tokens, and those that Kafka has not acknowledged.
+    var letterBytes: Int { tickets.usage(of: .deadLetters).bytes + letters.bytes }
+
+    /// So many events may be read in one go as far as their letters are concerned: the event of any
+    /// letter fits, or letters are not what reading waits for.
+    func roomForLetters(_ book: borrowing PushBook) -> Int {
+        if watch.isStalled { return .max }
+        let most = book.settings.deadLetterEventBytesMax + TicketTable.overhead
+        let least = letterBytes == 0 ? 1 : 0
+        return max(least, (book.settings.wholeLetterBytesMax - letterBytes) / most)
+    }
+
+    private enum LetterRoom { case whole, coordinates, none }
+
+    /// - Parameter originalBytes: of what the letter would hold of its event.
+    private func room(
+        for letter: DeadLetter, originalBytes: Int, holds: Int,
+        _ book: borrowing PushBook
+    ) -> LetterRoom {
+        let least = letterBytes + DeadLetterDrafts.cost(ofCoordinates: letter, holds: holds)
+        if least + originalBytes <= book.settings.wholeLetterBytesMax { return .whole }
+        return least <= book.settings.deadLetterBytesMax ? .coordinates : .none
+    }
+
+    /// Looks whether Kafka takes letters, and writes what was merged when there is room again.
+    mutating func watchLetters(_ book: inout PushBook, now: Now) {
+        let most = book.settings.wholeLetterBytesMax
+        let isFull =
+            watch.isFull ? letterBytes > most / 2 : roomForLetters(book) == 0
+        watch.looked(
+            isFull: isFull, closed: tickets.letterBytesClosed, roomBytes: most, now: now.monotonic)
+        while letterBytes <= most, let entry = merged.takeOldest() {
+            write(entry.letter, holds: entry.holds, &book)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Puts a failed push into the letter that says the same of it. Its claims pass to the letter.
+    mutating func draft(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook, now: Now) {
+        var letter = letter
+        let room = room(
+            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
+        switch room {
+        case .whole: break
+        case .coordinates: letter.leaveOutOriginal()
+        case .none: return merge(letter, holds: holds, &book)
+        }
+        if let full = letters.add(letter, holds: holds, now: now.monotonic) {
+            write(full.letter, holds: full.holds, &book)
+        }
+    }
+
+    /// Writes the letters whose time has come; all of them when the worker is about to stop.
+    mutating func flushLetters(_ book: inout PushBook, now: Now, all: Bool) {
+        while let draft = letters.takeDue(now: now.monotonic, all: all) {
+            write(draft.letter, holds: draft.holds, &book)
+        }
+    }
+
+    /// - Parameter key: nil for the subject.
+    private mutating func write(
+        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [Hold], _ book: inout PushBook
+    ) {
+        book.counters.deadLettersWritten += 1
+        var letter = letter
+        var value = DeadLetterEncoder.value(
+            letter, eventBytesMax: book.settings.deadLetterEventBytesMax)
+        // As text it may be several times as long.
+        if letter.original != nil,
+            letterBytes + value.count > book.settings.wholeLetterBytesMax
+        {
+            letter.leaveOutOriginal()
+            value = DeadLetterEncoder.value(letter, eventBytesMax: 0)
+        }
+        let canSayLess = letter.original != nil || !letter.targets.isEmpty
+        write(
+            topic: .deadLetters, key: key ?? Self.key(of: letter), value: value, holds: holds,
+            fallback: canSayLess ? Self.minimal(letter) : nil)
+    }
+
+    /// One that is full already, such as of a deferral that Kafka does not take.
+    mutating func writeAtOnce(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook) {
+        let room = room(
+            for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
+        if room == .none {
+            merge(letter, holds: holds, &book)
+        } else {
+            write(letter, holds: holds, &book)
+        }
+    }
+
+    private mutating func merge(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook) {
+        book.counters.failuresMerged += max(1, letter.targets.count)
+        merged.add(letter, holds: holds, &book.tracker)
+    }
+
+    /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
+    mutating func writeUnreadable(
+        _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
+        _ reason: UnreadableRecord, hold: Hold, at position: RecordPosition,
+        _ book: inout PushBook, now: Now
+    ) {
+        var letter = DeadLetter(
+            reason: reason.code, source: book.source(position), firstAt: now.wall,
+            lastAt: now.wall)
+        letter.message = reason.message
+        let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
+        let headerBytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
+        let room = room(
+            for: letter, originalBytes: size + headerBytes, holds: 1, book)
+        if room == .none { return merge(letter, holds: [hold], &book) }
+        if room == .whole, size <= book.settings.deadLetterEventBytesMax {
+            letter.original = DeadLetter.Original(
+                key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+                headers: headers)
+        } else {
+            letter.isOriginalLeftOut = true
+        }
+        // One that is no subject of ours may have any length.
+        let isShort = record.key.map { $0.count <= RecordLimits.subjectBytesMax } ?? true
+        write(
+            letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, holds: [hold], &book)
+    }
+
+    private static func minimal(_ letter: DeadLetter) -> [UInt8] {
+        var minimal = letter
+        minimal.leaveOutOriginal()
+        minimal.targets = []
+        minimal.subject = []
+        return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
+    }
+
+    /// The subject; the event's place where that is not known any more.
+    private static func key(of letter: DeadLetter) -> [UInt8] {
+        if !letter.subject.isEmpty { return letter.subject }
+        let source = letter.source
+        return Array("\(source.topic)/\(source.partition)/\(source.offset)".utf8)
+    }
+}

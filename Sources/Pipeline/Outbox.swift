@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+internal import Intake
+internal import Ledger
+internal import PushModel
+internal import RecordFormats
+
+/// The records that the pipeline wants produced: suppressions, dead letters, deferred pushes and
+/// shards. It keeps each until Kafka has acknowledged it, with the offsets that wait for that, and
+/// has a refused one produced again.
+struct Outbox: ~Copyable {
+    /// To be produced, oldest first.
+    var records: [OutgoingRecord] = []
+    /// Whether events may be split now. The owner sets it before events are read.
+    var shardFlow = RecordFlow.closed
+    private(set) var tickets = TicketTable()
+    /// Letters that still gather tokens.
+    var letters: DeadLetterDrafts
+    /// Failures for which there was no room for a letter each.
+    var merged = MergedLetters()
+    var watch = LetterWatch()
+    /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are gone.
+    private var refusedShards: [UInt64] = []
+    private var firstRefused = 0
+    private let byAddress = PassedByAddress()
+
+    init(settings: PipelineSettings) {
+        letters = DeadLetterDrafts(
+            tokensMax: settings.deadLetterTokensMax, delay: settings.deadLetterDelay)
+    }
+
+    var isEmpty: Bool { tickets.isEmpty && letters.isEmpty && merged.isEmpty }
+    var hasRefusedShards: Bool { firstRefused < refusedShards.count }
+
+    /// Records that are to be acknowledged, and letters that are not written yet.
+    var unacknowledged: Int { tickets.count + letters.targets + merged.count }
+
+    /// What is to be acknowledged of one topic, and about its bytes.
+    func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
+        let usage = tickets.usage(of: topic)
+        guard topic == .deadLetters else { return (usage.count, usage.bytes) }
+        return (usage.count + letters.targets + merged.failures, letterBytes)
+    }
+
+    // MARK: Records are written
+
+    /// The claims pass to the record: its acknowledgement gives them back.
+    mutating func write(
+        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
+        fallback: [UInt8]? = nil
+    ) {
+        records.append(
+            tickets.issue(
+                topic: topic, partition: partition, key: key, value: value, holds: holds,
+                fallback: fallback))
+    }
+
+    /// The claims pass to the record.
+    mutating func write(
+        _ verdict: Verdict, lane: LaneID, token: [UInt8], holds: [Hold], _ book: inout PushBook
+    ) {
+        book.counters.verdictsWritten += 1
+        let lane = (id: lane, route: book.routing[lane])
+        let key = token.withUnsafeBufferPointer { RecordKey.token(lane: lane.route, token: $0) }
+        records.append(
+            tickets.issue(
+                topic: .verdicts, key: key, value: VerdictEncoder.value(verdict), holds: holds,
+                verdict: TicketTable.GivenVerdict(
+                    lane: lane.id, token: token, registeredAt: verdict.registeredAt)))
+    }
+
+    /// A record of `deferred`. The claims pass to it.
+    mutating func writeDeferral(
+        partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
+        endedPayloadAt: WallTime? = nil, holds: [Hold] = [],
+        order: TicketTable.PayloadPlace? = nil
+    ) {
+        records.append(
+            tickets.issueDeferral(
+                partition: partition, key: key, value: value, endedOffset: endedOffset,
+                endedPayloadAt: endedPayloadAt, holds: holds, order: order))
+    }
+
+    /// Whether one more suppression may wait to be acknowledged.
+    func hasRoomForVerdicts(_ book: borrowing PushBook) -> Bool {
+        tickets.usage(of: .verdicts).count < book.settings.unacknowledgedMax
+    }
+
+    /// Whether an event may be split into so many shards now.
+    func hasRoomForShards(_ count: Int, _ book: borrowing PushBook) -> Bool {
+        let usage = tickets.usage(of: .events)
+        return shardFlow != .open && usage.count + count <= book.settings.unacknowledgedMax
+            && usage.bytes <= book.settings.shardBytesMax
+    }
+
+    // MARK: Kafka answers
+
+    /// Kafka has the record: what waited for it is released.
+    mutating func acknowledged(_ ticket: UInt64, _ tracker: inout OffsetTracker) {
+        guard let ticket = tickets.close(ticket) else { return }
+        for hold in ticket.holds { tracker.release(hold) }
+    }
+
+    /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
+    /// - Returns: what is to be produced again; nil where a shard waits to be fanned out instead.
+    mutating func refused(_ ticket: UInt64) -> TicketTable.Ticket? {
+        tickets.noteRefusal(of: ticket)
+        guard let open = tickets[ticket] else { return nil }
+        guard open.record.topic == .events else { return open }
+        refusedShards.append(ticket)
+        return nil
+    }
+
+    /// A refused record is produced again, and its offsets wait; but a deferral of which a later one
+    /// says all goes with that.
+    mutating func produceAgain(_ ticket: TicketTable.Ticket, _ tracker: inout OffsetTracker) {
+        if let superseded = tickets.closeSuperseded(ticket.record.ticket) {
+            for hold in superseded.holds { tracker.release(hold) }
+        } else {
+            records.append(ticket.record)
+        }
+    }
+
+    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
+    /// its reason and its source; if that is too large, or it is a verdict, the record is given up,
+    /// counted, and its offsets are released: it must not block a partition.
+    /// - Returns: a deferral whose claims are the caller's.
+    mutating func tooLarge(_ ticket: UInt64, _ book: inout PushBook) -> TicketTable.Ticket? {
+        let topic = tickets[ticket]?.record.topic
+        if topic == .events {
+            refusedShards.append(ticket)
+        } else if topic == .deferred {
+            if let deferral = tickets.close(ticket), !deferral.holds.isEmpty { return deferral }
+            book.counters.recordsAbandoned += 1
+        } else if let record = tickets.shrink(ticket) {
+            records.append(record)
+        } else {
+            book.counters.recordsAbandoned += 1
+            acknowledged(ticket, &book.tracker)
+        }
+        return nil
+    }
+
+    /// The oldest shard that Kafka did not take. Its claim is the caller's.
+    mutating func popRefusedShard() -> TicketTable.Ticket? {
+        while firstRefused < refusedShards.count {
+            firstRefused += 1
+            if let shard = tickets.close(refusedShards[firstRefused - 1]) { return shard }
+        }
+        refusedShards.removeAll(keepingCapacity: true)
+        firstRefused = 0
+        return nil
+    }
+}
+
+extension Outbox {
+    /// Every claim that a record or letter has; for tests and simulation.
+    func forEachHold(_ body: (Hold) -> Void) {
+        merged.forEachHold(body)
+        letters.forEachHold(body)
+        tickets.forEachHold(body)
+    }
+
+    func checkInvariants() {
+        tickets.checkInvariants()
+        letters.checkInvariants()
+        for ticket in refusedShards[firstRefused...] {
+            precondition(
+                tickets[ticket].map { $0.record.topic == .events } ?? true,
+                "a refused shard that is none")
+        }
+    }
+}

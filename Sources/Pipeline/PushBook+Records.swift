@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Intake
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// What records say of a push: names in the place of numbers.
+extension PushBook {
+    /// The letter of one push that has failed for good, with this push's token alone.
+    func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
+        let push = pushes[slot]
+        let lane = routing[push.lane]
+        let firstAt = now.wall(at: push.firstTriedAt)
+        var letter = DeadLetter(
+            reason: reason, source: source(push.content.origin), firstAt: firstAt,
+            lastAt: now.wall, attempts: Int(push.attempts) + 1,
+            subject: subject(of: push.content, app: lane.app),
+            targets: [
+                DeadLetter.Target(
+                    token: Array(slab.token(slot)), environment: lane.environment,
+                    apnsTopic: lane.apnsTopic)
+            ])
+        letter.app = routing.name(of: lane.app)
+        letter.status = status == 0 ? nil : status
+        if let payload = pushes.bodies.payload(push.content.body) {
+            letter.original = DeadLetter.Original(key: nil, value: payload.body)
+            letter.collapseID = payload.collapseID
+            if payload.origin != push.content.origin {
+                letter.payloadSource = payload.origin.map { source($0) }
+            }
+        }
+        return letter
+    }
+
+    /// What a record of `deferred` says of such a push.
+    func record(
+        _ content: DeferredContent, lane: LaneID, payload: StoredPayload?, now: Now
+    ) -> DeferredPush {
+        func wall(_ time: MonotonicTime) -> WallTime { now.wall(at: time) }
+        let lane = routing[lane]
+        let push = content.push
+        var record = DeferredPush(
+            notBefore: wall(push.notBefore), expiresAt: wall(push.expiresAt),
+            tokenClass: lane.tokenClass, attempts: Int(content.past.attempts))
+        record.priority = push.priority
+        record.expiration = push.expiration
+        record.source = push.origin.map { source($0) }
+        record.subject = subject(of: push, app: lane.app)
+        record.firstAt = content.past.firstTriedAt.map(wall)
+        if let payload {
+            record.payload = EventPayload(body: payload.body, type: push.type)
+            record.payloadAt = payload.readAt
+            if payload.origin != push.origin {
+                record.payloadSource = payload.origin.map { source($0) }
+            }
+            record.collapseID = payload.collapseID
+        }
+        return record
+    }
+
+    /// Empty if nobody shows the subject any more: its number may mean another one by now.
+    private func subject(of push: PushContent, app: AppID) -> [UInt8] {
+        guard push.subject != .none else { return [] }
+        let bytes = audience.subjectBytes(of: push.subject)
+        let hash = audience.hash(app, bytes, isKindWide: audience.isKindWide(push.subject))
+        guard UInt32(truncatingIfNeeded: hash) == push.subjectTag,
+            audience.subject(app, bytes) == push.subject
+        else { return [] }
+        return Array(bytes)
+    }
+
+    /// A dead letter must name an event: where nobody knows it any more, the first of the first topic.
+    func source(_ position: RecordPosition?) -> DeadLetter.Source {
+        DeadLetter.Source(
+            topic: origins.names[Int(position?.topic ?? 0)], partition: position?.partition ?? 0,
+            offset: position?.offset ?? 0)
+    }
+
+    /// Nil where there are too many topics that this worker does not read.
+    mutating func position(_ source: DeadLetter.Source) -> RecordPosition? {
+        origins.number(of: source.topic).map { topic in
+            RecordPosition(topic: topic, partition: source.partition, offset: source.offset)
+        }
+    }
+
+    /// Whether nothing newer is known of the token than this record of ours says.
+    func isLatest(_ verdict: TicketTable.GivenVerdict) -> Bool {
+        verdict.token.withUnsafeBytes { bytes in
+            audience.token(verdict.lane, bytes).flatMap { audience.verdictRegisteredAt($0) }
+        } == verdict.registeredAt
+    }
+
+    /// Identifies an event across workers and restarts.
+    func originHash(_ origin: RecordPosition?) -> StableHash.Value {
+        guard let origin else { return StableHash.event(topicSeed: 0, partition: 0, offset: 0) }
+        return StableHash.event(
+            topicSeed: origins.seeds[Int(origin.topic)], partition: origin.partition,
+            offset: origin.offset)
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import FlatMemory
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// The pushes of this worker and what ties them together: each token's row names its push, each push
+/// its token, and each holds the offsets that wait for it. The other parts of the pipeline work on it.
+struct PushBook: ~Copyable {
+    let routing: RoutingTable
+    var settings: PipelineSettings
+    /// By number; copies of the routing that are cheap to read per push.
+    let lanes: [LaneTraits]
+    let slab: PushSlab
+    var audience: Audience
+    var tracker: OffsetTracker
+    var pushes: PushTable
+    /// Pushes with a payload, by token: the audience's cell per token is for those without one.
+    private(set) var payloadPushes: PayloadPushes
+    var origins: OriginTopics
+    var counters = Counters()
+    /// Counts events read and pushes handed over, so that "read before it was handed over" is a
+    /// comparison of two numbers.
+    private(set) var sequence: UInt64 = 0
+    private let byAddress = PassedByAddress()
+
+    struct LaneTraits: BitwiseCopyable {
+        let environment: PushEnvironment
+        let tokenClass: TokenClass
+        let pool: PoolID
+        let app: AppID
+    }
+
+    init(routing: RoutingTable, settings: PipelineSettings, slab: PushSlab) {
+        precondition(slab.slots >= settings.slots, "the slab has a place for every push")
+        self.routing = routing
+        self.settings = settings
+        self.slab = slab
+        lanes = routing.lanes.map { lane in
+            LaneTraits(
+                environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
+                app: lane.app)
+        }
+        audience = Audience(
+            routing: routing, hashSeed: settings.seed, allowKindWide: settings.events.allowKindWide)
+        tracker = OffsetTracker(settle: settings.settle)
+        pushes = PushTable(slots: settings.slots, routing: routing)
+        payloadPushes = PayloadPushes(seed: settings.seed)
+        origins = OriginTopics(settings.eventTopics)
+    }
+
+    /// A record was read that may ask for pushes.
+    mutating func countRead() { sequence += 1 }
+
+    func traits(of lane: LaneID) -> LaneTraits { lanes[Int(lane.rawValue)] }
+
+    /// Slots that events may take: those kept for deferred pushes are not among them.
+    var freeEventSlots: Int {
+        pushes.freeSlots - max(0, settings.deferredSlots - pushes.deferredShareCount)
+    }
+
+    // MARK: Which push a token has
+
+    func existingPush(for token: TokenID, key: UInt64) -> UInt32? {
+        if key != 0 { return existingPayloadPush(for: token, key: key) }
+        let cell = audience.pending(token)
+        return cell == 0 ? nil : cell - 1
+    }
+
+    /// Makes the push of a token that has none of its key. It holds nothing until it is joined or
+    /// claims are added. There must be a free slot.
+    mutating func add(_ push: PushRequest, now: Now) -> UInt32 {
+        counters.pushesQueued += 1
+        let slot = pushes.queue(push, now: now.monotonic)
+        if push.coalescingKey != 0 {
+            rememberPayloadPush(slot, for: push.token, key: push.coalescingKey)
+        } else {
+            audience.setPending(push.token, slot + 1)
+        }
+        return slot
+    }
+
+    /// The push in this slot has ended; its token has none of that key any more.
+    private mutating func forget(_ slot: UInt32, of token: TokenID, key: UInt64) {
+        if key != 0 { return forgetPayloadPush(slot) }
+        audience.setPending(token, 0)
+    }
+
+    // Apart, since what they need of the stack would be made ready for each push.
+
+    @inline(never)
+    private func existingPayloadPush(for token: TokenID, key: UInt64) -> UInt32? {
+        payloadPushes.slot(token: token, key: key)
+    }
+
+    @inline(never)
+    private mutating func rememberPayloadPush(_ slot: UInt32, for token: TokenID, key: UInt64) {
+        payloadPushes.insert(slot, token: token, key: key)
+    }
+
+    @inline(never)
+    private mutating func forgetPayloadPush(_ slot: UInt32) {
+        payloadPushes.remove(slot)
+    }
+
+    // MARK: Pushes end
+
+    /// The push has ended, and gives its claims back. What was trailing behind it is sent now.
+    mutating func end(_ slot: UInt32, now: Now) {
+        let token = pushes.token(of: slot)
+        let key = pushes.coalescingKey(of: slot)
+        let isOrphaned = pushes.isOrphaned(slot)
+        let goesOn = pushes.ended(slot, now: now.monotonic, &tracker)
+        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+    }
+
+    /// Ends the push.
+    /// - Returns: its claims, which are the caller's.
+    mutating func endTakingClaims(_ slot: UInt32, withTrailing: Bool, now: Now) -> [Hold] {
+        let token = pushes.token(of: slot)
+        let key = pushes.coalescingKey(of: slot)
+        let isOrphaned = pushes.isOrphaned(slot)
+        var goesOn = false
+        var holds: [Hold] = []
+        if withTrailing {
+            pushes.endedForGood(slot) { holds.append($0) }
+        } else {
+            goesOn = pushes.ended(slot, now: now.monotonic) { holds.append($0) }
+        }
+        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+        return holds
+    }
+
+    /// Nobody shows anything under this token any more: what waits for it ends. What trails a push in
+    /// flight ends too, the push itself with its outcome.
+    mutating func tokenRemoved(_ token: TokenID) {
+        var slots = payloadPushes.removeAll(of: token)
+        let cell = audience.pending(token)
+        if cell != 0 { slots.append(cell - 1) }
+        for slot in slots {
+            let isTrailing = pushes[slot].isDirty
+            let hasEnded = pushes.orphan(slot, &tracker)
+            counters.unregistered += (hasEnded ? 1 : 0) + (isTrailing ? 1 : 0)
+        }
+    }
+
+    /// The token of a push in flight may have gone: then the push ends with its outcome.
+    /// - Returns: whether it did.
+    mutating func endIfOrphaned(_ slot: UInt32, now: Now) -> Bool {
+        guard pushes.isOrphaned(slot) else { return false }
+        counters.unregistered += 1
+        end(slot, now: now)
+        return true
+    }
+
+    /// The push in flight is to be sent again, not before `time`.
+    mutating func retry(_ slot: UInt32, at time: MonotonicTime, costsAttempt: Bool, now: Now) {
+        pushes.retry(slot, at: time, now: now.monotonic, costsAttempt: costsAttempt, &tracker)
+    }
+
+    mutating func release(_ holds: [Hold]) {
+        for hold in holds { tracker.release(hold) }
+    }
+}
+
+extension PushBook {
+    /// - Parameter claimed: the holders that other parts have claims on.
+    func checkInvariants(claimed: Set<HolderID>) {
+        tracker.checkInvariants()
+        pushes.checkInvariants()
+        audience.checkInvariants()
+        payloadPushes.checkInvariants()
+        var claimed = claimed
+        pushes.forEachHold { claimed.insert($0.holder) }
+        precondition(claimed.count == tracker.holderCount, "a holder that nothing claims")
+    }
+}

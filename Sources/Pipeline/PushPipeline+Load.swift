@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Audience
+internal import Deferral
+package import Delivery
+internal import Ledger
+internal import Planning
+package import PushModel
+
+/// What the owner asks of the pipeline between facts: how much it takes, and what it holds.
+extension PushPipeline {
+    package var routing: RoutingTable { book.routing }
+    package var audience: Audience { _read { yield book.audience } }
+    package var poolCount: Int { breakers.poolCount }
+
+    /// Records to be produced, oldest first. Emptied by the owner.
+    package var records: [OutgoingRecord] {
+        _read { yield outbox.records }
+        _modify { yield &outbox.records }
+    }
+
+    /// Whether events may be split now. The owner sets it before events are read.
+    package var shardFlow: RecordFlow {
+        get { outbox.shardFlow }
+        set { outbox.shardFlow = newValue }
+    }
+
+    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
+    /// left there.
+    package var drain: Drain? {
+        get { deferral.drain }
+        set { deferral.drain = newValue }
+    }
+
+    // MARK: Bounds
+
+    /// Whether another event may be read: every place it could need is there.
+    package var hasRoomForEvents: Bool {
+        book.freeEventSlots > book.settings.immediateFanOutMax && !fanOut.walks.isFull
+            && late.isEmpty && outbox.roomForLetters(book) > 0
+            && book.pushes.bodies.bytes < book.settings.payloadBytesMax
+            && late.bytes < book.settings.recentEventBytesMax
+    }
+
+    /// So many events may be read in one go: few enough to be fanned out at once if each has as many
+    /// tokens as that allows, since a walk costs more; and with half of the free slots, so that walks
+    /// can have as many as those events took.
+    package var roomForEvents: Int {
+        guard hasRoomForEvents else { return 0 }
+        return min(
+            max(1, book.freeEventSlots / (2 * book.settings.immediateFanOutMax)),
+            book.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(book)))
+    }
+
+    /// So many registrations may be read in one go: one when slots are scarce, since each may ask for
+    /// pushes that find none.
+    package var roomForRegistrations: Int {
+        guard late.isEmpty else { return 0 }
+        return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
+    }
+
+    /// Whether another record of `deferred` may be read.
+    package var hasRoomForDeferredRecords: Bool { deferral.hasRoomForRecords(book) }
+
+    // MARK: What it holds
+
+    /// What is to be acknowledged of one topic, and about its bytes.
+    package func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
+        outbox.waiting(for: topic)
+    }
+
+    /// Nothing waits, is in flight, or waits for an acknowledgement.
+    package var isIdle: Bool {
+        book.pushes.freeSlots == book.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
+            && outbox.isEmpty && deferral.ends.isEmpty
+    }
+
+    package typealias Load = PipelineLoad
+
+    package var load: Load {
+        Load(
+            queued: book.pushes.queuedCount, inFlight: book.pushes.inFlightCount,
+            resting: book.pushes.restingCount, fanOuts: fanOut.walks.count + late.count,
+            holders: book.tracker.holderCount, deferred: deferral.table.count,
+            unacknowledged: outbox.unacknowledged, refused: outbox.tickets.refused,
+            payloadBytes: book.pushes.bodies.bytes)
+    }
+
+    // MARK: For people
+
+    package var counters: Counters {
+        var counters = book.counters
+        counters.poolBreakersOpened = breakers.poolsOpened
+        counters.laneBreakersOpened = breakers.lanesOpened
+        counters.payloadsForgotten = deferral.payloadsForgotten
+        return counters
+    }
+
+    /// Since the last call.
+    package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.takeExpired() }
+
+    /// Apps that have used up their kinds, by name, and how many rows were taken without since the
+    /// start.
+    package var appsOutOfKinds: [(app: String, rows: Int)] {
+        book.audience.appsOutOfKinds.map { (book.routing.name(of: $0.app), $0.refused) }
+    }
+
+    /// The circuit breakers that let nothing through at the moment but their probes.
+    package func trippedBreakers(now: Now) -> [TrippedBreaker] {
+        breakers.tripped(book.routing, now: now.monotonic)
+    }
+
+    // MARK: Proof
+
+    /// Every part agrees with itself, and claims and holders with each other: a holder without a
+    /// claim would block its partition for ever.
+    package func checkInvariants() {
+        breakers.checkInvariants()
+        fanOut.checkInvariants()
+        late.checkInvariants()
+        outbox.checkInvariants()
+        deferral.checkInvariants()
+        var claimed: Set<HolderID> = []
+        fanOut.walks.forEachHold { claimed.insert($0.holder) }
+        late.forEachHold { claimed.insert($0.holder) }
+        outbox.forEachHold { claimed.insert($0.holder) }
+        deferral.table.forEachHold { claimed.insert($0.holder) }
+        book.checkInvariants(claimed: claimed)
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+
+/// Events of the settling time that say more than "this subject changed": with a payload, filters, an
+/// expiry or headers of their own. A token that registers just after one is owed exactly that. Plain
+/// events, nearly all there are, are in `RecentSubjects` with 8 bytes.
+///
+/// In order of reading, each linked with the next of its subject. `bytes` is what they take beside
+/// their payloads' bodies, of which each is a user; the owner reads no event above its bound.
+struct RecentEvents {
+    private(set) var bytes = 0
+    private var entries: [Entry] = []
+    private var first = 0
+    /// Number of `entries[0]`, counted since the start.
+    private var base = 0
+    private var bySubject: [UInt64: Chain] = [:]
+
+    struct Entry {
+        let readAt: MonotonicTime
+        let hash: UInt64
+        var request: FanOutRequest
+        /// The names in the event's filter.
+        let kinds: [String]
+        fileprivate let bytes: Int
+        fileprivate var previous = none
+        fileprivate var next = none
+    }
+
+    private struct Chain {
+        var first: Int
+        var last: Int
+    }
+
+    private static let none = -1
+
+    /// An entry, of which the array has room for twice as many, and its part of the table of chains at
+    /// two thirds full.
+    private static var bytesPerEntry: Int {
+        2 * MemoryLayout<Entry>.stride
+            + (MemoryLayout<UInt64>.size + MemoryLayout<Chain>.size) * 3 / 2
+    }
+
+    /// The number that the next event will have.
+    var end: Int { base + entries.count }
+
+    subscript(number: Int) -> Entry { entries[number - base] }
+
+    mutating func append(
+        _ request: FanOutRequest, kinds: [String], hash: UInt64, now: MonotonicTime,
+        bodies: inout BodyStore
+    ) {
+        bodies.retain(request.body)
+        let names = kinds.reduce(0) { $0 + MemoryLayout<String>.size + $1.utf8.count }
+        var entry = Entry(
+            readAt: now, hash: hash, request: request, kinds: kinds,
+            bytes: Self.bytesPerEntry + names + request.filter.kinds.count * 2)
+        bytes += entry.bytes
+        let number = end
+        guard var chain = bySubject[hash] else {
+            entries.append(entry)
+            bySubject[hash] = Chain(first: number, last: number)
+            return
+        }
+        entry.previous = chain.last
+        if entry.says(allOf: self[chain.last]) {
+            // Of changes that ask for the same the last one is enough, however hot the subject.
+            let earlier = self[chain.last]
+            entry.request.expiresAt = max(request.expiresAt, earlier.request.expiresAt)
+            entry.previous = earlier.previous
+            entries[chain.last - base].next = Self.replaced
+        }
+        if entry.previous == Self.none {
+            chain.first = number
+        } else {
+            entries[entry.previous - base].next = number
+        }
+        chain.last = number
+        bySubject[hash] = chain
+        entries.append(entry)
+    }
+
+    /// Of an entry that is in no chain any more.
+    private static let replaced = -2
+
+    /// The first event of this subject that was read at `time` or later.
+    func first(hash: UInt64, since time: MonotonicTime) -> Int? {
+        guard let chain = bySubject[hash] else { return nil }
+        var candidate = chain.first
+        while candidate != Self.none {
+            let entry = self[candidate]
+            if entry.readAt >= time { return candidate }
+            candidate = entry.next
+        }
+        return nil
+    }
+
+    /// The one of its subject that was read after this one; nil where it is the last.
+    func following(_ number: Int) -> Int? {
+        let next = self[number].next
+        return next < 0 ? nil : next
+    }
+
+    mutating func forget(before time: MonotonicTime, bodies: inout BodyStore) {
+        while first < entries.count, entries[first].readAt < time {
+            let entry = entries[first]
+            bodies.release(entry.request.body)
+            bytes -= entry.bytes
+            if entry.next != Self.replaced { unlinkFirst(entry) }
+            first += 1
+        }
+        guard first > 1024 || first == entries.count, first * 2 > entries.count else { return }
+        entries.removeFirst(first)
+        base += first
+        first = 0
+    }
+
+    /// The oldest of all is the first of its chain.
+    private mutating func unlinkFirst(_ entry: Entry) {
+        if entry.next == Self.none {
+            bySubject[entry.hash] = nil
+        } else {
+            bySubject[entry.hash]!.first = entry.next
+            entries[entry.next - base].previous = Self.none
+        }
+    }
+}
+
+extension RecentEvents {
+    func checkInvariants() {
+        let sum = entries[first...].reduce(0) { $0 + $1.bytes }
+        precondition(sum == bytes, "the bytes of recent events are miscounted")
+        for chain in bySubject.values {
+            precondition(self[chain.first].previous == Self.none, "a chain begins in its middle")
+            precondition(self[chain.last].next == Self.none, "a chain ends in its middle")
+        }
+    }
+}
+
+extension RecentEvents.Entry {
+    /// Whether who is owed this one needs nothing of the other.
+    fileprivate func says(allOf other: Self) -> Bool {
+        request.payloadType == nil && other.request.payloadType == nil
+            && request.filter == other.request.filter && kinds == other.kinds
+            && request.priority == other.request.priority
+            && request.expiration == other.request.expiration
+    }
+}

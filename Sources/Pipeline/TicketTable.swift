@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Deferral
+internal import Planning
+package import PushModel
+
+/// Which topic a record of ours goes to.
+package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
+    case verdicts
+    case deadLetters
+    case deferred
+    /// Events of ours: shards.
+    case events
+}
+
+/// Whether a topic takes records at the moment, as the states of a circuit breaker.
+package enum RecordFlow: Sendable, Hashable {
+    case closed
+    /// It has refused some, and the back-off is over: one event's records may try it again.
+    case halfOpen
+    /// A record that is written now would have to wait.
+    case open
+}
+
+/// A record to be produced. Its ticket comes back with the acknowledgement.
+package struct OutgoingRecord: Sendable {
+    package var topic: RecordTopic
+    package var key: [UInt8]
+    /// Nil removes the key from a compacted topic.
+    package var value: [UInt8]?
+    package var ticket: UInt64
+    /// Nil lets the key choose.
+    package var partition: Int32?
+    /// Goes into the header `DeferredPush.endedHeader`.
+    package var endedOffset: Int64?
+    /// Goes into the header `DeferredPush.endedPayloadHeader`.
+    package var endedPayloadAt: WallTime?
+}
+
+/// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
+/// offset is stored only after the verdicts and dead letters it caused are safe.
+struct TicketTable {
+    private var open: [UInt64: Ticket] = [:]
+    private var last: UInt64 = 0
+    /// Of each key of `deferred` with an open ticket the latest one.
+    private var latestDeferrals: [[UInt8]: UInt64] = [:]
+    /// By topic. Each has a bound of its own: a topic that takes nothing must not use up another's.
+    private var usages = Array(repeating: Usage(), count: RecordTopic.allCases.count)
+    /// Bytes of the dead letters that have been acknowledged so far, or given up.
+    private(set) var letterBytesClosed = 0
+
+    struct Usage: Equatable {
+        var count = 0
+        /// About what the records take up in memory, with what belongs to them.
+        var bytes = 0
+    }
+
+    /// What a ticket takes up beside its texts and claims.
+    static let overhead = 512
+
+    /// Open tickets whose record Kafka has refused at least once.
+    private(set) var refused = 0
+
+    struct Ticket {
+        var record: OutgoingRecord
+        var wasRefused = false
+        var holds: [Hold]
+        /// What to produce if the value is too large; nil when there is nothing less to say.
+        var fallback: [UInt8]?
+        var verdict: GivenVerdict?
+        /// As counted when it was issued.
+        fileprivate var bytes = 0
+        var order: PayloadPlace?
+    }
+
+    /// Of a deferral with a payload that another event may replace.
+    struct PayloadPlace {
+        var hash: UInt64
+        var age: BodyAge
+    }
+
+    /// What a verdict record says, for the comparison with what is known by the time it is refused.
+    struct GivenVerdict {
+        var lane: LaneID
+        var token: [UInt8]
+        var registeredAt: WallTime
+    }
+
+    var count: Int { open.count }
+    var deferrals: Int { usage(of: .deferred).count }
+    var isEmpty: Bool { open.isEmpty }
+
+    subscript(ticket: UInt64) -> Ticket? { open[ticket] }
+
+    func usage(of topic: RecordTopic) -> Usage { usages[topic.rawValue] }
+
+    mutating func issue(
+        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
+        fallback: [UInt8]? = nil, verdict: GivenVerdict? = nil
+    ) -> OutgoingRecord {
+        last += 1
+        let record = OutgoingRecord(
+            topic: topic, key: key, value: value, ticket: last, partition: partition)
+        var ticket = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
+        ticket.bytes =
+            Self.overhead + key.count + (value?.count ?? 0) + (fallback?.count ?? 0)
+            + holds.count * MemoryLayout<Hold>.stride
+        open[last] = ticket
+        usages[topic.rawValue].count += 1
+        usages[topic.rawValue].bytes += ticket.bytes
+        return record
+    }
+
+    mutating func noteRefusal(of ticket: UInt64) {
+        guard open[ticket]?.wasRefused == false else { return }
+        open[ticket]!.wasRefused = true
+        refused += 1
+    }
+
+    /// The latest deferral of this key that Kafka has not acknowledged yet.
+    func openDeferral(of key: [UInt8]) -> Ticket? {
+        latestDeferrals[key].flatMap { open[$0] }
+    }
+
+    /// One that is issued while another of its key is open must say all that this one does.
+    mutating func issueDeferral(
+        partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
+        endedPayloadAt: WallTime? = nil, holds: [Hold], order: PayloadPlace? = nil
+    ) -> OutgoingRecord {
+        var record = issue(
+            topic: .deferred, partition: partition, key: key, value: value, holds: holds)
+        record.endedOffset = endedOffset
+        record.endedPayloadAt = endedPayloadAt
+        open[record.ticket]!.record = record
+        open[record.ticket]!.order = order
+        // What an owner writes again says nothing of what this worker has deferred since.
+        if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
+        return record
+    }
+
+    /// A deferral that Kafka has refused, when a later one of its key says all it says: producing it
+    /// again would put the older word last. Its claims go to the later one, or are the result's.
+    mutating func closeSuperseded(_ ticket: UInt64) -> Ticket? {
+        guard let old = open[ticket], old.record.topic == .deferred, old.record.value != nil,
+            old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
+        else { return nil }
+        guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
+        open[latest]!.holds += old.holds
+        open[ticket]!.holds = []
+        return close(ticket)
+    }
+
+    mutating func close(_ ticket: UInt64) -> Ticket? {
+        guard let closed = open.removeValue(forKey: ticket) else { return nil }
+        if closed.wasRefused { refused -= 1 }
+        let topic = closed.record.topic
+        usages[topic.rawValue].count -= 1
+        usages[topic.rawValue].bytes -= closed.bytes
+        if topic == .deadLetters { letterBytesClosed += closed.bytes }
+        guard topic == .deferred else { return closed }
+        if latestDeferrals[closed.record.key] == ticket {
+            latestDeferrals[closed.record.key] = nil
+        }
+        return closed
+    }
+
+    /// Replaces what the ticket is to produce by its fallback, once; nil when there is none left.
+    mutating func shrink(_ ticket: UInt64) -> OutgoingRecord? {
+        guard let fallback = open[ticket]?.fallback else { return nil }
+        open[ticket]!.record.value = fallback
+        open[ticket]!.fallback = nil
+        return open[ticket]!.record
+    }
+
+    func forEachHold(_ body: (Hold) -> Void) {
+        for ticket in open.values { ticket.holds.forEach(body) }
+    }
+
+    func checkInvariants() {
+        for topic in RecordTopic.allCases {
+            let tickets = open.values.filter { $0.record.topic == topic }
+            let bytes = tickets.reduce(0) { $0 + $1.bytes }
+            precondition(
+                usage(of: topic) == Usage(count: tickets.count, bytes: bytes),
+                "the records of \(topic) are miscounted")
+        }
+        precondition(open.values.count(where: \.wasRefused) == refused, "refused ones miscount")
+        for (key, ticket) in latestDeferrals {
+            precondition(open[ticket]?.record.key == key, "a key names another's deferral")
+        }
+    }
+}

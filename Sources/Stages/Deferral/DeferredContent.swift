@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Planning
+
+/// What a deferred push says, and what it brings of its past. Its body is one of `DeferredTable.bodies`.
+package struct DeferredContent: BitwiseCopyable {
+    package var push: PushContent
+    package var past: PushRequest.Past
+
+    package init(_ push: PushContent, past: PushRequest.Past) {
+        self.push = push
+        self.past = past
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// Tombstones for payloads of other workers' partitions, while too many records of `deferred` are
+/// unacknowledged for more to be written: oldest first, bounded in bytes.
+package struct PayloadEnds {
+    package struct End {
+        package var key: [UInt8]
+        /// When the newer payload was read that APNs has accepted.
+        package var acceptedReadAt: WallTime
+
+        package init(key: [UInt8], acceptedReadAt: WallTime) {
+            self.key = key
+            self.acceptedReadAt = acceptedReadAt
+        }
+    }
+
+    private var ends: [End] = []
+    private var first = 0
+    package private(set) var bytes = 0
+    private let bytesMax: Int
+    /// Tombstones for which there was no room: the older payload may still be sent.
+    package private(set) var dropped = 0
+
+    package init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+    package var isEmpty: Bool { first == ends.count }
+    package var count: Int { ends.count - first }
+
+    package mutating func append(_ end: End) {
+        guard bytes + Self.bytes(of: end) <= bytesMax else {
+            dropped += 1
+            return
+        }
+        bytes += Self.bytes(of: end)
+        ends.append(end)
+    }
+
+    package mutating func popFirst() -> End? {
+        guard !isEmpty else { return nil }
+        let end = ends[first]
+        ends[first].key = []
+        first += 1
+        bytes -= Self.bytes(of: end)
+        if isEmpty || first > 4096 {
+            ends.removeFirst(first)
+            first = 0
+        }
+        return end
+    }
+
+    /// In memory, the array's header included.
+    private static func bytes(of end: End) -> Int { MemoryLayout<End>.stride + 32 + end.key.count }
+
+    package func checkInvariants() {
+        let sum = ends[first...].reduce(0) { $0 + Self.bytes(of: $1) }
+        precondition(sum == bytes, "the bytes of the tombstones that wait are miscounted")
+        precondition(bytes <= bytesMax, "more bytes of tombstones than may wait")
+    }
+}

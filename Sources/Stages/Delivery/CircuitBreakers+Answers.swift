@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+extension CircuitBreakers {
+    // MARK: What answers say of pools
+
+    /// A request was answered, or sent and not answered.
+    /// - Parameters:
+    ///   - token: the audience's number of the token.
+    ///   - bytes: those of the token.
+    package mutating func received(
+        _ answer: PoolHealth.Answer, _ lane: LaneID, token: TokenID,
+        bytes: UnsafeRawBufferPointer, now: MonotonicTime
+    ) {
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        let isIll = pools[pool].health.received(answer, of: token)
+        if answer == .healthy {
+            recovered(bytes, lane)
+        } else if answer == .fault || !pools[pool].breaker.isClosed {
+            pools[pool].tokenHealth.faulted(
+                hash(bytes, lane), accepted: pools[pool].accepted, backoff: tokenBackoff, now: now,
+                random: &random)
+            hasTokenFaults = true
+        }
+        if !pools[pool].breaker.isClosed, answer != .healthy {
+            // A probe failed.
+            fail(pool, now: now)
+        } else if isIll {
+            open(pool, by: .ill, now: now)
+        }
+    }
+
+    /// An answer shows that the credential is taken.
+    package mutating func credentialTaken(_ lane: LaneID) {
+        pools[Int(lanes[Int(lane.rawValue)].pool.rawValue)].breaker.recovered()
+    }
+
+    /// An answer shows that the lane's APNs topic is taken.
+    package mutating func topicTaken(_ lane: LaneID) {
+        lanes[Int(lane.rawValue)].breaker.recovered()
+    }
+
+    package mutating func credentialRefused(
+        _ lane: LaneID, _ reason: APNSReason, now: MonotonicTime
+    ) {
+        open(
+            Int(lanes[Int(lane.rawValue)].pool.rawValue), by: .credentialRefused(reason), now: now)
+    }
+
+    package mutating func topicRefused(_ lane: LaneID, _ reason: APNSReason, now: MonotonicTime) {
+        lanesOpened += 1
+        lanes[Int(lane.rawValue)].cause = .topicRefused(reason)
+        lanes[Int(lane.rawValue)].breaker.failed(now: now, random: &random)
+    }
+
+    /// The pool signs with another key. Where its key had been refused it is asked again at once.
+    package mutating func keyChanged(of pool: PoolID, now: MonotonicTime) {
+        guard case .credentialRefused = pools[Int(pool.rawValue)].cause else { return }
+        pools[Int(pool.rawValue)].breaker.mayProbe(now: now)
+    }
+
+    /// Opens the breakers of pools that have gone silent. Called once a turn.
+    package mutating func lookForSilence(now: MonotonicTime) {
+        for pool in pools.indices where pools[pool].breaker.isClosed {
+            if pools[pool].health.isSilent(inFlight: pools[pool].inFlight, now: now) {
+                open(pool, by: .silent, now: now)
+            }
+        }
+    }
+
+    private mutating func open(_ pool: Int, by cause: TrippedBreaker.Cause, now: MonotonicTime) {
+        if pools[pool].breaker.isClosed { poolsOpened += 1 }
+        pools[pool].cause = cause
+        fail(pool, now: now)
+        pools[pool].health.reset()
+    }
+
+    private mutating func fail(_ pool: Int, now: MonotonicTime) {
+        // What was in flight when it opened says nothing new.
+        guard !pools[pool].breaker.isBlocking(now: now) else { return }
+        var least = Duration.zero
+        if case .credentialRefused(let reason) = pools[pool].cause {
+            least = AnswerTable.credentialWaitMin(reason)
+        }
+        pools[pool].breaker.failed(now: now, atLeast: least, random: &random)
+        pools[pool].tokenHealth.parked(until: pools[pool].breaker.nextChange)
+    }
+
+    // MARK: What answers say of tokens
+
+    /// APNs called a token bad.
+    /// - Returns: whether that is to be believed.
+    package mutating func believesRejection(_ lane: LaneID, now: MonotonicTime) -> Bool {
+        lanes[Int(lane.rawValue)].tokenGuard.tokenRejected(now: now)
+    }
+
+    /// APNs called a token dead.
+    /// - Returns: whether that is to be believed.
+    package mutating func believesDeath(_ lane: LaneID, now: MonotonicTime) -> Bool {
+        lanes[Int(lane.rawValue)].tokenGuard.tokenDied(now: now)
+    }
+
+    /// APNs called a token dead that was registered after its death.
+    /// - Returns: whether it has said so often and for long enough to be believed after all.
+    package mutating func struck(_ lane: LaneID, token: [UInt8], now: MonotonicTime) -> Bool {
+        lanes[Int(lane.rawValue)].strikes.strike(token: token, now: now)
+    }
+
+    /// Until when pushes to this token wait, if they do. Where they need not, its next push is about
+    /// to be handed over, and while its fault sticks its others wait for the answer.
+    package mutating func heldOrHandedOver(
+        _ token: UnsafeRawBufferPointer, _ lane: LaneID, now: MonotonicTime
+    ) -> MonotonicTime? {
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        guard !pools[pool].tokenHealth.isEmpty else { return nil }
+        let hash = hash(token, lane)
+        if let until = pools[pool].tokenHealth.held(hash, now: now) { return until }
+        pools[pool].tokenHealth.handedOver(hash, backoff: tokenBackoff, now: now)
+        return nil
+    }
+
+    /// Until when pushes to this token wait; nil where they need not.
+    package func held(
+        _ token: UnsafeRawBufferPointer, _ lane: LaneID, now: MonotonicTime
+    ) -> MonotonicTime? {
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        guard !pools[pool].tokenHealth.isEmpty else { return nil }
+        return pools[pool].tokenHealth.held(hash(token, lane), now: now)
+    }
+
+    /// A push to this token was answered by anything but a 5xx.
+    package mutating func recovered(_ token: UnsafeRawBufferPointer, _ lane: LaneID) {
+        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        guard !pools[pool].tokenHealth.isEmpty else { return }
+        pools[pool].tokenHealth.recovered(hash(token, lane))
+        // Nearly all of these are other tokens' pushes, and there may be many pools.
+        if pools[pool].tokenHealth.isEmpty { lookForTokenFaults() }
+    }
+
+    /// Forgets the tokens without a recent fault. Called once a turn.
+    package mutating func sweep(now: MonotonicTime) {
+        guard hasTokenFaults else { return }
+        for pool in pools.indices { pools[pool].tokenHealth.sweep(now: now) }
+        lookForTokenFaults()
+    }
+
+    private mutating func lookForTokenFaults() {
+        hasTokenFaults = pools.contains { !$0.tokenHealth.isEmpty }
+    }
+
+    /// As `TokenHealth` knows a token: its number may be another's by the next time.
+    private func hash(_ token: UnsafeRawBufferPointer, _ lane: LaneID) -> UInt64 {
+        StableHash.hash64(token, seed: seed &+ UInt64(lane.rawValue))
+    }
+
+    // MARK: For people
+
+    /// The breakers that let nothing through at the moment but their probes.
+    package func tripped(_ routing: RoutingTable, now: MonotonicTime) -> [TrippedBreaker] {
+        let ofPools = pools.indices.filter { !pools[$0].breaker.isClosed }.map { index in
+            let pool = routing.pools[index]
+            return TrippedBreaker(
+                name: "credential \(pool.credential) in \(pool.environment.name)",
+                cause: pools[index].cause, probeIn: probeIn(pools[index].breaker, now))
+        }
+        let ofLanes = lanes.indices.filter { !lanes[$0].breaker.isClosed }.map { index in
+            let lane = routing[LaneID(rawValue: UInt16(index))]
+            return TrippedBreaker(
+                name: "APNs topic \(lane.apnsTopic) in \(lane.environment.name)",
+                cause: lanes[index].cause, probeIn: probeIn(lanes[index].breaker, now))
+        }
+        return ofPools + ofLanes
+    }
+
+    private func probeIn(_ breaker: CircuitBreaker, _ now: MonotonicTime) -> Duration? {
+        let next = breaker.nextChange
+        return next == .distantFuture ? nil : max(.zero, next - now)
+    }
+}
+
+/// A circuit breaker that is open or half-open.
+package struct TrippedBreaker: Sendable, Equatable {
+    package enum Cause: Sendable, Equatable {
+        case credentialRefused(APNSReason)
+        case topicRefused(APNSReason)
+        /// Half of the last answers were 5xx or did not come.
+        case ill
+        case silent
+    }
+
+    /// For people.
+    package var name: String
+    package var cause: Cause
+    /// Nil while a probe is out.
+    package var probeIn: Duration?
+
+    package init(name: String, cause: Cause, probeIn: Duration?) {
+        self.name = name
+        self.cause = cause
+        self.probeIn = probeIn
+    }
+}

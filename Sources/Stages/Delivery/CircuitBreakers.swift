@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+package import PushModel
+
+/// The circuit breakers of all pools and lanes, with what opens them: the health of each pool, the
+/// guard on what each lane says of tokens, and the tokens whose own fault a 5xx is.
+///
+/// A push is sent only while both its pool's and its lane's breaker let it. Counts what is in flight,
+/// so that a breaker that is half-open lets one probe out and one that has just closed starts slowly.
+package struct CircuitBreakers: ~Copyable {
+    var lanes: [LaneState]
+    var pools: [PoolState]
+    /// Whether any pool has a token with a fault: asked for each push, where a look at the pool's
+    /// dictionary would cost a retain and a release.
+    package internal(set) var hasTokenFaults = false
+    /// How often the breaker of a pool has opened since the start.
+    package internal(set) var poolsOpened = 0
+    /// How often the breaker of a lane has opened since the start.
+    package internal(set) var lanesOpened = 0
+
+    /// Backs off tokens with a fault of their own.
+    var tokenBackoff: Backoff
+    private var limits: TokenGuard.Limits
+    let seed: UInt64
+    var random: SplitMix64
+    private let byAddress = PassedByAddress()
+
+    struct LaneState {
+        let pool: PoolID
+        var breaker: CircuitBreaker
+        var tokenGuard: TokenGuard
+        var strikes = StrikeBook()
+        var inFlight = 0
+        /// What opened the breaker last.
+        var cause = TrippedBreaker.Cause.ill
+    }
+
+    struct PoolState {
+        var breaker: CircuitBreaker
+        var health = PoolHealth()
+        var tokenHealth = TokenHealth()
+        var accepted: UInt64 = 0
+        var inFlight = 0
+        /// What opened the breaker last.
+        var cause = TrippedBreaker.Cause.ill
+        var lastHandedOverAt = MonotonicTime(nanoseconds: .min)
+    }
+
+    /// - Parameters:
+    ///   - backoff: of the breakers.
+    ///   - tokenBackoff: of tokens whose fault sticks to them.
+    ///   - seed: of jitter and of the tokens' hashes.
+    package init(
+        routing: RoutingTable, backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits,
+        seed: UInt64
+    ) {
+        lanes = routing.lanes.map { lane in
+            LaneState(
+                pool: lane.pool, breaker: CircuitBreaker(backoff: backoff),
+                tokenGuard: TokenGuard(limits: limits))
+        }
+        pools = routing.pools.map { _ in PoolState(breaker: CircuitBreaker(backoff: backoff)) }
+        self.tokenBackoff = tokenBackoff
+        self.limits = limits
+        self.seed = seed
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Takes over changed rules; a breaker that is open stays open for as long as it was to. With
+    /// other limits each lane gathers a window of answers anew before it believes a 400.
+    package mutating func adopt(
+        backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits
+    ) {
+        for lane in lanes.indices { lanes[lane].breaker.backoff = backoff }
+        for pool in pools.indices { pools[pool].breaker.backoff = backoff }
+        self.tokenBackoff = tokenBackoff
+        guard limits != self.limits else { return }
+        self.limits = limits
+        for lane in lanes.indices { lanes[lane].tokenGuard = TokenGuard(limits: limits) }
+    }
+
+    /// Whether the breaker of any pool is not closed.
+    package var isAnyPoolOpen: Bool { pools.contains { !$0.breaker.isClosed } }
+
+    package var poolCount: Int { pools.count }
+    package func pool(of lane: LaneID) -> PoolID { lanes[Int(lane.rawValue)].pool }
+
+    // MARK: Who may be sent to
+
+    /// So many more pushes of this pool may be handed over now.
+    package mutating func allowance(of pool: PoolID, now: MonotonicTime) -> Int {
+        let row = Int(pool.rawValue)
+        return max(0, pools[row].breaker.allowance(now: now) - pools[row].inFlight)
+    }
+
+    /// Whether the breaker of the lane lets one more push go, as far as it alone is concerned.
+    package mutating func allowsOneMore(_ lane: LaneID, now: MonotonicTime) -> Bool {
+        let row = Int(lane.rawValue)
+        return lanes[row].breaker.allowance(now: now) > lanes[row].inFlight
+    }
+
+    /// Whether the breakers of this lane and of its pool are closed.
+    package func isClosed(_ lane: LaneID) -> Bool {
+        let state = Int(lane.rawValue)
+        return lanes[state].breaker.isClosed
+            && pools[Int(lanes[state].pool.rawValue)].breaker.isClosed
+    }
+
+    /// Whether nothing of this lane may go now, not even a probe.
+    package func isBlocking(_ lane: LaneID, now: MonotonicTime) -> Bool {
+        let state = Int(lane.rawValue)
+        return lanes[state].breaker.isBlocking(now: now)
+            || pools[Int(lanes[state].pool.rawValue)].breaker.isBlocking(now: now)
+    }
+
+    /// The earliest time from `time` on at which a push of this lane may go.
+    package func sendable(_ lane: LaneID, from time: MonotonicTime) -> MonotonicTime {
+        let state = Int(lane.rawValue)
+        let changes = [
+            lanes[state].breaker.nextChange,
+            pools[Int(lanes[state].pool.rawValue)].breaker.nextChange,
+        ]
+        return changes.reduce(time) { $1 < .distantFuture ? max($0, $1) : $0 }
+    }
+
+    /// When a breaker that blocks now may let something go.
+    package func nextDue(now: MonotonicTime) -> MonotonicTime {
+        var due = MonotonicTime.distantFuture
+        for pool in pools where pool.breaker.nextChange > now {
+            due = min(due, pool.breaker.nextChange)
+        }
+        for lane in lanes where lane.breaker.nextChange > now {
+            due = min(due, lane.breaker.nextChange)
+        }
+        return due
+    }
+
+    // MARK: Pushes go out
+
+    /// A push of this lane was taken out of its queue, to be handed over.
+    package mutating func taken(_ lane: LaneID) { lanes[Int(lane.rawValue)].inFlight += 1 }
+
+    /// A push that was taken is not handed over after all.
+    package mutating func notSent(_ lane: LaneID) { lanes[Int(lane.rawValue)].inFlight -= 1 }
+
+    /// So many of the pool's pushes that were taken have been handed over.
+    package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
+        let row = Int(pool.rawValue)
+        pools[row].inFlight += count
+        if count > 0 { pools[row].lastHandedOverAt = now }
+    }
+
+    /// Whether the pool has been handed a push since `time`.
+    package func wasUsed(_ pool: PoolID, since time: MonotonicTime) -> Bool {
+        pools[Int(pool.rawValue)].lastHandedOverAt > time
+    }
+
+    /// The push was accepted.
+    package mutating func accepted(_ lane: LaneID, token: TokenID, now: MonotonicTime) {
+        let row = Int(lane.rawValue)
+        lanes[row].inFlight -= 1
+        lanes[row].tokenGuard.accepted(now: now)
+        lanes[row].breaker.recovered()
+        let pool = Int(lanes[row].pool.rawValue)
+        pools[pool].inFlight -= 1
+        pools[pool].accepted &+= 1
+        pools[pool].breaker.recovered()
+        _ = pools[pool].health.received(.healthy, of: token)
+    }
+
+    /// The push has come back, with whatever outcome but an acceptance.
+    package mutating func landed(_ lane: LaneID) {
+        let row = Int(lane.rawValue)
+        lanes[row].inFlight -= 1
+        pools[Int(lanes[row].pool.rawValue)].inFlight -= 1
+    }
+}
+
+extension CircuitBreakers {
+    package func checkInvariants() {
+        for (number, pool) in pools.enumerated() {
+            let inFlight = lanes.reduce(0) {
+                Int($1.pool.rawValue) == number ? $0 + $1.inFlight : $0
+            }
+            precondition(inFlight == pool.inFlight, "pool \(number) miscounts what is in flight")
+        }
+        precondition(lanes.allSatisfy { $0.inFlight >= 0 }, "more pushes came back than went")
+        precondition(
+            hasTokenFaults == pools.contains { !$0.tokenHealth.isEmpty },
+            "the tokens with a fault are miscounted")
+    }
+}

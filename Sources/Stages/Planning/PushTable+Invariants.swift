@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+package import PushModel
+
+extension PushTable {
+    /// Every claim that a push has, waiting or in flight; for tests and simulation.
+    package func forEachHold(_ body: (Hold) -> Void) {
+        for row in 0..<pushes.count where pushes[row].state != .free {
+            holds.forEach(in: pushes[row].held.holds, body)
+            if pushes[row].isDirty { holds.forEach(in: trailing[row].holds, body) }
+        }
+    }
+
+    /// The waiting pushes that have held an offset since `time` or longer; for tests and simulation.
+    package func waiting(heldSince time: MonotonicTime) -> [UInt32] {
+        (0..<pushes.count).filter { isWaiting($0) && heldSince($0) <= time }.map(UInt32.init)
+    }
+
+    package func checkInvariants() {
+        var counts: [WaitingPush.State: Int] = [:]
+        for row in 0..<pushes.count { counts[pushes[row].state, default: 0] += 1 }
+        precondition(
+            counts[.free, default: 0] == pushes.count - rows.count,
+            "a free slot is not on the list")
+        precondition(counts[.queued, default: 0] == queues.count, "the queues miscount")
+        precondition(counts[.resting, default: 0] == resting.count, "the resting miscount")
+        precondition(counts[.inFlight, default: 0] == inFlightCount, "in flight miscounts")
+        var deferredShare = 0
+        for row in 0..<pushes.count {
+            let push = pushes[row]
+            if push.state != .free, push.isOfDeferredShare { deferredShare += 1 }
+            guard push.isDirty else { continue }
+            precondition(
+                push.state == .inFlight || trailing[row].content.notBefore > push.content.notBefore,
+                "a waiting push is dirty without need")
+            precondition(push.state != .free, "a free slot is dirty")
+        }
+        precondition(deferredShare == deferredShareCount, "the deferred share miscounts")
+        queues.checkInvariants(pushes)
+        resting.checkInvariants()
+        bodies.checkInvariants()
+    }
+}

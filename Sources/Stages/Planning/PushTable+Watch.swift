@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+package import PushModel
+
+/// Pushes that wait too long.
+extension PushTable {
+    /// The next waiting push that has held an offset since `time` or longer, looking at no more than
+    /// `steps` slots, which it takes from them. Calls go round all slots in turn.
+    package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
+        while let slot = nextWaiting(steps: &steps) {
+            if heldSince(Int(slot)) <= time { return slot }
+        }
+        return nil
+    }
+
+    /// The next push that waits, whatever for; goes round the slots as `nextHeld` does.
+    package mutating func nextWaiting(steps: inout Int) -> UInt32? {
+        while steps > 0, pushes.count > 0 {
+            steps -= 1
+            watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
+            if isWaiting(watchPosition) { return UInt32(watchPosition) }
+        }
+        return nil
+    }
+
+    func isWaiting(_ row: Int) -> Bool {
+        pushes[row].state == .queued || pushes[row].state == .resting
+    }
+
+    /// Since when the push, or what trails it, holds an offset.
+    func heldSince(_ row: Int) -> MonotonicTime {
+        let since = pushes[row].held.heldSince
+        return pushes[row].isDirty ? min(since, trailing[row].heldSince) : since
+    }
+
+    package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
+
+    /// The push that has stood longest in this lane's queue.
+    package func firstQueued(of lane: LaneID) -> UInt32? { queues.first(of: lane) }
+}

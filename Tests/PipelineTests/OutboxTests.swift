@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Ledger
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@testable internal import Pipeline
+
+@Suite struct `The outbox` {
+    @Test func `holds the offsets of a record until Kafka has it`() {
+        var tracker = OffsetTracker(settle: .zero)
+        var outbox = Outbox(settings: PipelineSettings())
+        let hold = tracker.readOne()
+        outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [hold])
+        outbox.checkInvariants()
+        let waiting = tracker.holderCount
+        outbox.acknowledged(outbox.records[0].ticket, &tracker)
+        outbox.checkInvariants()
+        let (left, isEmpty) = (tracker.holderCount, outbox.isEmpty)
+        #expect(waiting == 1 && left == 0 && isEmpty)
+    }
+
+    @Test func `has a refused record produced again, and its offsets wait`() throws {
+        var tracker = OffsetTracker(settle: .zero)
+        var outbox = Outbox(settings: PipelineSettings())
+        outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [tracker.readOne()])
+        let ticket = outbox.records.removeLast().ticket
+        let open = outbox.refused(ticket)
+        let refused = try #require(open)
+        outbox.produceAgain(refused, &tracker)
+        outbox.checkInvariants()
+        let again = outbox.records.map(\.ticket)
+        let (left, count) = (tracker.holderCount, outbox.tickets.refused)
+        #expect(again == [ticket] && left == 1 && count == 1)
+    }
+
+    @Test func `lets a later deferral of a key speak for a refused one`() throws {
+        var tracker = OffsetTracker(settle: .zero)
+        var outbox = Outbox(settings: PipelineSettings())
+        for value in [1, 2] as [UInt8] {
+            outbox.writeDeferral(key: [7], value: [value], holds: [tracker.readOne()])
+        }
+        let open = outbox.refused(outbox.records[0].ticket)
+        let refused = try #require(open)
+        outbox.produceAgain(refused, &tracker)
+        outbox.checkInvariants()
+        let (count, held) = (outbox.records.count, tracker.holderCount)
+        #expect(count == 2 && held == 2, "the later one has the claim")
+        outbox.acknowledged(outbox.records[1].ticket, &tracker)
+        let left = tracker.holderCount
+        #expect(left == 0)
+    }
+
+    @Test func `keeps refused shards apart, oldest first, to be fanned out here`() {
+        var tracker = OffsetTracker(settle: .zero)
+        var outbox = Outbox(settings: PipelineSettings())
+        for key in 0..<3 as Range<UInt8> {
+            outbox.write(topic: .events, key: [key], value: [1], holds: [tracker.readOne()])
+        }
+        for record in outbox.records {
+            let isProducedAgain = outbox.refused(record.ticket) != nil
+            #expect(!isProducedAgain)
+        }
+        outbox.checkInvariants()
+        var keys: [UInt8] = []
+        while let shard = outbox.popRefusedShard() {
+            keys += shard.record.key
+            for hold in shard.holds { tracker.release(hold) }
+        }
+        let (hasMore, left) = (outbox.hasRefusedShards, tracker.holderCount)
+        #expect(keys == [0, 1, 2] && !hasMore && left == 0)
+    }
+}
+
+extension MonotonicTime {
+    fileprivate static func after(_ duration: Duration) -> MonotonicTime {
+        MonotonicTime(nanoseconds: 5_000_000_000_000) + duration
+    }
+}
+
+extension OffsetTracker {
+    /// Reads a record of a partition of its own, and holds it.
+    fileprivate mutating func readOne() -> Hold {
+        let track = openTrack(startOffset: 0)
+        received(track, offset: 0, now: .after(.zero))
+        return hold(track)
+    }
+}
+
+@Suite struct `The watch over dead letters` {
+    @Test func `takes letters for stalled that go out too slowly while there is no room`() {
+        for (closed, isStalled) in [(11, true), (12, false)] {
+            var watch = LetterWatch()
+            watch.looked(isFull: true, closed: 0, roomBytes: 100, now: .after(.zero))
+            watch.looked(isFull: true, closed: 0, roomBytes: 100, now: .after(.milliseconds(499)))
+            #expect(!watch.isStalled, "it has not looked for long enough")
+            watch.looked(
+                isFull: true, closed: closed, roomBytes: 100, now: .after(.milliseconds(500)))
+            #expect(watch.isStalled == isStalled)
+            watch.looked(isFull: false, closed: closed, roomBytes: 100, now: .after(.seconds(1)))
+            #expect(!watch.isStalled && !watch.isFull)
+        }
+    }
+}
+
+@Suite struct `The watch over long holds` {
+    @Test func `comes round all slots in half a second`() {
+        var watch = HoldWatch()
+        var seen = 0
+        for step in 0..<500 {
+            seen += watch.slotsToCheck(of: 100_000, now: .after(.milliseconds(step)))
+        }
+        #expect((100_000..<120_000).contains(seen))
+    }
+
+    @Test func `leaves time for Kafka's acknowledgement`() {
+        #expect(HoldWatch.patience(.seconds(10)) == .seconds(8))
+        #expect(HoldWatch.patience(.seconds(5)) == .seconds(4))
+    }
+}

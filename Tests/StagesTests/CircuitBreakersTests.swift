@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import PushModel
+internal import Testing
+
+@Suite struct `The circuit breakers of pools and lanes` {
+    private static let backoff = Backoff(least: .seconds(10), most: .seconds(600))
+    private static let routing = {
+        var routing = RoutingTable()
+        routing.add(
+            credential: "team", apps: ["one", "two"], environments: [.production, .development])
+        return routing
+    }()
+
+    private func breakers() -> CircuitBreakers {
+        CircuitBreakers(
+            routing: Self.routing, backoff: Self.backoff, tokenBackoff: Self.backoff,
+            limits: TokenGuard.Limits(), seed: 7)
+    }
+
+    private func lane(
+        _ app: String = "one", _ environment: PushEnvironment = .production
+    ) -> LaneID {
+        Self.routing.lane(
+            environment: environment, app: Self.routing.app(named: app)!, tokenClass: .control)!
+    }
+
+    private func answer(
+        _ answer: PoolHealth.Answer, _ number: UInt32, _ breakers: inout CircuitBreakers,
+        at seconds: Int = 0
+    ) {
+        [UInt8(truncatingIfNeeded: number)].withUnsafeBytes { bytes in
+            breakers.received(
+                answer, lane(), token: TokenID(rawValue: number), bytes: bytes,
+                now: .after(.seconds(seconds)))
+        }
+        breakers.checkInvariants()
+    }
+
+    private func held(
+        _ number: UInt8, _ breakers: borrowing CircuitBreakers, at seconds: Int
+    ) -> Bool {
+        [number].withUnsafeBytes { bytes in
+            breakers.held(bytes, lane(), now: .after(.seconds(seconds))) != nil
+        }
+    }
+
+    @Test func `a refused topic blocks its lane alone`() {
+        var breakers = breakers()
+        breakers.topicRefused(lane(), .topicDisallowed, now: .after(.zero))
+        let closed = [breakers.isClosed(lane()), breakers.isClosed(lane("two"))]
+        #expect(closed == [false, true])
+        let blocking = breakers.isBlocking(lane(), now: .after(.zero))
+        #expect(blocking)
+        let opened = (breakers.poolsOpened, breakers.lanesOpened)
+        #expect(opened == (0, 1))
+        breakers.topicTaken(lane())
+        let isClosed = breakers.isClosed(lane())
+        #expect(isClosed)
+    }
+
+    @Test func `a refused credential blocks all lanes of its pool, and of no other`() {
+        var breakers = breakers()
+        breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
+        let closed = [lane(), lane("two"), lane("one", .development)].map {
+            breakers.isClosed($0)
+        }
+        #expect(closed == [false, false, true])
+        let names = breakers.tripped(Self.routing, now: .after(.zero)).map(\.name)
+        #expect(names == ["credential team in production"])
+    }
+
+    @Test func `a key that has changed lets a probe out at once, where the old one was refused`() {
+        for isRefused in [true, false] {
+            var breakers = breakers()
+            if isRefused {
+                breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
+            } else {
+                for token in 0..<50 as Range<UInt32> { answer(.fault, token, &breakers) }
+            }
+            let pool = breakers.pool(of: lane())
+            breakers.keyChanged(of: pool, now: .after(.zero))
+            let allowance = breakers.allowance(of: pool, now: .after(.zero))
+            #expect(allowance == (isRefused ? 1 : 0))
+        }
+    }
+
+    @Test func `faults of many tokens open the pool's breaker once`() {
+        var breakers = breakers()
+        for token in 0..<60 as Range<UInt32> { answer(.fault, token, &breakers) }
+        let opened = breakers.poolsOpened
+        let isAnyOpen = breakers.isAnyPoolOpen
+        #expect(opened == 1 && isAnyOpen)
+        let due = breakers.nextDue(now: .after(.zero))
+        let sendable = breakers.sendable(lane(), from: .after(.zero))
+        #expect(due == sendable && due > .after(.zero))
+    }
+
+    @Test func `a token whose fault comes back while others are accepted waits by itself`() {
+        var breakers = breakers()
+        answer(.fault, 1, &breakers)
+        breakers.taken(lane())
+        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
+        breakers.accepted(lane(), token: TokenID(rawValue: 2), now: .after(.zero))
+        answer(.fault, 1, &breakers)
+        let waits = [held(1, breakers, at: 0), held(2, breakers, at: 0)]
+        #expect(waits == [true, false])
+        let hadFaults = breakers.hasTokenFaults
+        answer(.healthy, 1, &breakers)
+        let hasFaults = breakers.hasTokenFaults
+        #expect(hadFaults && !hasFaults)
+    }
+
+    @Test func `what is in flight counts against a breaker that has just closed`() {
+        var breakers = breakers()
+        let pool = breakers.pool(of: lane())
+        breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
+        breakers.credentialTaken(lane())
+        let first = breakers.allowance(of: pool, now: .after(.zero))
+        for _ in 0..<first { breakers.taken(lane()) }
+        breakers.handedOver(first, of: pool, now: .after(.zero))
+        breakers.checkInvariants()
+        let none = breakers.allowance(of: pool, now: .after(.zero))
+        breakers.landed(lane())
+        breakers.checkInvariants()
+        let one = breakers.allowance(of: pool, now: .after(.zero))
+        #expect(first > 0 && none == 0 && one == 1)
+        let used = [1, -1].map { breakers.wasUsed(pool, since: .after(.seconds($0))) }
+        #expect(used == [false, true])
+    }
+
+    @Test func `a pool that answers nothing is taken for ill`() {
+        var breakers = breakers()
+        breakers.taken(lane())
+        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
+        for seconds in [0, 9, 10] {
+            breakers.lookForSilence(now: .after(.seconds(seconds)))
+            let cause = breakers.tripped(Self.routing, now: .after(.zero)).first?.cause
+            #expect(cause == (seconds == 10 ? .silent : nil))
+        }
+    }
+
+    @Test func `other limits begin another window of answers`() {
+        var breakers = breakers()
+        var limits = TokenGuard.Limits()
+        limits.window = 2
+        limits.badShareMax = 0.5
+        breakers.adopt(backoff: Self.backoff, tokenBackoff: Self.backoff, limits: limits)
+        let early = breakers.believesRejection(lane(), now: .after(.zero))
+        breakers.taken(lane())
+        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
+        breakers.accepted(lane(), token: TokenID(rawValue: 1), now: .after(.zero))
+        let later = breakers.believesRejection(lane(), now: .after(.zero))
+        #expect(!early && later)
+    }
+}
