@@ -12,7 +12,7 @@ internal import RecordFormats
 /// has a refused one produced again.
 struct Outbox: ~Copyable {
     /// To be produced, oldest first.
-    var records: [OutgoingRecord] = []
+    private(set) var records: [OutgoingRecord] = []
     /// Whether events may be split now. The owner sets it before events are read.
     var shardFlow = RecordFlow.closed
     private(set) var tickets = TicketTable()
@@ -45,6 +45,13 @@ struct Outbox: ~Copyable {
     }
 
     // MARK: Records are written
+
+    /// Empties `records`.
+    mutating func takeRecords() -> [OutgoingRecord] {
+        let taken = records
+        records = []
+        return taken
+    }
 
     /// The claims pass to the record: its acknowledgement gives them back.
     mutating func write(

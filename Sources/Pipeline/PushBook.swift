@@ -176,6 +176,12 @@ extension PushBook {
         pushes.checkInvariants()
         audience.checkInvariants()
         payloadPushes.checkInvariants()
+        pushes.forEachPush { slot in
+            let push = pushes[slot]
+            precondition(
+                push.isOrphaned || existingPush(for: push.token, key: push.coalescingKey) == slot,
+                "a push that its token does not know")
+        }
         var claimed = claimed
         pushes.forEachHold { claimed.insert($0.holder) }
         precondition(claimed.count == tracker.holderCount, "a holder that nothing claims")

@@ -14,11 +14,8 @@ extension PushPipeline {
     package var audience: Audience { _read { yield book.audience } }
     package var poolCount: Int { breakers.poolCount }
 
-    /// Records to be produced, oldest first. Emptied by the owner.
-    package var records: [OutgoingRecord] {
-        _read { yield outbox.records }
-        _modify { yield &outbox.records }
-    }
+    /// Records to be produced, oldest first.
+    var records: [OutgoingRecord] { outbox.records }
 
     /// Whether events may be split now. The owner sets it before events are read.
     package var shardFlow: RecordFlow {

@@ -16,7 +16,7 @@ internal import RecordFormats
 /// so a simulation can drive it with virtual time.
 ///
 /// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is to
-/// be done comes out of `takeReady` (pushes to hand to delivery), `records` (records to produce) and
+/// be done comes out of `takeReady` (pushes to hand to delivery), `takeRecords` (records to produce) and
 /// `frontier` (offsets to store). Each fact is routed to the part that decides: what a part knows is
 /// its own, and the pushes themselves are in the book that all of them work on.
 package struct PushPipeline: ~Copyable {
@@ -208,6 +208,9 @@ package struct PushPipeline: ~Copyable {
     }
 
     // MARK: Records are produced
+
+    /// The records to be produced now, oldest first.
+    package mutating func takeRecords() -> [OutgoingRecord] { outbox.takeRecords() }
 
     /// Kafka has the record: what waited for it is released.
     package mutating func acknowledged(_ ticket: UInt64) {

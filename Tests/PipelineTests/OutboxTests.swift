@@ -27,7 +27,7 @@ internal import Testing
         var tracker = OffsetTracker(settle: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [tracker.readOne()])
-        let ticket = outbox.records.removeLast().ticket
+        let ticket = outbox.takeRecords()[0].ticket
         let open = outbox.refused(ticket)
         let refused = try #require(open)
         outbox.produceAgain(refused, &tracker)

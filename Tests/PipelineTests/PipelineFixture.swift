@@ -152,8 +152,7 @@ final class PipelineFixture {
 
     /// What the pipeline wants produced, as text.
     func takeRecords() -> [ProducedRecord] {
-        defer { pipeline.records.removeAll() }
-        return pipeline.records.map { record in
+        pipeline.takeRecords().map { record in
             ProducedRecord(
                 topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
                 value: String(decoding: record.value ?? [], as: UTF8.self),

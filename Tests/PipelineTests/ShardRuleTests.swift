@@ -115,7 +115,7 @@ internal import Testing
         #expect(push.priority == 5 && push.expiration < 0)
         #expect(push.body == #"{"aps":{"alert":"Hi"}}"#)
 
-        fixture.pipeline.records.removeAll()
+        _ = fixture.pipeline.takeRecords()
         let alone = worker(bindings: bindings) { $0.shards = nil }
         devices(alone)
         alone.event("door", #"{"payload":{"aps":{"alert":"Hi"}}}"#, binding: 1)

@@ -74,11 +74,10 @@ extension Simulation {
     mutating func acknowledge(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
-        for record in worker.pipeline.records {
+        for record in worker.pipeline.takeRecords() {
             let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
             worker.produced.append((record, now.monotonic + delay))
         }
-        worker.pipeline.records.removeAll()
         let due = worker.produced.filter { $0.dueAt <= now.monotonic }
         worker.produced.removeAll { $0.dueAt <= now.monotonic }
         for (record, _) in due.sorted(by: { $0.dueAt < $1.dueAt }) {

@@ -11,10 +11,7 @@ internal import RecordFormats
 /// its own, so that one which takes nothing keeps back no other's records.
 extension PlannerLoop {
     mutating func produceRecords(now: Now) {
-        if !pipeline.records.isEmpty {
-            for record in pipeline.records { outlets[record.topic.rawValue].append(record) }
-            pipeline.records.removeAll(keepingCapacity: true)
-        }
+        for record in pipeline.takeRecords() { outlets[record.topic.rawValue].append(record) }
         for topic in RecordTopic.allCases {
             while let record = outlets[topic.rawValue].next(now: now) {
                 guard produce(record, now: now) else { break }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+
+/// A book with one token, and what reads events for it.
+private struct BookBench: ~Copyable {
+    var book: PushBook
+    let token: TokenID
+    private let lane: LaneID
+    private let track: TrackID
+    let now = Now(
+        monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
+
+    init() {
+        var routing = RoutingTable()
+        routing.add(credential: "team", apps: ["one"], environments: [.production])
+        var settings = PipelineSettings()
+        settings.slots = 16
+        settings.eventTopics = ["events"]
+        var book = PushBook(routing: routing, settings: settings, slab: PushSlab(slots: 16))
+        var registration = Registration()
+        var decoder = RegistrationDecoder(routing: routing)
+        var draft = RegistrationDraft(
+            environment: .production, app: "one", installation: "I", handler: "H")
+        draft.registeredAt = now.wall
+        draft.targets = [.control([1], shows: ["door"])]
+        let wall = now.wall
+        _ = RegistrationEncoder.key(draft).withUnsafeBytes { key in
+            RegistrationEncoder.value(draft).withUnsafeBytes { value in
+                try! decoder.decode(key: key, value: value, timestamp: wall, into: &registration)
+            }
+        }
+        _ = book.audience.apply(registration)
+        let lane = routing.lane(
+            environment: .production, app: routing.app(named: "one")!, tokenClass: .control)!
+        token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(lane, $0)! }
+        self.lane = lane
+        track = book.tracker.openTrack(startOffset: 0)
+        self.book = book
+    }
+
+    /// Reads an event and makes the token's push of it, or lets it join that.
+    mutating func push(key: UInt64 = 0) -> UInt32 {
+        let offset = book.tracker.nextOffset(track)
+        book.tracker.received(track, offset: offset, now: now.monotonic)
+        let content = PushContent(
+            type: .controls, priority: 10, expiration: .immediate,
+            expiresAt: now.monotonic + .seconds(60),
+            origin: book.tracker.position(track, offset: offset), readSequence: 1,
+            subject: .none, subjectTag: 0)
+        var push = PushRequest(
+            token: token, lane: lane, content: content, heldSince: now.monotonic)
+        push.coalescingKey = key
+        let slot =
+            book.existingPush(for: push.token, key: key) ?? book.add(push, now: now)
+        let hold = book.tracker.hold(track)
+        _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
+        book.checkInvariants(claimed: [])
+        return slot
+    }
+
+    mutating func takeOne() -> UInt32? {
+        book.pushes.take(
+            from: book.traits(of: lane).pool, sequence: 1, now: now.monotonic
+        ) { _ in false }
+    }
+}
+
+@Suite struct `The book of pushes` {
+    @Test func `knows one push of each key of a token`() {
+        var bench = BookBench()
+        let plain = [bench.push(), bench.push()]
+        let other = [bench.push(key: 7), bench.push(key: 7), bench.push(key: 8)]
+        #expect(plain[0] == plain[1] && other[0] == other[1])
+        #expect(Set(plain + other).count == 3)
+        let queued = bench.book.counters.pushesQueued
+        #expect(queued == 3)
+    }
+
+    @Test func `gives back what a push holds when it ends, and forgets it`() {
+        var bench = BookBench()
+        let slot = bench.push()
+        let taken = bench.takeOne()
+        bench.book.end(slot, now: bench.now)
+        bench.book.checkInvariants(claimed: [])
+        let (holders, existing) = (
+            bench.book.tracker.holderCount, bench.book.existingPush(for: bench.token, key: 0)
+        )
+        #expect(taken == slot && holders == 0 && existing == nil)
+    }
+
+    @Test func `hands the claims of a push over to whoever ends it`() {
+        var bench = BookBench()
+        let slot = bench.push()
+        _ = bench.push()
+        let holds = bench.book.endTakingClaims(slot, withTrailing: true, now: bench.now)
+        bench.book.checkInvariants(claimed: Set(holds.map(\.holder)))
+        #expect(holds.map(\.offset) == [0], "the older of two on one partition")
+        bench.book.release(holds)
+        let left = bench.book.tracker.holderCount
+        #expect(left == 0)
+    }
+
+    @Test func `ends the waiting pushes of a token that has gone, and one in flight when it lands`()
+    {
+        var bench = BookBench()
+        let inFlight = bench.push(key: 7)
+        _ = bench.takeOne()
+        _ = bench.push()
+        bench.book.tokenRemoved(bench.token)
+        let holders = bench.book.tracker.holderCount
+        #expect(holders == 1)
+        let hasEnded = bench.book.endIfOrphaned(inFlight, now: bench.now)
+        let (left, counted) = (
+            bench.book.tracker.holderCount, bench.book.counters.unregistered
+        )
+        #expect(hasEnded && left == 0 && counted == 2)
+    }
+}
