@@ -43,7 +43,8 @@ package struct PushPipeline: ~Copyable {
         late = LateRegistrations(settings: settings)
         outbox = Outbox(settings: settings)
         deferral = DeferredPushes(routing: routing, settings: settings)
-        handover = Handover(seed: settings.seed)
+        // Not the stream of the breakers, or both would draw the same delays.
+        handover = Handover(seed: settings.seed &+ 1)
         index = IndexFeed(routing: routing)
     }
 

@@ -27,8 +27,6 @@ package struct PushTable: ~Copyable {
     package var bodies = BodyStore()
 
     package enum Joined: Sendable, Equatable {
-        /// A new push stands in its lane's queue, in this slot.
-        case queued(UInt32)
         /// An existing push answers for the event too.
         case coalesced
         /// The push in flight does not answer for it; it is sent once more afterwards.
