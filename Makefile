@@ -47,17 +47,17 @@ help: ## Explain the verbs
 deps: ## Install the system's packages that are missing (apt), check the Swift toolchain
 	scripts/bootstrap.sh
 
-build: deps ## Build the release programs, .build/release/lamplighter and lamplighter-check
+build: deps ## Build the release programs, .build/release/lamplighter and lamplighter-lab
 	swift build -c release --product lamplighter
-	swift build -c release --product lamplighter-check
+	swift build -c release --product lamplighter-lab
 
 demo: ## Build, then see workers killed under traffic and nothing lost (DEMO='--duration 60')
 	scripts/demo.sh $(DEMO)
 
 demo-picture: build ## Run the demo and draw it, docs/demo.svg
 	mkdir -p run
-	.build/release/lamplighter demo --record run/demo.ndjson < /dev/null
-	.build/release/lamplighter demo-picture run/demo.ndjson docs/demo.svg
+	.build/release/lamplighter-lab demo --record run/demo.ndjson < /dev/null
+	.build/release/lamplighter-lab demo-picture run/demo.ndjson docs/demo.svg
 
 test: deps ## Build everything and run every test
 	swift build --build-tests
@@ -70,13 +70,14 @@ simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMU
 
 run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANSPORT=curl, KEEP=1)
 	swift build --product lamplighter
+	swift build --product lamplighter-lab
 	TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
 check-clean-machine: ## See a fresh Debian 12 go from clone to first push in 12 minutes (as root)
 	scripts/check-clean-machine.py
 
 chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (CHAOS_ROUNDS=20)
-	.build/release/lamplighter chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
+	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \
 		$(if $(LAMPLIGHTER_TEST_BOOTSTRAP),--bootstrap $(LAMPLIGHTER_TEST_BOOTSTRAP))
 
 mutate: deps ## Break a copy in many small ways, see that a test notices each (MUTATION=name, MUTATE='--jobs 2')

@@ -6,6 +6,9 @@
 //
 //   C libraries < Bindings < Model < Stages (decide) < Pipeline (decides what needs several of them)
 //     < Drivers and Simulators (do) < App (wires)
+//
+// `lamplighter` is App's program, and what runs in a cluster. `lamplighter-lab` is Lab's: simulators,
+// demo, chaos and checker, of which nothing is linked into the other.
 
 import PackageDescription
 
@@ -27,6 +30,8 @@ let bindings: [Target] = [
     .binding("Rdkafka", of: "CRdkafka"),
     .binding("Nghttp2", of: "CNghttp2"),
     .binding("OpenSSL", of: "COpenSSL"),
+    // For Simulators, Lab and tests: a worker signs no certificates.
+    .binding("TestCertificates", of: "COpenSSL", and: ["OpenSSL"]),
     .binding("Curl", of: "CCurl"),
     .binding("Simdjson", of: "CSimdjson"),
     .binding("LinuxIO", of: "CLinux"),
@@ -80,11 +85,12 @@ let drivers: [Target] = [
         logs: true),
 ]
 
-// MARK: Simulators: products of their own, shared by tests, demo and benchmarks.
+// MARK: Simulators: stand in for Apple and Kafka, for Lab and tests.
 
 let simulators: [Target] = [
     .floor(
-        "Simulators", "APNSSimulator", ["PushModel", "Nghttp2", "OpenSSL", "Simdjson", "LinuxIO"],
+        "Simulators", "APNSSimulator",
+        ["PushModel", "Nghttp2", "OpenSSL", "TestCertificates", "Simdjson", "LinuxIO"],
         logs: true),
     .floor("Simulators", "EmbeddedKafka", ["Rdkafka", "LinuxIO"]),
 ]
@@ -92,9 +98,6 @@ let simulators: [Target] = [
 // MARK: App: knows everyone; connects what decides with what does, and runs it.
 
 let app: [Target] = [
-    .floor("App", "Checker", ["Rdkafka"]),
-    .floor(
-        "App", "Demo", ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "LinuxIO"], logs: true),
     .floor(
         "App", "Worker",
         [
@@ -106,30 +109,50 @@ let app: [Target] = [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "Yams", package: "Yams"),
         ]),
+    // How both programs start and end.
+    .floor(
+        "App", "Entrypoint",
+        ["PushModel", "KafkaLog", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl"],
+        products: [.product(name: "ArgumentParser", package: "swift-argument-parser")],
+        plugins: ["BuildCommit"]),
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Worker", "Pipeline", "PushModel", "RecordFormats", "Delivery", "KafkaLog",
-            "APNSDelivery", "APNSSimulator", "EmbeddedKafka", "Demo", "LinuxIO", "OpenSSL",
-            "Rdkafka", "Nghttp2",
-            "Curl",
+            "Entrypoint", "Worker", "Pipeline", "PushModel", "RecordFormats", "Delivery",
+            "KafkaLog",
+            "APNSDelivery", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         ],
         path: "Sources/App/lamplighter",
-        swiftSettings: .house,
-        plugins: ["BuildCommit"]),
-    // Tells the program which commit it was built from.
+        swiftSettings: .house),
+    // Tells the programs which commit they were built from.
     .plugin(name: "BuildCommit", capability: .buildTool(), path: "Sources/App/BuildCommit"),
-    // Imports nothing of the worker's, so that no mistake of ours is made twice.
+]
+
+// MARK: Lab: for trying out and proving; its program is not the one that runs in a cluster.
+
+let lab: [Target] = [
+    // Imports nothing of the worker's but the binding to librdkafka, so that no mistake of ours is
+    // made twice.
+    .floor("Lab", "Checker", ["Rdkafka"]),
+    // A fleet's processes, configuration, traffic and logs, for whoever runs one.
+    .floor(
+        "Lab", "FleetKit", ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "LinuxIO"],
+        logs: true),
+    .floor("Lab", "Demo", ["FleetKit", "Checker", "PushModel", "LinuxIO"]),
     .executableTarget(
-        name: "lamplighter-check",
+        name: "lamplighter-lab",
         dependencies: [
-            "Checker", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            "Entrypoint", "Checker", "FleetKit", "Demo", "APNSSimulator", "EmbeddedKafka",
+            "PushModel",
+            "OpenSSL", "TestCertificates",
+            .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            .product(name: "Logging", package: "swift-log"),
         ],
-        path: "Sources/App/lamplighter-check",
+        path: "Sources/Lab/lamplighter-lab",
         swiftSettings: .house),
 ]
 
@@ -138,7 +161,10 @@ let app: [Target] = [
 let tests: [Target] = [
     .tests(
         "BindingsTests",
-        ["Rdkafka", "Nghttp2", "OpenSSL", "Curl", "Simdjson", "LinuxIO", "FlatMemory"]),
+        [
+            "Rdkafka", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "Simdjson", "LinuxIO",
+            "FlatMemory",
+        ]),
     .tests(
         "StagesTests",
         [
@@ -155,10 +181,11 @@ let tests: [Target] = [
         "DriversTests",
         [
             "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka",
-            "Nghttp2", "OpenSSL", "Curl", "LinuxIO", "Rdkafka",
+            "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "LinuxIO", "Rdkafka",
         ], logs: true),
-    .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-check"]),
-    .tests("DemoTests", ["Demo", "PushModel", "RecordFormats"]),
+    .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
+    .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
+    .tests("DemoTests", ["Demo", "FleetKit", "Checker", "RecordFormats", "PushModel"]),
     .tests(
         "AppTests",
         [
@@ -169,8 +196,10 @@ let tests: [Target] = [
     .tests(
         "IntegrationTests",
         [
-            "lamplighter", "lamplighter-check", "PushModel", "RecordFormats", "KafkaLog",
-            "EmbeddedKafka", "APNSSimulator", "OpenSSL", "LinuxIO", "Rdkafka",
+            "lamplighter", "lamplighter-lab", "Entrypoint", "FleetKit", "Checker", "PushModel",
+            "RecordFormats",
+            "KafkaLog", "EmbeddedKafka", "APNSSimulator", "OpenSSL", "TestCertificates", "LinuxIO",
+            "Rdkafka",
         ], logs: true),
 ]
 
@@ -181,7 +210,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Worker", "APNSSimulator", "Nghttp2",
-        "CNghttp2", "OpenSSL", "Simdjson", .product(name: "Logging", package: "swift-log"),
+        "CNghttp2", "OpenSSL", "TestCertificates", "Simdjson",
+        .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
         return .testTarget(
@@ -203,7 +233,7 @@ let benchmarks: [Target] = [
         name: "lamplighter-bench",
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
-            "Pipeline", "KafkaLog", "APNSDelivery", "Rdkafka", "OpenSSL", "LinuxIO",
+            "Pipeline", "KafkaLog", "APNSDelivery", "FleetKit", "Rdkafka", "OpenSSL", "LinuxIO",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),
@@ -220,7 +250,7 @@ let package = Package(
     name: "lamplighter",
     products: [
         .executable(name: "lamplighter", targets: ["lamplighter"]),
-        .executable(name: "lamplighter-check", targets: ["lamplighter-check"]),
+        .executable(name: "lamplighter-lab", targets: ["lamplighter-lab"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
@@ -229,8 +259,8 @@ let package = Package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ] + (isBenchmarking ? benchmarkPackages : []),
-    targets: cLibraries + bindings + model + stages + pipeline + drivers + simulators + app + tests
-        + [fuzzing] + (isBenchmarking ? benchmarks : []),
+    targets: cLibraries + bindings + model + stages + pipeline + drivers + simulators + app + lab
+        + tests + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)
 
@@ -241,10 +271,12 @@ extension Target {
             providers: [.apt([package])])
     }
 
-    static func binding(_ name: String, of library: String) -> Target {
+    static func binding(
+        _ name: String, of library: String, and bindings: [String] = []
+    ) -> Target {
         .target(
-            name: name, dependencies: [.byName(name: library)], path: "Sources/Bindings/\(name)",
-            swiftSettings: .house)
+            name: name, dependencies: ([library] + bindings).map { .byName(name: $0) },
+            path: "Sources/Bindings/\(name)", swiftSettings: .house)
     }
 
     static func stage(
@@ -255,12 +287,12 @@ extension Target {
 
     static func floor(
         _ floor: String, _ name: String, _ dependencies: [String], logs: Bool = false,
-        products: [Target.Dependency] = []
+        products: [Target.Dependency] = [], plugins: [PluginUsage] = []
     ) -> Target {
         .target(
             name: name,
             dependencies: dependencies.map { .byName(name: $0) } + logging(logs) + products,
-            path: "Sources/\(floor)/\(name)", swiftSettings: .house)
+            path: "Sources/\(floor)/\(name)", swiftSettings: .house, plugins: plugins)
     }
 
     static func tests(_ name: String, _ dependencies: [String], logs: Bool = false) -> Target {

@@ -2,13 +2,19 @@
 # Part of Lamplighter.
 """Workers with everything around them: Kafka, its topics and registrations, and a simulator."""
 
+import collections
 import os
 import re
+import subprocess
 import time
+from json import loads
 
 import rig as rigs
 
 BROKER = os.environ.get("LAMPLIGHTER_TEST_BOOTSTRAP")
+
+# A process and the path of its log.
+Worker = collections.namedtuple("Worker", "pid log")
 
 
 class Fleet:
@@ -25,96 +31,60 @@ class Fleet:
             self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
             partitions=32, fan_outs=(1, 10, 1000)):
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
-        self.transport = transport
         self.sent = {}
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
-        # The embedded Kafka holds an empty fetch for all of this time.
-        self.properties = {"fetch.wait.max.ms": 100, **(properties or {})}
-        self.apns, self.threads = apns or {}, 1
-        self.processes, self.workers = [], []
-        self.partitions = partitions
-        partitions = {
+        self.apns = apns or {}
+        counts = {
             "events": partitions, "verdicts": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
         # Those that the group shares out. `topics create` knows one number for all topics.
-        self.shared = self.partitions + (self.partitions if BROKER else partitions["deferred"])
-        self._start_kafka(partitions)
-        self._configure()
-        if BROKER:
-            self._create_topics()
+        self.shared = partitions + (partitions if BROKER else counts["deferred"])
+        self.folder = rig.folder / self.prefix
+        # The embedded Kafka holds an empty fetch for all of its wait, and its groups wait for
+        # members as long as a session lasts. A real one has librdkafka's defaults.
+        session, heartbeat = (45_000, 3000) if BROKER else (6000, 500)
+        properties = {
+            "fetch.wait.max.ms": 100, "session.timeout.ms": session,
+            "heartbeat.interval.ms": heartbeat, **(properties or {})}
+        self.process = rig.start(
+            self.prefix, "lamplighter-lab", "fleet", "--directory", self.folder, "--workers", 0,
+            "--prefix", self.prefix, "--transport", transport, "--apns-port", simulator.port,
+            "--ca-file", simulator.ca, "--key-file", simulator.key,
+            *(part for name, count in counts.items() for part in
+              ("--partitions", f"{name}={count}")),
+            *(part for name, value in properties.items() for part in
+              ("--property", f"{name}={value}")),
+            *(["--bootstrap", BROKER] if BROKER else []), stdin=subprocess.PIPE)
+        self.workers, self.starts = [], 0
+        self.bootstrap = self._started()["bootstrap"]
         rig.bench(
             "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
             "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)))
-        self._start_workers(1)
+        self._start_workers(1, 1)
 
     def topic(self, name):
         return f"{self.prefix}.{name}"
 
-    def _start_kafka(self, partitions):
-        self.bootstrap = BROKER
-        if BROKER:
-            return
-        # Its groups wait for members as long as a session lasts.
-        self.properties.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
-        topics = ",".join(f"{self.topic(name)}:{count}" for name, count in partitions.items())
-        file = self.rig.folder / f"{self.prefix}.bootstrap"
-        self.processes.append(
-            self.rig.start(
-                f"{self.prefix}-kafka", "simulate", "kafka", "--topics", topics,
-                "--bootstrap-file", file))
-        self.rig.wait_for("Kafka", 30, lambda: file.exists() and file.read_text().strip())
-        self.bootstrap = file.read_text().strip()
+    def _started(self):
+        """What the fleet says of the start of workers that it was last told of."""
+        def reports():
+            return re.findall(r"^{.*}$", self.rig.said(self.prefix), re.M)
+        self.starts += 1
+        self.rig.wait_for("the fleet", 90, lambda: len(reports()) >= self.starts)
+        return loads(reports()[-1])
 
-    def _configure(self):
-        def lines(values, indent):
-            return "".join(f"{indent}{name}: {value}\n" for name, value in values.items())
+    def _replace_workers(self, count, *settings):
+        self.process.stdin.write(" ".join(["workers", str(count), *settings, "\n"]).encode())
+        self.process.stdin.flush()
+        return self._started()
 
-        self.configuration = self.rig.folder / f"{self.prefix}.yaml"
-        self.configuration.write_text(f"""\
-kafka:
-  bootstrap: {self.bootstrap}
-  group: {self.prefix}
-  startFrom: earliest
-  topics:
-    registrations: {self.topic("registrations")}
-    verdicts: {self.topic("verdicts")}
-    deferred: {self.topic("deferred")}
-    deadLetters: {self.topic("dead-letters")}
-  events:
-    {self.topic("events")}: {{decode: json}}
-  properties:
-{lines(self.properties, "    ")}apns:
-  transport: {self.transport}
-  caFile: {self.simulator.ca}
-{lines(self.apns, "  ")}  credentials:
-    home:
-      team: ABCDE12345
-      keyID: FGHIJ67890
-      keyFile: {self.simulator.key}
-      apps: [{rigs.APP}]
-      environments: [production]
-  endpoints:
-    production: {{host: 127.0.0.1, port: {self.simulator.port}, serverName: localhost}}
-delivery:
-  threads: {self.threads}
-log:
-  format: text
-""")
-
-    def _create_topics(self):
-        creation = self.rig.start(
-            f"{self.prefix}-topics", "topics", "create", "--config", self.configuration,
-            "--partitions", self.partitions)
-        if creation.wait(60) != 0:
-            rigs.fail(f"topics: {self.rig.said(creation.name)}")
-        self.rig.processes.remove(creation)
-
-    def _start_workers(self, count):
+    def _start_workers(self, count, threads):
+        settings = [f"apns.{name}={value}" for name, value in self.apns.items()]
         begun = time.monotonic()
+        started = self._replace_workers(count, f"delivery.threads={threads}", *settings)
         self.workers = [
-            self.rig.start(f"{self.prefix}-worker-{number}", "run", "--config", self.configuration)
-            for number in range(count)]
-        self.processes += self.workers
+            Worker(pid, self.folder / f"worker-{number}.log")
+            for number, pid in enumerate(started["workers"], 1)]
         self.rig.wait_for("the index", 600, lambda: all(
             "the index is complete" in said for said in self._said()))
         # From the start of the processes; to the nearest hundredth of a second.
@@ -123,20 +93,20 @@ log:
 
     def restart(self, workers=1, threads=1, apns=None):
         """Ends the workers in order and starts others, which replay everything again."""
-        self.rig.end(self.workers)
-        self.processes = [other for other in self.processes if other not in self.workers]
-        self.threads, self.apns = threads, apns or self.apns
-        self._configure()
-        self._start_workers(workers)
+        self.apns = apns or self.apns
+        self._replace_workers(0)
+        for log in self.folder.glob("worker-*.log"):
+            log.unlink()
+        self._start_workers(workers, threads)
 
     def _said(self):
-        return [self.rig.said(worker.name) for worker in self.workers]
+        return [worker.log.read_text(errors="replace") for worker in self.workers]
 
     def _has_settled(self):
         """Whether every worker has a part of the partitions, and together they have all."""
-        shares = [re.findall(r"partitions=(\d+) .* (assigned|given up)$", said, re.M)[-1:]
+        shares = [re.findall(r" (assigned|given up) partitions=(\d+)", said)[-1:]
                   for said in self._said()]
-        held = [int(count) for share in shares for count, word in share if word == "assigned"]
+        held = [int(count) for share in shares for word, count in share if word == "assigned"]
         return len(held) == len(self.workers) and sum(held) == self.shared
 
     def run(self, fan_out, pushes, json=False):
@@ -170,4 +140,4 @@ log:
         return max(rigs.memory_bytes(worker, line) for worker in self.workers)
 
     def stop(self):
-        self.rig.end(self.processes)
+        self.rig.end([self.process])

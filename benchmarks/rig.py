@@ -54,7 +54,7 @@ class Rig:
     """A folder and the processes of one benchmark; all of them end with it."""
 
     def __enter__(self):
-        self.programs = build("lamplighter", "lamplighter-bench")
+        self.programs = build("lamplighter", "lamplighter-lab", "lamplighter-bench")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-bench-"))
         self.processes = []
         # SIGTERM leaves by the same way as an error.
@@ -76,12 +76,12 @@ class Rig:
                 process.wait()
             self.processes = [other for other in self.processes if other is not process]
 
-    def start(self, name, *arguments):
-        """Starts `lamplighter`; what it says is in the file `name`.log."""
+    def start(self, name, program, *arguments, stdin=subprocess.DEVNULL):
+        """Starts one of the programs; what it says is in the file `name`.log."""
         with open(self.folder / f"{name}.log", "w") as log:
             process = subprocess.Popen(
-                [self.programs / "lamplighter", *map(str, arguments)], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL)
+                [self.programs / program, *map(str, arguments)], stdout=log, stderr=log,
+                stdin=stdin)
         process.name = name
         self.processes.append(process)
         return process
@@ -125,7 +125,7 @@ class Simulator:
         options += ["--delay", delay] if delay else []
         options += ["--log", self.log] if keeps_log else []
         self.process = rig.start(
-            name, "simulate", "apns", "--address-file", address, "--ca-file", self.ca,
+            name, "lamplighter-lab", "simulate", "apns", "--address-file", address, "--ca-file", self.ca,
             "--key-out", self.key, "--app", APP, "--control", self.control, *options)
         rig.wait_for("the APNs simulator", 30, lambda: address.exists() and address.read_text())
         self.port = int(re.search(r"production \S+:(\d+)", address.read_text())[1])
@@ -135,7 +135,7 @@ class Simulator:
         return json.loads(self._answer("status"))["accepted"]
 
     def command(self, text):
-        """A command of `lamplighter simulate apns --help`, such as `delay 50ms`."""
+        """A command of `lamplighter-lab simulate apns --help`, such as `delay 50ms`."""
         answer = self._answer(text).strip()
         if answer != "ok":
             fail(f"the simulator does not {text}: {answer}")

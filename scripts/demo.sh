@@ -3,7 +3,7 @@
 # Part of Lamplighter.
 #
 # From a fresh clone to a fleet under traffic and its verdict: installs what is missing, builds, and
-# runs `lamplighter demo` with the given options. The times are those of two cores.
+# runs `lamplighter-lab demo` with the given options. The times are those of two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,8 +17,8 @@ else
     echo "2/4 building lamplighter: about 4 min the first time"
 fi
 swift build -c release --product lamplighter
-echo "3/4 building lamplighter-check: some 10 s"
-swift build -c release --product lamplighter-check
+echo "3/4 building lamplighter-lab: half a minute the first time"
+swift build -c release --product lamplighter-lab
 
 duration=40 # The command's own default.
 previous=
@@ -32,4 +32,4 @@ case ${duration%%.*} in
 '' | *[!0-9]*) echo "4/4 the demo" ;;
 *) echo "4/4 the demo: about $((10#${duration%%.*} + 15)) s" ;;
 esac
-exec .build/release/lamplighter demo --started-at "$started" "$@"
+exec .build/release/lamplighter-lab demo --started-at "$started" "$@"

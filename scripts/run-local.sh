@@ -8,8 +8,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-lamplighter=${LAMPLIGHTER_BINARY:-.build/debug/lamplighter}
-unset LAMPLIGHTER_BINARY # Not a key of the configuration.
+# The folder of both programs.
+programs=${LAMPLIGHTER_PROGRAMS:-.build/debug}
+unset LAMPLIGHTER_PROGRAMS # Not a key of the configuration.
+lamplighter=$programs/lamplighter
+lab=$programs/lamplighter-lab
 transport=${TRANSPORT:-auto}
 keep=${KEEP:-0}
 [ "${1:-}" != --keep ] || keep=1
@@ -43,12 +46,12 @@ fail() {
     exit 1
 }
 
-# start NAME ARGUMENT...: runs lamplighter in the background, its output in run/NAME.log.
+# start NAME PROGRAM ARGUMENT...: runs it in the background, its output in run/NAME.log.
 start() {
-    local name=$1
-    shift
-    echo "+ lamplighter $*"
-    "$lamplighter" "$@" >"run/$name.log" 2>&1 &
+    local name=$1 program=$2
+    shift 2
+    echo "+ ${program##*/} $*"
+    "$program" "$@" >"run/$name.log" 2>&1 &
     pids+=($!)
 }
 
@@ -68,14 +71,16 @@ wait_for() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-[ -x "$lamplighter" ] || fail "$lamplighter is not built; run make run-local"
+for program in "$lamplighter" "$lab"; do
+    [ -x "$program" ] || fail "$program is not built; run make run-local"
+done
 rm -rf run
 mkdir -p run
 
 topics=events:4,registrations:4,verdicts:4,deferred:4,dead-letters:1
-start kafka simulate kafka --topics "lamplighter.${topics//,/,lamplighter.}" \
+start kafka "$lab" simulate kafka --topics "lamplighter.${topics//,/,lamplighter.}" \
     --bootstrap-file run/bootstrap
-start apns simulate apns --address-file run/address --log run/pushes.ndjson \
+start apns "$lab" simulate apns --address-file run/address --log run/pushes.ndjson \
     --ca-file run/ca.pem --key-out run/AuthKey.p8 \
     --team ABCDE12345 --key-id FGHIJ67890 --app "$app"
 wait_for "embedded Kafka" 20 test -s run/bootstrap
@@ -104,7 +109,7 @@ log:
   format: text
 YAML
 
-start worker run --config run/lamplighter.yaml
+start worker "$lamplighter" run --config run/lamplighter.yaml
 echo "+ lamplighter register ($kind shows $subject)"
 "$lamplighter" register --config run/lamplighter.yaml --environment production --app "$app" \
     --installation 6F1C --handler GarageControls --class control --token "$token" \

@@ -3,6 +3,7 @@
 
 internal import Foundation
 internal import OpenSSL
+import TestCertificates
 internal import Testing
 
 @Suite struct `A TLS stream` {

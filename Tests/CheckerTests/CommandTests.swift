@@ -4,7 +4,7 @@
 import Foundation
 import Testing
 
-@Suite struct `lamplighter-check` {
+@Suite struct `lamplighter-lab verify` {
     typealias Run = RecordedRun
 
     private struct Result {
@@ -30,8 +30,8 @@ import Testing
         let (output, errors) = (Pipe(), Pipe())
         // It is built beside the tests.
         process.executableURL = URL(filePath: CommandLine.arguments[0])
-            .deletingLastPathComponent().appending(path: "lamplighter-check")
-        process.arguments = arguments
+            .deletingLastPathComponent().appending(path: "lamplighter-lab")
+        process.arguments = ["verify"] + arguments
         process.standardOutput = output
         process.standardError = errors
         try process.run()

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Foundation
 import Testing
 
 @testable import Checker
+
+@Suite struct `The report's JSON` {
+    @Test func `decodes to the counts that it was made of`() throws {
+        var report = CheckReport()
+        (report.events, report.obligations, report.accepted) = (1, 2, 3)
+        (report.coalesced, report.expired, report.suppressed) = (4, 5, 6)
+        (report.deadLettered, report.withdrawn, report.truncated) = (7, 8, 9)
+        (report.lost, report.ambiguous, report.acceptedPushes) = (10, 11, 12)
+        (report.duplicates, report.kills) = (13, 14)
+        (report.pushesPerSecond, report.p50ms, report.p99ms) = (15.5, 16.5, nil)
+        let decoded = try JSONDecoder().decode(CheckReport.self, from: Data(report.json.utf8))
+        #expect(decoded.json == report.json)
+    }
+}
 
 @Suite struct `Verdict for people` {
     @Test func `sets thousands apart and counts one kill as one`() {

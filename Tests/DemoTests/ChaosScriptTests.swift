@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import Checker
 import Testing
 
 @testable import Demo
+@testable import FleetKit
 
 @Suite struct `Chaos script` {
     private let session = Duration.milliseconds(3500)
@@ -68,7 +70,8 @@ import Testing
         func bound(givenUp: Int = 0) -> Int {
             DuplicateBound(
                 script: script, settle: .seconds(2), session: session, duration: .seconds(15),
-                obligations: 15_000, givenUp: givenUp
+                obligations: 15_000, givenUp: givenUp,
+                sharedPartitions: 32
             ).pushes
         }
         #expect(bound() == 7500)
@@ -83,10 +86,13 @@ import Testing
 }
 
 @Suite struct `Chaos report` {
-    private func verdict(lost: Int = 0, truncated: Int = 0) -> ChaosVerdict {
-        ChaosVerdict(
-            events: 10, obligations: 60, lost: lost, truncated: truncated, expired: 1,
-            suppressed: 2, deadLettered: 3, withdrawn: 4, ambiguous: 5, duplicates: 6)
+    private func verdict(lost: Int = 0, truncated: Int = 0) -> CheckReport {
+        var verdict = CheckReport()
+        (verdict.events, verdict.obligations) = (10, 60)
+        (verdict.lost, verdict.truncated, verdict.expired) = (lost, truncated, 1)
+        (verdict.suppressed, verdict.deadLettered, verdict.withdrawn) = (2, 3, 4)
+        (verdict.ambiguous, verdict.duplicates) = (5, 6)
+        return verdict
     }
 
     @Test func `is good only without loss, truncation and failures`() {

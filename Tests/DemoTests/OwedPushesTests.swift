@@ -5,6 +5,7 @@ import Foundation
 import Testing
 
 @testable import Demo
+@testable import FleetKit
 
 @Suite struct `Owed pushes` {
     private let neighbourhood = Neighbourhood(installations: 6)

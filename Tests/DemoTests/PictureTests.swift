@@ -6,6 +6,7 @@ import FoundationXML
 import Testing
 
 @testable import Demo
+@testable import FleetKit
 
 @Suite struct `Demo picture` {
     private func recording(_ frames: [DemoFigures]) throws -> String {
@@ -50,9 +51,9 @@ import Testing
     }
 
     @Test func `needs a recording that came to its verdict`() throws {
-        #expect(throws: DemoError.self) { try DemoPicture.svg(recording: "") }
-        #expect(throws: DemoError.self) { try DemoPicture.svg(recording: "{}\n") }
+        #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "") }
+        #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "{}\n") }
         let unfinished = try recording(Array(run(of: 5).dropLast()))
-        #expect(throws: DemoError.self) { try DemoPicture.svg(recording: unfinished) }
+        #expect(throws: FleetError.self) { try DemoPicture.svg(recording: unfinished) }
     }
 }

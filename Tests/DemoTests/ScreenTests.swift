@@ -4,6 +4,7 @@
 import Testing
 
 @testable import Demo
+@testable import FleetKit
 
 @Suite struct `Demo screen` {
     /// A start, the middle of a run, and numbers that are larger than any run's.

@@ -4,6 +4,7 @@
 import Testing
 
 @testable import Demo
+@testable import FleetKit
 
 @Suite struct `Demo script` {
     @Test(arguments: [5, 10, 40, 600])

@@ -7,6 +7,7 @@ internal import LinuxIO
 internal import Logging
 internal import OpenSSL
 internal import PushModel
+import TestCertificates
 internal import Testing
 
 @testable import APNSDelivery

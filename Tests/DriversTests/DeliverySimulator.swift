@@ -7,6 +7,7 @@ internal import Delivery
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
+import TestCertificates
 
 /// A simulator that knows the bench's team, and a directory that goes with it.
 final class DeliverySimulator {

@@ -2,9 +2,11 @@
 // Part of Lamplighter.
 
 internal import APNSDelivery
+internal import FleetKit
 internal import Foundation
 internal import OpenSSL
 internal import PushModel
+import TestCertificates
 internal import Testing
 
 extension `A probe of an endpoint` {

@@ -6,6 +6,7 @@ internal import Delivery
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
+import TestCertificates
 
 /// A server program on a free port with a certificate of its own; ended with the test.
 final class ForeignServer {

@@ -6,6 +6,7 @@ internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
 internal import Synchronization
+import TestCertificates
 
 /// An HTTP/2 server whose frames the test writes, one by one, for what no real server can be brought
 /// to do. It obeys nothing of the protocol but what its manners say. One thread serves all of its

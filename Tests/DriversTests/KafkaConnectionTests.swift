@@ -6,6 +6,7 @@ import Foundation
 import KafkaLog
 import OpenSSL
 import Rdkafka
+import TestCertificates
 import Testing
 
 /// What an operator reads when Kafka's door stays shut. Each of these is tried on a real socket; the

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import KafkaLog
 import PushModel
 import Rdkafka
@@ -70,13 +71,13 @@ import Testing
         let fixture = try KafkaFixture(["events": 1])
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForAssignment()
-        try await eventually("silence") {
+        try await waitUntil("silence") {
             reading.turn()
             return !isReadable(reading.consumer.wakeDescriptor)
         }
         try fixture.write(1, to: "events")
         // Not polled meanwhile: the descriptor alone must tell.
-        try await eventually("a wake-up") { isReadable(reading.consumer.wakeDescriptor) }
+        try await waitUntil("a wake-up") { isReadable(reading.consumer.wakeDescriptor) }
         try await reading.waitForRecords(1)
         reading.close()
     }
@@ -85,7 +86,7 @@ import Testing
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(7, to: "events")
         let reading = Reading(try fixture.consumer(["events"]))
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             reading.turn()
             return reading.facts.contains {
                 if case .endOfPartition = $0 { true } else { false }
@@ -98,7 +99,7 @@ import Testing
         #expect(reading.consumer.lag(topic: 0, partition: 9) == nil)
         try fixture.write(3, from: 7, to: "events")
         try await reading.waitForRecords(10)
-        try await eventually("the new high watermark") {
+        try await waitUntil("the new high watermark") {
             reading.turn()
             return reading.consumer.lag(topic: 0, partition: 0) == 3
         }
@@ -115,7 +116,7 @@ import Testing
         try await reading.waitForAssignment()
         // FENCED_INSTANCE_ID on Heartbeat: a second worker with the same identity.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 82, count: 100))
-        try await eventually("the fatal fact") {
+        try await waitUntil("the fatal fact") {
             reading.turn()
             return reading.fatalErrors.count == 1
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import Glibc
 import KafkaLog
 import LinuxIO
@@ -136,14 +137,14 @@ final class Reading {
     }
 
     func waitForAssignment() async throws {
-        try await eventually("an assignment") {
+        try await waitUntil("an assignment") {
             turn()
             return assignmentCount > 0
         }
     }
 
     func waitForRecords(_ count: Int) async throws {
-        try await eventually("\(count) records") {
+        try await waitUntil("\(count) records") {
             turn()
             return records.count >= count
         }
@@ -164,23 +165,6 @@ final class Reading {
     func close() { consumer.close(timeout: .seconds(5), now: .current) }
 }
 
-struct Timeout: Error, CustomStringConvertible {
-    let description: String
-}
-
-/// Repeats the condition until it holds.
-func eventually(
-    _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + limit
-    while try !condition() {
-        guard ContinuousClock.now < deadline else {
-            throw Timeout(description: "waited \(limit) for \(what)")
-        }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-}
-
 /// Bytes to lend to a producer.
 struct Bytes {
     private let bytes: [UInt8]
@@ -193,12 +177,4 @@ struct Bytes {
 func isReadable(_ descriptor: CInt) -> Bool {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&request, 1, 0) == 1
-}
-
-extension Now {
-    static var current: Now {
-        Now(
-            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
-            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
-    }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import KafkaLog
 import PushModel
 import Testing
@@ -43,7 +44,7 @@ import Testing
         var read: [String] = reading.records.compactMap(\.value)
         var foreseen = read
         var furthest = 0
-        try await eventually("every record") {
+        try await waitUntil("every record") {
             _ = reading.consumer.poll(now: .current, limit: 300) { _, key in
                 foreseen.append(String(decoding: key, as: UTF8.self))
             } _: { record in
@@ -89,7 +90,7 @@ import Testing
         #expect(reading.consumer.pausedPartitions.isEmpty)
         try await Task.sleep(for: .milliseconds(300))
         var looked = 0
-        try await eventually("an empty queue") {
+        try await waitUntil("an empty queue") {
             let count = reading.consumer.poll(now: .current, limit: 10_000) { _ in }
             looked += count
             return count == 0
@@ -106,7 +107,7 @@ import Testing
         reading.consumer.pauseAll(now: .current)
         // UNKNOWN_MEMBER_ID on Heartbeat: the group takes it away, and gives it back on joining.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 25, count: 1))
-        try await eventually("the next assignment") {
+        try await waitUntil("the next assignment") {
             reading.turn()
             return reading.assignmentCount == 2
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -51,7 +52,7 @@ final class GroupStandIn {
     ) async throws -> [PartitionEpoch] {
         let before = reading.assignmentCount
         announce(.assignPartitions, partitions, of: topic)
-        try await eventually("the assignment") {
+        try await waitUntil("the assignment") {
             reading.turn()
             return reading.assignmentCount > before
         }

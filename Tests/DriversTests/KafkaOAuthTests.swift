@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import Foundation
 import Logging
 import Rdkafka
@@ -53,7 +54,7 @@ import Testing
         try write(to: producer, ticket: 7)
         let table = try TableReader(
             settings: settings, topics: ["registrations"], now: .current, logger: logger)
-        try await eventually("the table's end") {
+        try await waitUntil("the table's end") {
             table.clearWakeUp()
             _ = table.poll(now: .current, limit: 10) { _ in }
             return table.isCaughtUp
@@ -89,7 +90,7 @@ import Testing
             settings: settings(endpoint), topics: ["events"], logger: logger)
         try write(to: producer, ticket: 1)
         let first = try #require(endpoint.requests.first)
-        try await eventually("another token") { endpoint.requests.count >= 2 }
+        try await waitUntil("another token") { endpoint.requests.count >= 2 }
         let next = endpoint.requests[1]
         #expect(next.time < first.expiresAt)
         #expect(next.token != first.token)
@@ -112,7 +113,7 @@ import Testing
             + "check sasl.oauthbearer.token.endpoint.url, and whether it runs"
         let producer = try RecordProducer(settings: settings, topics: ["events"], logger: logger)
         var warnings: [KafkaWarning] = []
-        try await eventually("the warning") {
+        try await waitUntil("the warning") {
             producer.poll(now: .current) { _, _ in }
             warnings += producer.takeWarnings()
             return warnings.contains { $0.text.contains(said) }
@@ -145,7 +146,7 @@ import Testing
         let endpoint = try KafkaTokenEndpoint(.status(503))
         let producer = try RecordProducer(
             settings: settings(endpoint), topics: ["events"], logger: logger)
-        try await eventually("a second request") { endpoint.requests.count >= 2 }
+        try await waitUntil("a second request") { endpoint.requests.count >= 2 }
         try await Task.sleep(for: .seconds(2))
         // At least 0.1, 0.2, 0.4, 0.8 and 1.6 s lie between them.
         #expect(endpoint.requests.count <= 7)
@@ -163,13 +164,13 @@ import Testing
                 let producer = try RecordProducer(
                     settings: settings, topics: ["events"], logger: logger)
                 let before = endpoint.requests.count
-                try await eventually("a request") { endpoint.requests.count > before }
+                try await waitUntil("a request") { endpoint.requests.count > before }
                 withExtendedLifetime(producer) {}
             }
             #expect(tokens != nil)
         }
         // The thread that asks holds it.
-        try await eventually("the end of asking") { tokens == nil }
+        try await waitUntil("the end of asking") { tokens == nil }
         #expect(gate.shown.isEmpty)
     }
 

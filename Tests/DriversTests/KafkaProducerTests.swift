@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import Foundation
 import KafkaLog
 import PushModel
@@ -19,9 +20,9 @@ import Testing
             try #require(accepted == .accepted)
         }
         #expect(producer.outstanding > 0)
-        try await eventually("a wake-up") { isReadable(producer.wakeDescriptor) }
+        try await waitUntil("a wake-up") { isReadable(producer.wakeDescriptor) }
         var tickets: [UInt64] = []
-        try await eventually("all reports") {
+        try await waitUntil("all reports") {
             producer.clearWakeUp()
             producer.poll(now: .current) { ticket, error in
                 #expect(error == nil)
@@ -45,7 +46,7 @@ import Testing
             try #require(accepted == .accepted)
         }
         var positions: [UInt64: RecordProducer.Report.Position] = [:]
-        try await eventually("all reports") {
+        try await waitUntil("all reports") {
             producer.pollReports(now: .current) { report in
                 #expect(report.error == nil)
                 positions[report.ticket] = report.position
@@ -68,7 +69,7 @@ import Testing
         try fixture.write(200, to: "verdicts")
         let reader = try fixture.reader(["verdicts"])
         var values: [String] = []
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 1000) { record in
                 values.append(record.value.map { String(decoding: $0, as: UTF8.self) } ?? "")
             }
@@ -104,7 +105,7 @@ import Testing
         let producer = try fixture.producer(["verdicts"], ["message.timeout.ms": "300"])
         #expect(producer.produce(topic: 0, key: nil, value: nil, ticket: 7) == .accepted)
         var failed: [UInt64: ErrorCode] = [:]
-        try await eventually("the failure") {
+        try await waitUntil("the failure") {
             producer.poll(now: .current) { ticket, error in failed[ticket] = error }
             return !failed.isEmpty
         }
@@ -129,7 +130,7 @@ import Testing
         let reader = try fixture.reader(["events"])
         var seen: [[String?]] = []
         var all: [[String]] = []
-        try await eventually("both") {
+        try await waitUntil("both") {
             _ = reader.poll(now: .current, limit: 10) { record in
                 let id = record.header("ce_id").map { String(decoding: $0, as: UTF8.self) }
                 let empty = record.header(named: "empty").map { "\($0.count)" }

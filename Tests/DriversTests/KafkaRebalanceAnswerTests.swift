@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -26,7 +27,7 @@ import Testing
         // The library does not know that they are unwanted, and hands them out.
         try group.fixture.write(5, from: 5, to: "events")
         var looked = 0
-        try await eventually("the library's records") {
+        try await waitUntil("the library's records") {
             looked += consumer.poll(now: .current, limit: 100) { _ in
                 Issue.record("a record of a partition that is being given back")
             }
@@ -63,7 +64,7 @@ import Testing
         #expect(consumer.isRevoking)
         consumer.completeRevoke(store: [], now: .current)
         #expect(!consumer.isRevoking)
-        try await eventually("the next assignment") {
+        try await waitUntil("the next assignment") {
             reading.turn()
             return reading.assignments.map(\.partition.partition) == [1]
         }
@@ -195,7 +196,7 @@ import Testing
         // UNKNOWN_MEMBER_ID on Heartbeat: the group has expelled us.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 25, count: 1))
         let client = try #require(consumer.session).client
-        try await eventually("the loss") { client.isAssignmentLost }
+        try await waitUntil("the loss") { client.isAssignmentLost }
         consumer.completeRevoke(
             store: [StoredPosition(partition: id, offset: 5)], now: .current)
         #expect(consumer.takeFacts().contains(.lost([id])))

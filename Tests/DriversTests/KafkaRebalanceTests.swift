@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import KafkaLog
 import PushModel
 import Rdkafka
@@ -24,7 +25,7 @@ import Testing
         first.onRevoking = { _, ids in revoked = ids }
 
         let second = Reading(try fixture.consumer(["events"], properties: patient))
-        try await eventually("the revocation") {
+        try await waitUntil("the revocation") {
             first.turn()
             second.turn()
             return !revoked.isEmpty
@@ -44,7 +45,7 @@ import Testing
         first.onRevoking = { consumer, _ in consumer.completeRevoke(store: [], now: .current) }
         first.consumer.completeRevoke(store: [], now: .current)
         #expect(!first.consumer.isRevoking)
-        try await eventually("every record") {
+        try await waitUntil("every record") {
             first.turn()
             second.turn()
             return Set(first.records + second.records).count == 20
@@ -62,12 +63,12 @@ import Testing
         let old = try #require(reading.assignments.first).partition
         // UNKNOWN_MEMBER_ID on Heartbeat: the group has expelled us.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 25, count: 1))
-        try await eventually("the loss") {
+        try await waitUntil("the loss") {
             reading.turn()
             return reading.facts.contains(.lost([old]))
         }
         #expect(reading.consumer.store([StoredPosition(partition: old, offset: 5)]) == 0)
-        try await eventually("the new assignment") {
+        try await waitUntil("the new assignment") {
             reading.turn()
             return reading.assignmentCount == 2
         }
@@ -96,7 +97,7 @@ import Testing
         // GROUP_AUTHORIZATION_FAILED on OffsetFetch.
         try fixture.kafka.perform(.fail(apiKey: 9, code: 30, count: 1))
         let reading = Reading(try fixture.consumer(["events"]))
-        try await eventually("the demand for a restart") {
+        try await waitUntil("the demand for a restart") {
             reading.turn()
             return reading.facts.contains { fact in
                 if case .restartNeeded(let error) = fact {
@@ -138,14 +139,14 @@ import Testing
         let id = try #require(reading.assignments.first).partition
         // FENCED_INSTANCE_ID on Heartbeat.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 82, count: 1))
-        try await eventually("the end of the client") {
+        try await waitUntil("the end of the client") {
             reading.turn()
             return !reading.fatalErrors.isEmpty
         }
         #expect(reading.fatalErrors.map(\.code) == [.fencedInstanceID])
         try reading.consumer.restart(timeout: .seconds(5), now: .current)
         try fixture.write(2, from: 3, to: "events")
-        try await eventually("the new records") {
+        try await waitUntil("the new records") {
             reading.turn()
             return reading.records.last?.offset == 4
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -104,7 +105,7 @@ import Testing
 
         try leader(of: 1, is: 1)
         var delay = Duration.seconds(10)
-        try await eventually("the start") {
+        try await waitUntil("the start") {
             delay += .seconds(5)
             return offsets(in: facts(after: delay)) == [0: 3]
         }
@@ -128,7 +129,7 @@ import Testing
         // Who has seen the topic new still knows it when the partition comes back.
         try leader(of: 1, is: 1)
         var delay = Duration.seconds(70)
-        try await eventually("the start") {
+        try await waitUntil("the start") {
             delay += .seconds(5)
             return offsets(in: facts(after: delay)) == [1: 3]
         }
@@ -146,7 +147,7 @@ import Testing
         #expect(offsets(in: facts(after: .seconds(6))).isEmpty)
         try commit("events", [0: 0, 1: 2])
         var delay = Duration.seconds(10)
-        try await eventually("the start") {
+        try await waitUntil("the start") {
             delay += .seconds(5)
             return offsets(in: facts(after: delay)) == [1: 2]
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -64,7 +65,7 @@ import Testing
             Reading(try fixture.consumer(["events"], startFrom: .latest)),
             Reading(try fixture.consumer(["events"], startFrom: .latest)),
         ]
-        try await eventually("all partitions") {
+        try await waitUntil("all partitions") {
             for reading in readings { reading.turn() }
             return readings.reduce(0) { $0 + $1.assignments.count } == 4
         }

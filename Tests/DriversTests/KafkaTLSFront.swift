@@ -4,6 +4,7 @@
 import Glibc
 import LinuxIO
 import OpenSSL
+import TestCertificates
 
 /// TLS before an embedded Kafka with one broker, or before whatever else is on that port: answers
 /// that name the broker's port name this one instead.

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import KafkaLog
 import PushModel
 import Rdkafka
@@ -15,7 +16,7 @@ import Testing
         let reader = try fixture.reader(["registrations", "verdicts"])
         var seen: [Int: Int] = [:]
         #expect(!reader.isCaughtUp)
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             reader.clearWakeUp()
             _ = reader.poll(now: .current, limit: 100) { seen[$0.topic, default: 0] += 1 }
             return reader.isCaughtUp
@@ -25,14 +26,14 @@ import Testing
         let progress = reader.progress(topic: 0)
         #expect(progress.partitions == 3 && progress.caughtUp == 3 && progress.remaining == 0)
 
-        try await eventually("silence") {
+        try await waitUntil("silence") {
             reader.clearWakeUp()
             return reader.poll(now: .current, limit: 100) { _ in } == 0
                 && !isReadable(reader.wakeDescriptor)
         }
         try fixture.write(5, to: "verdicts")
-        try await eventually("a wake-up") { isReadable(reader.wakeDescriptor) }
-        try await eventually("the live records") {
+        try await waitUntil("a wake-up") { isReadable(reader.wakeDescriptor) }
+        try await waitUntil("the live records") {
             _ = reader.poll(now: .current, limit: 100) { seen[$0.topic, default: 0] += 1 }
             return seen[1] == 5
         }
@@ -47,20 +48,20 @@ import Testing
         let reader = try fixture.reader(["registrations"])
         var looked = 0
         func look() { looked += reader.poll(now: .current, limit: 100) { _ in } }
-        try await eventually("the end of the first") {
+        try await waitUntil("the end of the first") {
             look()
             return reader.progress(topic: 0).caughtUp == 1
         }
         #expect(!reader.isCaughtUp)
         try fixture.write(1, to: "registrations")
         // An end, the record, and the end again.
-        try await eventually("the second end of the first") {
+        try await waitUntil("the second end of the first") {
             look()
             return looked >= 3
         }
         #expect(!reader.isCaughtUp && reader.recordsRead == 1)
         try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: 1))
-        try await eventually("the end of the second") {
+        try await waitUntil("the end of the second") {
             look()
             return reader.isCaughtUp
         }
@@ -78,7 +79,7 @@ import Testing
         let reader = try fixture.reader(
             ["registrations"], properties: ["queued.min.messages": "100"])
         let start = ContinuousClock.now
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 10) { _ in }
             return reader.isCaughtUp
         }
@@ -98,14 +99,14 @@ import Testing
     @Test func `a log that has lost what was to be read next is a failure`() async throws {
         let fixture = try KafkaFixture(["registrations": 1])
         let reader = try fixture.reader(["registrations"])
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp
         }
         #expect(reader.failure == nil)
         // OFFSET_OUT_OF_RANGE on Fetch.
         try fixture.kafka.perform(.fail(apiKey: 1, code: 1, count: 1))
-        try await eventually("the failure") {
+        try await waitUntil("the failure") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.failure != nil
         }
@@ -117,7 +118,7 @@ import Testing
     {
         let fixture = try KafkaFixture(["registrations": 1, "verdicts": 1])
         let reader = try fixture.reader(["registrations", "verdicts"])
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp
         }
@@ -131,12 +132,12 @@ import Testing
         }
         // TOPIC_AUTHORIZATION_FAILED on Fetch; one answer is both topics'.
         try fixture.kafka.perform(.fail(apiKey: 1, code: 29, count: 100_000))
-        try await eventually("the first warning") {
+        try await waitUntil("the first warning") {
             let said = warnings()
             return said.contains { $0.contains("'registrations'") }
         }
         for count in 1...3 {
-            try await eventually("the warning again, \(count) of 3") {
+            try await waitUntil("the warning again, \(count) of 3") {
                 warnings().contains { $0.contains("'registrations' (1 of 1 partitions)") }
             }
         }
@@ -147,7 +148,7 @@ import Testing
         let fixture = try KafkaFixture(["registrations": 1])
         let reader = try fixture.reader(
             ["registrations"], properties: ["fetch.error.backoff.ms": "20"])
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp
         }
@@ -168,7 +169,7 @@ import Testing
         #expect(refusals > 0)
         #expect(try await !isRefused())
         try fixture.write(2, to: "registrations")
-        try await eventually("the records") {
+        try await waitUntil("the records") {
             _ = reader.poll(now: now, limit: 100) { _ in }
             return reader.recordsRead == 2
         }
@@ -186,7 +187,7 @@ import Testing
         try #require(producer.flush(timeout: .seconds(5)))
         let reader = try fixture.reader(["registrations"])
         var seen: [String] = []
-        try await eventually("both") {
+        try await waitUntil("both") {
             _ = reader.poll(now: .current, limit: 10) { record in
                 let key = record.key.map { "\($0.count)" } ?? "null"
                 let value = record.value.map { "\($0.count)" } ?? "null"
@@ -208,25 +209,25 @@ import Testing
             _ = reader.poll(now: .current, limit: 100) { _ in }
             reader.watch(now: now)
         }
-        try await eventually("the ends, and that they are known") {
+        try await waitUntil("the ends, and that they are known") {
             look()
             return reader.isCaughtUp && reader.age(topic: 0, now: now) < .seconds(1)
         }
         now.monotonic = now.monotonic + .seconds(100)
-        try await eventually("an answer to a new question") {
+        try await waitUntil("an answer to a new question") {
             look()
             return reader.lags(now: now).isEmpty
         }
         try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: -1))
         now.monotonic = now.monotonic + .seconds(100)
-        try await eventually("a failure of the second alone") {
+        try await waitUntil("a failure of the second alone") {
             look()
             let lags = reader.lags(now: now)
             return lags.map(\.partition) == [TablePartition(topic: 0, number: 1)]
                 && lags.allSatisfy { $0.cause != nil && $0.age >= .seconds(100) }
         }
         try fixture.kafka.perform(.leader(topic: "registrations", partition: 1, broker: 1))
-        try await eventually("its end") {
+        try await waitUntil("its end") {
             look()
             return reader.lags(now: now).isEmpty
         }
@@ -239,17 +240,17 @@ import Testing
         let fixture = try KafkaFixture(["registrations": 1])
         let reader = try fixture.reader(["registrations"])
         var now = Now.current
-        try await eventually("the end") {
+        try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp
         }
         try fixture.write(7, to: "registrations")
         now.monotonic = now.monotonic + .seconds(100)
-        try await eventually("the new end") {
+        try await waitUntil("the new end") {
             reader.watch(now: now)
             return reader.lags(now: now).map(\.unread) == [7]
         }
-        try await eventually("the records") {
+        try await waitUntil("the records") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             reader.watch(now: now)
             return reader.lags(now: now).isEmpty

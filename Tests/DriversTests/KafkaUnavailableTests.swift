@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -109,7 +110,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         // TOPIC_AUTHORIZATION_FAILED on Fetch; the library goes on asking.
         try group.fixture.kafka.perform(.fail(apiKey: 1, code: 29, count: 4))
-        try await eventually("the refusal") {
+        try await waitUntil("the refusal") {
             reading.turn()
             return consumer.unavailableCount == 1
         }
@@ -133,7 +134,7 @@ import Testing
         try group.fixture.write(3, to: "events", partition: 1)
         let ids = try await group.assign([0, 1])
         try await reading.waitForRecords(3)
-        try await eventually("the ends") {
+        try await waitUntil("the ends") {
             reading.turn()
             return reading.facts.count { if case .endOfPartition = $0 { true } else { false } } == 2
         }
@@ -147,7 +148,7 @@ import Testing
             consumer.unavailable.note(0, id.partition, error, now: later.monotonic)
         }
         consumer.pause(ids[1], now: later)
-        try await eventually("the end of the refusal") {
+        try await waitUntil("the end of the refusal") {
             group.poll(forSeconds: 1, from: &later)
             return consumer.takeFacts().contains(.availableAgain(topic: 0, partition: 0))
         }

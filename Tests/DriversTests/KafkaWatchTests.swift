@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import EmbeddedKafka
+import FleetKit
 import PushModel
 import Testing
 
@@ -55,7 +56,7 @@ import Testing
     {
         let id = try #require(try await group.assign([0]).first)
         for count in 1...2 {
-            try await eventually("the end") {
+            try await waitUntil("the end") {
                 reading.turn()
                 return isAtEnd(id)
             }
@@ -73,13 +74,13 @@ import Testing
 
     @Test func `a queue that never runs empty explains a silence`() async throws {
         let ids = try await group.assign([0, 1])
-        try await eventually("both ends") {
+        try await waitUntil("both ends") {
             reading.turn()
             return ids.allSatisfy { isAtEnd($0) }
         }
         try group.fixture.write(200, to: "events", partition: 0)
         // They come in one piece, so that behind the first the others wait.
-        try await eventually("the first of them") {
+        try await waitUntil("the first of them") {
             consumer.poll(now: .current, limit: 1) { _ in } == 1
         }
         var later = Now.current
@@ -102,7 +103,7 @@ import Testing
         let list = TopicPartitionList()
         list.append(topic: "events", partition: 0, offset: 1000)
         try #require(consumer.session).client.assign(list)
-        try await eventually("the demand") {
+        try await waitUntil("the demand") {
             reading.turn()
             return reading.facts.contains {
                 guard case .restartNeeded(let cause) = $0 else { return false }

@@ -50,7 +50,7 @@ final class SimulatorFixture {
         "https://localhost:\(simulator.port(of: environment) ?? 0)\(path)"
     }
 
-    /// Waits until `condition` holds, at most five seconds; says whether it came to hold.
+    /// Waits until `condition` holds, at most a minute; says whether it came to hold.
     static func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
         let deadline = Date(timeIntervalSinceNow: 60)
         while Date() < deadline {

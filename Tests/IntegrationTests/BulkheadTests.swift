@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import LinuxIO
 import Testing
@@ -10,8 +11,9 @@ import Testing
 @Suite(
     .serialized, .timeLimit(.minutes(15)),
     .fleet(
-        FleetPlan(
-            recordRequests: 10, answerDelay: .milliseconds(2), settle: "200ms", holdMax: "2s")))
+        TestPlan(
+            recordRequests: 10, answerDelay: .milliseconds(2), settle: .milliseconds(200),
+            holdMax: .seconds(2))))
 struct `A team whose key has expired` {
     /// Events of each team a second; a push is answered before its subject changes again. Fewer where
     /// it takes long: the embedded Kafka looks through all of its log at each fetch, so that it grows
@@ -58,13 +60,13 @@ struct `A team whose key has expired` {
         // What is late must be seen to be late.
         let last = try #require(fault.events.last)
         try await fleet.eventually("the last push") {
-            try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson")).contains {
+            try fleet.answers().contains {
                 $0.status == 200 && $0.t > last.t && $0.token == healthy.tokens[last.subject].hex
             }
         }
         try await Task.sleep(for: .seconds(3))
 
-        let answers = try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+        let answers = try fleet.answers()
         #expect(answers.contains { $0.status == 403 })
         let before = try quiet.percentiles(answers, healthy.tokens)
         let during = try fault.percentiles(answers, healthy.tokens)
@@ -94,7 +96,7 @@ struct `A team whose key has expired` {
         /// In milliseconds, of the 99th percentiles of each second: one hiccup of the machine is
         /// one second's.
         func percentiles(
-            _ answers: [AnswerLine], _ tokens: [TestToken]
+            _ answers: [LoggedOutcome], _ tokens: [TestToken]
         ) throws -> (median: Double, upperQuartile: Double) {
             var accepted: [String: [Int64]] = [:]
             for answer in answers where answer.status == 200 {
@@ -119,7 +121,7 @@ struct `A team whose key has expired` {
     /// Writes events of both teams at a steady rate, whatever becomes of them.
     private func traffic(_ fleet: Fleet, seconds: Double) async throws -> Recording {
         var recording = Recording()
-        let positions = try GroupPositions(fleet)
+        let positions = try fleet.positions()
         let start = ContinuousClock.now
         var nextLook = start + .seconds(1)
         for number in 0..<Int(seconds * Double(Self.rate)) {
@@ -130,7 +132,8 @@ struct `A team whose key has expired` {
             try fleet.write([record(healthy, subject), record(ill, subject)])
             guard ContinuousClock.now >= nextLook else { continue }
             nextLook = .now + .seconds(1)
-            recording.lagMax = max(recording.lagMax, try positions.lags().reduce(0, +))
+            recording.lagMax = max(
+                recording.lagMax, Int(try fleet.lags(positions).reduce(0, +)))
         }
         return recording
     }
@@ -140,6 +143,6 @@ struct `A team whose key has expired` {
         return WrittenRecord(
             topic: .events, key: name,
             value: #"{"v":1,"subject":"\#(name)","app":"\#(team.app)"}"#,
-            partition: Int32(subject) % FleetTopics.partitions)
+            partition: Int32(subject) % FleetTopics.partitionsEach)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
 import Testing
@@ -25,11 +26,11 @@ struct `Chaos` {
             .appending(path: "lamplighter-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
-        let process = try ChildProcess(
-            "chaos", executable: try Fleet.program,
+        let process = try FleetProcess(
+            "chaos", program: try Fleet.lab,
             arguments: ["chaos", "--directory", directory.appending(path: "rounds").path]
                 + (Fleet.testBootstrap.map { ["--bootstrap", $0] } ?? []) + arguments,
-            outputFile: directory.appending(path: "output"))
+            log: directory.appending(path: "output").path)
         defer { process.signal(SIGKILL) }
         let status = try await process.finish(within: .seconds(170))
         return (status, process.output)

@@ -2,13 +2,15 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import OpenSSL
 import PushModel
+import TestCertificates
 import Testing
 
 /// What an operator is told: what is wrong, what to do, and the exit code of DESIGN's list.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
 struct `The command line` {
     private let fleet: Fleet
 
@@ -114,7 +116,7 @@ struct `The command line` {
     }
 
     @Test func `a worker that may map too little memory says so and does not start`() async throws {
-        let program = try Fleet.program.path
+        let program = try Fleet.program
         let run = "exec '\(program)' run --config '\(fleet.configurationFile.path)'"
         let result = try await fleet.run(
             ["-c", "ulimit -v 1500000; \(run)"], program: "/bin/sh")
@@ -171,7 +173,7 @@ struct `The command line` {
         let result = try await fleet.command(
             ["check", "--skip-apns"],
             changing: [
-                "fetch.wait.max.ms: 20": """
+                "fetch.wait.max.ms: 5": """
                 fetch.wait.max.ms: 20
                     security.protocol: SASL_PLAINTEXT
                     sasl.mechanisms: OAUTHBEARER
@@ -212,7 +214,7 @@ struct `The command line` {
             ["topics", "create"],
             changing: ["deadLetters: \(fleet.topics.deadLetters)": "deadLetters: \(gone)"])
         #expect(some.status == 69)
-        some.expect("lamplighter simulate kafka --topics \(gone):12")
+        some.expect("lamplighter-lab simulate kafka --topics \(gone):12")
         #expect(some.lines.count { $0.hasPrefix("lamplighter: ") } == 1)
     }
 
@@ -296,13 +298,10 @@ struct `The command line` {
     @Test(arguments: [
         (["run", "--nonsense"], "run"), (["nonsense"], "<subcommand>"),
         (["push", "--app", "com.example.Home"], "push"),
-        (["simulate", "kafka", "--topics", "no-count"], "simulate kafka"),
         (["topics", "create", "--partitions", "0"], "topics create"),
         (["topics", "create", "--replication-factor", "0"], "topics create"),
         (["registrations", "forget", "--subject", ""], "registrations forget"),
         (["registrations", "forget", "--installation", ""], "registrations forget"),
-        (["demo", "--duration", "15x"], "demo"),
-        (["demo", "--duration", "2s"], "demo"),
         (
             [
                 "register", "--environment", "nowhere", "--app", "a", "--installation", "i",
@@ -320,13 +319,57 @@ struct `The command line` {
         result.expect("Error: ", "Usage: lamplighter \(command)")
     }
 
+    @Test(arguments: [
+        (["simulate", "kafka", "--topics", "no-count"], "simulate kafka"),
+        (["demo", "--duration", "15x"], "demo"),
+        (["demo", "--duration", "2s"], "demo"),
+        (["verify"], "verify"),
+    ])
+    func `a slip on the lab's command line is 64, with the usage of its command`(
+        _ arguments: [String], _ command: String
+    ) async throws {
+        let result = try await fleet.run(arguments, program: try Fleet.lab)
+        #expect(result.status == 64)
+        result.expect("Error: ", "Usage: lamplighter-lab \(command)")
+    }
+
+    /// By their symbols, of which a build for tests keeps all.
+    @Test func `the worker's program links no simulator, no demo and no checker`() throws {
+        let worker = try Data(
+            contentsOf: URL(filePath: Fleet.program), options: .alwaysMapped)
+        let lab = try Data(
+            contentsOf: URL(filePath: Fleet.lab), options: .alwaysMapped)
+        for module in ["APNSSimulator", "EmbeddedKafka", "TestCertificates", "Demo", "Checker"] {
+            // As the compiler writes a module's name: its length first.
+            let symbol = Data("$s\(module.utf8.count)\(module)".utf8)
+            #expect(lab.range(of: symbol) != nil, "\(module)")
+            #expect(worker.range(of: symbol) == nil, "\(module)")
+        }
+    }
+
+    @Test(arguments: [
+        ["demo", "--duration", "5"], ["simulate", "apns", "--help"], ["chaos"], ["help", "demo"],
+    ])
+    func `a command that is the lab's says so in one line, with 64`(
+        _ arguments: [String]
+    ) async throws {
+        let result = try await fleet.run(arguments)
+        #expect(result.status == 64)
+        let name = arguments.first { $0 != "help" }!
+        #expect(
+            result.lines == [
+                "lamplighter: '\(name)' is a command of lamplighter-lab: lamplighter-lab \(name)"
+            ])
+    }
+
     @Test func `a simulator's port that is taken is named, with 78`() async throws {
         let port = try #require(fleet.simulator.port(of: .production))
-        let result = try await fleet.run(["simulate", "apns", "--port", "\(port)"])
+        let result = try await fleet.run(
+            ["simulate", "apns", "--port", "\(port)"], program: try Fleet.lab)
         #expect(result.status == 78)
         #expect(
             result.lines == [
-                "lamplighter: port \(port) on 127.0.0.1 is taken: name another, or 0 for any that is free"
+                "lamplighter-lab: port \(port) on 127.0.0.1 is taken: name another, or 0 for any that is free"
             ])
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import KafkaLog
 import Logging
@@ -9,7 +10,7 @@ import RecordFormats
 import Testing
 
 /// `lamplighter dead-letters` on letters that this suite writes; no worker runs.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
 struct `Dead letters on the command line` {
     private let fleet: Fleet
     private let box: OperatorTopics

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Testing
 
 /// Nobody leads the partitions of the dead-letters topic: nothing can be written to it.
-@Suite(.serialized, .timeLimit(.minutes(4)), .fleet(FleetPlan(settle: "200ms")))
+@Suite(.serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(settle: .milliseconds(200))))
 struct `While nobody leads the dead-letters topic` {
     private let fleet: Fleet
 
     init() throws { fleet = try #require(Fleet.current) }
 
-    private func setLeader(_ broker: Int, by kafka: ChildProcess) {
-        for partition in 0..<FleetTopics.partitions {
+    private func setLeader(_ broker: Int, by kafka: FleetProcess) {
+        for partition in 0..<FleetTopics.partitionsEach {
             kafka.say("leader \(fleet.topics.deadLetters) \(partition) \(broker)")
         }
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Glibc
 import KafkaLog
@@ -11,7 +12,9 @@ import RecordFormats
 import Testing
 
 /// Pushes that must wait longer than `delivery.holdMax` wait in Kafka, whatever becomes of workers.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(settle: "200ms", holdMax: "2s")))
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(TestPlan(settle: .milliseconds(200), holdMax: .seconds(2))))
 struct `Deferred to Kafka` {
     /// Tells the simulator to refuse this token until the result is thrown away.
     private func refuse(_ token: TestToken, on fleet: Fleet) {
@@ -22,7 +25,7 @@ struct `Deferred to Kafka` {
             ]))
     }
 
-    private func records(of token: TestToken, on fleet: Fleet) async throws -> [LoggedRecord] {
+    private func records(of token: TestToken, on fleet: Fleet) async throws -> [TopicRecord] {
         try await OperatorTopics(fleet).deferred { $0.contains(token.hex) }
     }
 
@@ -36,7 +39,7 @@ struct `Deferred to Kafka` {
         try await fleet.registrationsApplied()
         refuse(token, on: fleet)
         try fleet.emit("late")
-        var deferred: [LoggedRecord] = []
+        var deferred: [TopicRecord] = []
         try await fleet.eventually("tries") { fleet.requests(for: token).count >= 3 }
         for _ in 0..<100 where deferred.isEmpty {
             deferred = try await records(of: token, on: fleet)
@@ -86,7 +89,7 @@ struct `Deferred to Kafka` {
             $0.value != nil && $0.offset > second
         }
         #expect(!rewritten.isEmpty)
-        #expect(rewritten.allSatisfy { $0.endedOffset == "\(second)" })
+        #expect(rewritten.allSatisfy { $0.header == "\(second)" })
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
 import Testing
@@ -18,7 +19,7 @@ struct `A demo` {
     /// A demo whose files are in a folder of the test, by which its processes can be told.
     private final class Run {
         let directory: URL
-        let process: ChildProcess
+        let process: FleetProcess
         var logs: URL { directory.appending(path: "logs") }
         var verdict: URL { logs.appending(path: "verdict.json") }
 
@@ -27,13 +28,13 @@ struct `A demo` {
                 .appending(path: "lamplighter-\(UUID().uuidString)")
             try FileManager.default.createDirectory(
                 at: directory, withIntermediateDirectories: true)
-            process = try ChildProcess(
-                "demo", executable: try Fleet.program,
+            process = try FleetProcess(
+                "demo", program: try Fleet.lab,
                 arguments: [
                     "demo", "--installations", "300", "--rate", "100", "--keep",
                     directory.appending(path: "logs").path,
                 ] + arguments,
-                outputFile: directory.appending(path: "output"))
+                log: directory.appending(path: "output").path)
         }
 
         deinit {
@@ -46,10 +47,10 @@ struct `A demo` {
             let marker = "to judge them again: "
             let line = process.output.split(separator: "\n").first { $0.hasPrefix(marker) }
             let command = try #require(line).dropFirst(marker.count)
-            let checker = try ChildProcess(
-                "lamplighter-check", executable: URL(filePath: "/bin/sh"),
-                arguments: ["-c", String(command)], outputFile: directory.appending(path: "again"))
-            #expect(try await checker.finish(within: .seconds(60)) == 0, "\(checker.tail)")
+            let checker = try FleetProcess(
+                "checker", program: "/bin/sh",
+                arguments: ["-c", String(command)], log: directory.appending(path: "again").path)
+            #expect(try await checker.finish(within: .seconds(60)) == 0, "\(checker.excerpt)")
             let json = checker.output.split(separator: "\n").first { $0.hasPrefix("{") }
             return try JSONDecoder().decode(Report.self, from: Data(#require(json).utf8))
         }
@@ -94,7 +95,7 @@ struct `A demo` {
     @Test func `kills its workers, loses nothing, and leaves no process`() async throws {
         let run = try Run(["--duration", "10", "--json"])
         let status = try await run.process.finish(within: .seconds(100))
-        #expect(status == 0, "\(run.process.tail)")
+        #expect(status == 0, "\(run.process.excerpt)")
         let report = try run.report()
         #expect(report.lost == 0)
         #expect(report.kills >= 1)
@@ -125,9 +126,9 @@ struct `A demo` {
         }
         // So that they end in order, which is sooner.
         for worker in workers { kill(worker, SIGCONT) }
-        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.tail)")
+        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.excerpt)")
         let said = run.process.output
-        #expect(said.contains("pushes not awaited, no verdict"), "\(run.process.tail)")
+        #expect(said.contains("pushes not awaited, no verdict"), "\(run.process.excerpt)")
         #expect(!said.contains(": 0 pushes not awaited"))
         #expect(!said.contains(" lost · "))
         #expect(run.running == [])
@@ -141,7 +142,7 @@ struct `A demo` {
             run.process.output.contains("by itself; started another")
         }
         run.process.signal(SIGINT)
-        #expect(try await run.process.finish(within: .seconds(80)) == 1, "\(run.process.tail)")
+        #expect(try await run.process.finish(within: .seconds(80)) == 1, "\(run.process.excerpt)")
         #expect(run.process.output.contains(/worker [12] ended by itself: it has exited with 0: ./))
         #expect(run.running == [])
     }
@@ -151,7 +152,7 @@ struct `A demo` {
         let run = try Run(["--duration", "600"])
         try await waitUntil("its simulators", within: .seconds(60)) { run.running.count > 1 }
         run.process.signal(signal)
-        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.tail)")
+        #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.excerpt)")
         #expect(run.process.output.contains("no verdict: ended before the first event"))
     }
 
@@ -164,11 +165,11 @@ struct `A demo` {
         try Data().write(to: file)
         let unusable = [file.path, file.appending(path: "below").path, directory.path]
         for (number, path) in unusable.enumerated() {
-            let demo = try ChildProcess(
-                "demo", executable: try Fleet.program, arguments: ["demo", "--keep", path],
-                outputFile: directory.appending(path: "output-\(number)"))
-            #expect(try await demo.finish(within: .seconds(60)) == 78, "\(demo.tail)")
-            #expect(demo.output.hasPrefix("lamplighter: \(path): "))
+            let demo = try FleetProcess(
+                "demo", program: try Fleet.lab, arguments: ["demo", "--keep", path],
+                log: directory.appending(path: "output-\(number)").path)
+            #expect(try await demo.finish(within: .seconds(60)) == 78, "\(demo.excerpt)")
+            #expect(demo.output.hasPrefix("lamplighter-lab: \(path): "))
             #expect(demo.output.split(separator: "\n").count == 1)
         }
     }
@@ -177,7 +178,7 @@ struct `A demo` {
         let run = try Run(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         run.process.signal(SIGINT)
-        #expect(try await run.process.finish(within: .seconds(80)) == 0, "\(run.process.tail)")
+        #expect(try await run.process.finish(within: .seconds(80)) == 0, "\(run.process.excerpt)")
         #expect(run.process.output.contains(" 0 lost · "))
         #expect(run.running == [])
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import LinuxIO
 import PushModel
@@ -17,14 +18,6 @@ struct TestToken: Hashable, Sendable {
     init(_ hexadecimal: String) { bytes = Hexadecimal.decode(hexadecimal)! }
 
     var hex: String { Hexadecimal.encode(bytes) }
-}
-
-extension Now {
-    static var current: Now {
-        Now(
-            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
-            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
-    }
 }
 
 extension RegistrationDraft {

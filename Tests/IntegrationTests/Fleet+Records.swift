@@ -1,59 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
-import KafkaLog
-import Logging
 
-/// A record as it stands in a topic.
-struct LoggedRecord: Sendable {
-    var partition: Int32
-    var offset: Int64
-    var key: String?
-    var value: String?
-    /// The header of `deferred`.
-    var endedOffset: String?
-
+extension TopicRecord {
     func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data((value ?? "").utf8))
-    }
-}
-
-/// A topic, read from its beginning by someone other than the worker.
-final class TopicLog {
-    private let reader: TableReader
-    private var read: [LoggedRecord] = []
-
-    fileprivate init(topic: String, bootstrap: String) throws {
-        reader = try TableReader(
-            settings: KafkaClientSettings(
-                bootstrap: bootstrap, group: "test", properties: ["fetch.wait.max.ms": "20"]),
-            topics: [topic], now: .current,
-            logger: Logger(label: "log", factory: { _ in SwiftLogNoOpLogHandler() }))
-    }
-
-    deinit { reader.close(timeout: .seconds(5)) }
-
-    /// All that is there; of each partition in order.
-    var records: [LoggedRecord] {
-        _ = reader.poll(now: .current, limit: 100_000) { record in
-            read.append(
-                LoggedRecord(
-                    partition: record.partition, offset: record.offset,
-                    key: record.key.map { String(decoding: $0, as: UTF8.self) },
-                    value: record.value.map { String(decoding: $0, as: UTF8.self) }))
-        }
-        return read
-    }
-
-    /// All that was there when this was called.
-    func readToEnd() async throws -> [LoggedRecord] {
-        try await waitUntil("the end of the topic") {
-            _ = records
-            return reader.isCaughtUp
-        }
-        return read
     }
 }
 
@@ -128,8 +82,18 @@ extension Fleet {
             broker.output.split(separator: "\n").count > before
         }
         guard broker.output.split(separator: "\n").last == "ok" else {
-            throw Timeout(description: broker.tail)
+            throw Timeout(description: broker.excerpt)
         }
+    }
+
+    func positions() throws -> TopicPositions {
+        try TopicPositions(bootstrap: bootstrap, group: topics.prefix)
+    }
+
+    /// Of each partition of the events: those that are written and not committed.
+    func lags(_ positions: TopicPositions) throws -> [Int64] {
+        let topic = topics[.events]
+        return try zip(positions.ends(of: topic), positions.committed(of: topic)).map(-)
     }
 
     /// Stops the last worker as an operator does, and starts another.
@@ -137,7 +101,7 @@ extension Fleet {
         guard let worker = workers.last else { return }
         worker.signal(SIGTERM)
         let status = try await worker.finish(within: .seconds(60))
-        guard status == 0 else { throw Timeout(description: "exit \(status): \(worker.tail)") }
+        guard status == 0 else { throw Timeout(description: "exit \(status): \(worker.excerpt)") }
         try startWorker()
     }
 

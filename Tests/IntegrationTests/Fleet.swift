@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Glibc
 import KafkaLog
@@ -20,69 +21,63 @@ final class Fleet: Sendable {
 
     static let testBootstrap = ProcessInfo.processInfo.environment["LAMPLIGHTER_TEST_BOOTSTRAP"]
 
-    let directory: URL
-    let topics: FleetTopics
-    let bootstrap: String
+    let processes: ProcessFleet
     let simulator: APNSSimulator
-    let configurationFile: URL
-    /// Nil where the tests were given a Kafka.
-    let broker: ChildProcess?
     private let producer: Mutex<RecordProducer>
-    private let processes = Mutex<[ChildProcess]>([])
+    /// Programs that were run to their end.
+    private let commands = Mutex<[FleetProcess]>([])
 
-    init(_ plan: FleetPlan = FleetPlan()) async throws {
-        directory = FileManager.default.temporaryDirectory.appending(
-            path: "lamplighter-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        topics = FleetTopics()
-        (bootstrap, broker) = try await Self.kafka(topics, directory)
+    var directory: URL { URL(filePath: processes.plan.directory) }
+    var topics: FleetTopics { processes.plan.topics }
+    var bootstrap: String { processes.bootstrap }
+    var configurationFile: URL { URL(filePath: processes.configurationFile) }
+    /// Nil where the tests were given a Kafka.
+    var broker: FleetProcess? { processes.kafka }
+
+    init(_ plan: TestPlan = TestPlan()) async throws {
+        let processes = try ProcessFleet(try plan.fleetPlan())
+        self.processes = processes
+        let directory = URL(filePath: processes.plan.directory)
+        try plan.writeKeys(into: directory)
+        try processes.startKafka()
+        try await waitUntil("Kafka") {
+            try processes.requireSimulators()
+            return processes.kafkaServes()
+        }
         simulator = try Self.startSimulator(plan, directory)
-        configurationFile = try plan.configuration(
-            in: directory, bootstrap: bootstrap, topics: topics, simulator: simulator)
+        try processes.writeConfiguration(
+            endpoints: PushEnvironment.allCases.map { [simulator] in
+                .init($0, host: "127.0.0.1", port: simulator.port(of: $0) ?? 0)
+            })
+        if Self.testBootstrap != nil {
+            let creation = try processes.startTopicCreation(
+                partitions: Int(FleetTopics.partitionsEach))
+            guard try await creation.finish(within: .seconds(60)) == 0 else {
+                throw Timeout(description: creation.excerpt)
+            }
+        }
+        let topics = processes.plan.topics
         producer = Mutex(
             try RecordProducer(
-                settings: KafkaClientSettings(bootstrap: bootstrap, group: ""),
-                topics: FleetTopics.Written.allCases.map { [topics] in topics[$0] },
+                settings: KafkaClientSettings(bootstrap: processes.bootstrap, group: ""),
+                topics: FleetTopics.Written.allCases.map { topics[$0] },
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })))
         for _ in 0..<plan.workers { try startWorker() }
     }
 
     deinit {
         simulator.stop()
-        try? FileManager.default.removeItem(at: directory)
+        processes.removeLogs()
     }
 
     /// Ends every process at once.
     func end() {
-        for process in processes.withLock({ $0 }) { process.signal(SIGKILL) }
-        broker?.signal(SIGKILL)
+        for process in commands.withLock({ $0 }) { process.signal(SIGKILL) }
+        processes.end(within: .zero)
         simulator.stop()
     }
 
-    private static func kafka(
-        _ topics: FleetTopics, _ directory: URL
-    ) async throws -> (String, ChildProcess?) {
-        if let testBootstrap {
-            try topics.create(bootstrap: testBootstrap)
-            return (testBootstrap, nil)
-        }
-        let file = directory.appending(path: "bootstrap")
-        let broker = try ChildProcess(
-            "kafka", executable: try program,
-            arguments: [
-                "simulate", "kafka", "--topics", topics.argument, "--bootstrap-file", file.path,
-            ], outputFile: directory.appending(path: "kafka.log"))
-        var bootstrap = ""
-        try await waitUntil("the embedded Kafka") {
-            guard broker.isRunning else { throw Timeout(description: broker.tail) }
-            bootstrap = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
-            return bootstrap.hasSuffix("\n")
-        }
-        return (bootstrap.trimmingCharacters(in: .newlines), broker)
-    }
-
-    private static func startSimulator(_ plan: FleetPlan, _ directory: URL) throws -> APNSSimulator
-    {
+    private static func startSimulator(_ plan: TestPlan, _ directory: URL) throws -> APNSSimulator {
         var options = SimulatorOptions()
         options.listeners = PushEnvironment.allCases.map { SimulatorListener(environment: $0) }
         options.certificate = .generated(caFile: directory.appending(path: "ca.pem").path)
@@ -96,55 +91,49 @@ final class Fleet: Sendable {
         return simulator
     }
 
-    /// `lamplighter`, which is built beside the tests.
-    static var program: URL {
+    /// Those that are built beside the tests, unless `LAMPLIGHTER_PROGRAMS` names the folder of
+    /// others.
+    static var programs: FleetPrograms {
         get throws {
-            if let path = ProcessInfo.processInfo.environment["LAMPLIGHTER_BINARY"] {
-                return URL(filePath: path)
-            }
-            let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
-                .appending(path: "lamplighter")
-            guard FileManager.default.isExecutableFile(atPath: beside.path) else {
-                throw Timeout(description: "\(beside.path) is not there; set LAMPLIGHTER_BINARY")
-            }
-            return beside
+            let folder = ProcessInfo.processInfo.environment["LAMPLIGHTER_PROGRAMS"]
+            return try FleetPrograms(
+                in: folder.map { URL(filePath: $0) }
+                    ?? URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent())
         }
     }
+
+    static var program: String { get throws { try programs.lamplighter } }
+    static var lab: String { get throws { try programs.lab } }
 
     // MARK: Workers
 
     /// In the order of their starts, also those that have ended.
-    var workers: [ChildProcess] {
-        processes.withLock { $0.filter { $0.name.hasPrefix("worker") } }
-    }
+    var workers: [FleetProcess] { processes.workers.map(\.process) }
 
     @discardableResult
-    func startWorker() throws -> ChildProcess {
-        try start("worker", ["run", "--config", configurationFile.path])
-    }
+    func startWorker() throws -> FleetProcess { try processes.startWorker() }
 
     /// Runs a command to its end, at most a minute.
     /// - Parameter program: by default ours.
     func run(
         _ arguments: [String], program: String? = nil, input: String = ""
     ) async throws -> CommandResult {
-        let process = try start("command", arguments, program: program, input: input)
+        let program = try program ?? Self.program
+        let process = try commands.withLock { commands in
+            let name = "command-\(commands.count)"
+            let process = try FleetProcess(
+                name, program: program, arguments: arguments,
+                log: directory.appending(path: "\(name).log").path, input: input)
+            commands.append(process)
+            return process
+        }
         let status = try await process.finish(within: .seconds(60))
         return CommandResult(status: status, output: process.output)
     }
 
-    private func start(
-        _ kind: String, _ arguments: [String], program: String? = nil, input: String? = nil
-    ) throws -> ChildProcess {
-        let executable = try program.map { URL(filePath: $0) } ?? Self.program
-        return try processes.withLock { processes in
-            let name = "\(kind)-\(processes.count)"
-            let process = try ChildProcess(
-                name, executable: executable, arguments: arguments,
-                outputFile: directory.appending(path: "\(name).log"), input: input)
-            processes.append(process)
-            return process
-        }
+    /// What APNs has answered so far, by the simulator's log.
+    func answers() throws -> [LoggedOutcome] {
+        try LoggedOutcome.all(in: directory.appending(path: "answers.ndjson").path)
     }
 
     /// Waits, and shows what the workers have said where it was in vain.
@@ -161,8 +150,9 @@ final class Fleet: Sendable {
                 return false
             }
         } catch {
-            let tails = processes.withLock { $0 }.map(\.tail).joined(separator: "\n")
-            throw Timeout(description: "\(error)\n\(tails)\n\(simulator.counts)")
+            let excerpts = (workers + commands.withLock { $0 }).map(\.excerpt).joined(
+                separator: "\n")
+            throw Timeout(description: "\(error)\n\(excerpts)\n\(simulator.counts)")
         }
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Testing
 
@@ -44,7 +45,7 @@ struct `A signing key that takes over from another` {
     func `is used live from when APNs accepts it, and the old one until then`(
         transport: String
     ) async throws {
-        let fleet = try await Fleet(FleetPlan(workers: 0, transport: transport))
+        let fleet = try await Fleet(TestPlan(workers: 0, transport: transport))
         defer { fleet.end() }
         let secret = MountedSecret(folder: fleet.directory.appending(path: "secret"))
         try secret.replace(with: [.home])
@@ -87,7 +88,7 @@ struct `A signing key that takes over from another` {
 
     /// The worker was started with both, and one is revoked.
     @Test func `takes over at once when APNs refuses the one in use`() async throws {
-        let fleet = try await Fleet(FleetPlan(workers: 0))
+        let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         let secret = MountedSecret(folder: fleet.directory.appending(path: "secret"))
         try secret.replace(with: [.homeNext, .home])

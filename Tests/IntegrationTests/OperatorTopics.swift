@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import KafkaLog
 import Logging
@@ -52,32 +53,14 @@ final class OperatorTopics {
     }
 
     /// What `deferred` has under such keys.
-    func deferred(_ isWanted: (String) -> Bool) async throws -> [LoggedRecord] {
+    func deferred(_ isWanted: (String) -> Bool) async throws -> [TopicRecord] {
         try await records(of: fleet.topics.deferred).filter { isWanted($0.key ?? "") }
     }
 
-    func records(of topic: String) async throws -> [LoggedRecord] {
-        let reader = try TableReader(
-            settings: KafkaClientSettings(
-                bootstrap: fleet.bootstrap, group: "test", properties: ["fetch.wait.max.ms": "20"]),
-            topics: [topic], now: .current,
-            logger: Logger(label: "log", factory: { _ in SwiftLogNoOpLogHandler() }))
-        defer { reader.close(timeout: .seconds(5)) }
-        var records: [LoggedRecord] = []
-        try await waitUntil("the end of the topic") {
-            _ = reader.poll(now: .current, limit: 10_000) { record in
-                records.append(
-                    LoggedRecord(
-                        partition: record.partition, offset: record.offset,
-                        key: record.key.map { String(decoding: $0, as: UTF8.self) },
-                        value: record.value.map { String(decoding: $0, as: UTF8.self) },
-                        endedOffset: record.header(named: DeferredPush.endedHeader).map {
-                            String(decoding: $0, as: UTF8.self)
-                        }))
-            }
-            return reader.isCaughtUp
-        }
-        return records
+    func records(of topic: String) async throws -> [TopicRecord] {
+        try await TopicLog(
+            topic: topic, bootstrap: fleet.bootstrap, header: DeferredPush.endedHeader
+        ).readToEnd()
     }
 }
 

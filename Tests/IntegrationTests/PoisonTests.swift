@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
 import LinuxIO
 import Testing
 
 /// A record that ends the worker that reads it must be named, or nobody can pass over it.
-@Suite(.serialized, .timeLimit(.minutes(2)), .fleet(FleetPlan(workers: 0)))
+@Suite(.serialized, .timeLimit(.minutes(2)), .fleet(TestPlan(workers: 0)))
 struct `After a crash in the middle of a record` {
     private let fleet: Fleet
 
@@ -35,17 +36,17 @@ struct `After a crash in the middle of a record` {
 
     /// Runs a worker until it has its index, then stops it.
     private func output(_ configuration: URL) async throws -> String {
-        let worker = try ChildProcess(
-            "worker", executable: Fleet.program,
+        let worker = try FleetProcess(
+            "worker", program: Fleet.program,
             arguments: ["run", "--config", configuration.path],
-            outputFile: configuration.appendingPathExtension("log"))
+            log: configuration.appendingPathExtension("log").path)
         try await waitUntil("the index") {
-            guard worker.isRunning else { throw Timeout(description: worker.tail) }
+            guard worker.isRunning else { throw Timeout(description: worker.excerpt) }
             return worker.output.contains("the index is complete")
         }
         worker.signal(SIGTERM)
         let status = try await worker.finish(within: .seconds(40))
-        #expect(status == 0, "\(worker.tail)")
+        #expect(status == 0, "\(worker.excerpt)")
         return worker.output
     }
 

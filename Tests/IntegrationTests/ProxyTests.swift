@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import LinuxIO
 import PushModel
@@ -13,7 +14,7 @@ struct `Behind a proxy` {
     @Test func `a worker takes libcurl, its pushes arrive, and check says what is wrong`()
         async throws
     {
-        let fleet = try await Fleet(FleetPlan(workers: 0, transport: "auto"))
+        let fleet = try await Fleet(TestPlan(workers: 0, transport: "auto"))
         defer { fleet.end() }
         let (port, proxy) = try await Self.tinyproxy(in: fleet.directory)
         defer { proxy.signal(SIGKILL) }
@@ -55,17 +56,17 @@ struct `Behind a proxy` {
     /// Returns when it listens. What it is asked for is in its output.
     private static func tinyproxy(
         in directory: URL
-    ) async throws -> (port: UInt16, process: ChildProcess) {
+    ) async throws -> (port: UInt16, process: FleetProcess) {
         let port = try Socket.listening(onLoopbackPort: 0).localPort()
         let file = directory.appending(path: "tinyproxy.conf")
         let lines = [
             "Listen 127.0.0.1", "Port \(port)", "BasicAuth user swordfish", "LogLevel Info", "",
         ]
         try lines.joined(separator: "\n").write(to: file, atomically: true, encoding: .utf8)
-        let proxy = try ChildProcess(
-            "tinyproxy", executable: URL(filePath: "/usr/bin/tinyproxy"),
+        let proxy = try FleetProcess(
+            "tinyproxy", program: "/usr/bin/tinyproxy",
             arguments: ["-d", "-c", file.path],
-            outputFile: directory.appending(path: "tinyproxy.log"))
+            log: directory.appending(path: "tinyproxy.log").path)
         try await waitUntil("tinyproxy") { proxy.output.contains("Accepting connections") }
         return (port, proxy)
     }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import OpenSSL
 import PushModel
@@ -10,7 +11,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(3)))
 enum `The requests that APNs receives` {
-    @Suite(.serialized, .fleet(FleetPlan(transport: "nghttp2")))
+    @Suite(.serialized, .fleet(TestPlan(transport: "nghttp2")))
     struct `sent by nghttp2` {
         @Test func `are exactly the four of the contract`() async throws {
             try await FourRequests(pseudoHeaders: [":method", ":scheme", ":authority", ":path"])
@@ -18,7 +19,7 @@ enum `The requests that APNs receives` {
         }
     }
 
-    @Suite(.serialized, .fleet(FleetPlan(transport: "curl")))
+    @Suite(.serialized, .fleet(TestPlan(transport: "curl")))
     struct `sent by libcurl` {
         @Test func `are exactly the four of the contract`() async throws {
             try await FourRequests(pseudoHeaders: [":method", ":path", ":scheme", ":authority"])

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import Checker
 import Foundation
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
 enum `Faults at APNs` {
     @Suite(
         .serialized,
-        .fleet(FleetPlan(transport: "nghttp2", answerDelay: .milliseconds(20))))
+        .fleet(TestPlan(transport: "nghttp2", answerDelay: .milliseconds(20))))
     struct `under nghttp2` {
         @Test(arguments: Refusal.all)
         func `a push that is refused is sent again`(_ refusal: Refusal) async throws {
@@ -23,7 +24,7 @@ enum `Faults at APNs` {
 
     @Suite(
         .serialized,
-        .fleet(FleetPlan(transport: "curl", answerDelay: .milliseconds(20))))
+        .fleet(TestPlan(transport: "curl", answerDelay: .milliseconds(20))))
     struct `under libcurl` {
         @Test(arguments: Refusal.all)
         func `a push that is refused is sent again`(_ refusal: Refusal) async throws {
@@ -99,8 +100,8 @@ enum `Faults at APNs` {
         }
         try await cut(fleet)
         try await emission.value
-        let audit = try await traffic.delivered()
-        #expect(audit.owed == 1504 * 3)
+        let verdict = try await traffic.delivered()
+        #expect(verdict.obligations == 1504 * 3)
         // Each of the four ended a connection that was in use; what was in flight was sent again.
         #expect(fleet.simulator.counts.connectionsOpened >= opened + 4)
         #expect(fleet.simulator.counts.streamsRefused > 0)

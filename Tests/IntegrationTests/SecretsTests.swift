@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Glibc
 import Testing
@@ -19,7 +20,7 @@ struct `What a worker prints` {
     }
 
     @Test func `holds no password, key or token at any level`() async throws {
-        let fleet = try await Fleet(FleetPlan(workers: 0))
+        let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         try Self.trace(
             fleet, properties: "sasl.username: lamplighter", "sasl.password: hunter-sasl",
@@ -48,7 +49,7 @@ struct `What a worker prints` {
     }
 
     @Test func `holds no client secret of a token endpoint that does not answer`() async throws {
-        let fleet = try await Fleet(FleetPlan(workers: 0))
+        let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         try Self.trace(
             fleet,

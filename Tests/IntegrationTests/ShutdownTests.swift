@@ -2,6 +2,8 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import Checker
+import FleetKit
 import Foundation
 import Glibc
 import Testing
@@ -17,11 +19,11 @@ struct `An orderly stop` {
         try await stop(fleet.workers[0])
         try await emission.value
         // Otherwise it came too late to stop anything.
-        #expect(try !traffic.audit().lost.isEmpty)
+        #expect(try !traffic.verdict().isProven)
         // What it had read was sent, and what it had sent was committed.
         try fleet.startWorker()
-        let audit = try await traffic.delivered()
-        #expect(audit.duplicates == 0)
+        let verdict = try await traffic.delivered()
+        #expect(verdict.duplicates == 0)
         try await stop(fleet.workers[1])
 
         // All is committed: a third one sends what is new, and only that.
@@ -35,7 +37,7 @@ struct `An orderly stop` {
     }
 
     /// `delivery.shutdownTimeout` is 25 s by default; the machine may be slow.
-    private func stop(_ worker: ChildProcess) async throws {
+    private func stop(_ worker: FleetProcess) async throws {
         worker.signal(SIGTERM)
         #expect(try await worker.finish(within: .seconds(35)) == 0)
         #expect(worker.output.contains("stopped"))
@@ -44,7 +46,7 @@ struct `An orderly stop` {
 
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
-    .fleet(FleetPlan(recordRequests: 10, answerDelay: .milliseconds(2), holdMax: "60s")))
+    .fleet(TestPlan(recordRequests: 10, answerDelay: .milliseconds(2), holdMax: .seconds(60))))
 struct `A stop while APNs refuses one team's key` {
     @Test func `ends as soon as it can, and sends no other team's pushes again`() async throws {
         let fleet = try #require(Fleet.current)
@@ -84,8 +86,8 @@ struct `A stop while APNs refuses one team's key` {
         #expect(try accepted(fleet, healthy).count == healthy.count, "none is sent again")
     }
 
-    private func answers(_ fleet: Fleet) throws -> [AnswerLine] {
-        try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+    private func answers(_ fleet: Fleet) throws -> [LoggedOutcome] {
+        try fleet.answers()
     }
 
     private func accepted(_ fleet: Fleet, _ tokens: [TestToken]) throws -> [String] {
@@ -99,7 +101,7 @@ struct `A stop while APNs refuses one team's key` {
             WrittenRecord(
                 topic: .events, key: "subject-\(number)",
                 value: #"{"v":1,"subject":"subject-\#(number)","app":"\#(app)"}"#,
-                partition: Int32(number) % FleetTopics.partitions)
+                partition: Int32(number) % FleetTopics.partitionsEach)
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import OpenSSL
 import Testing
@@ -66,7 +67,7 @@ struct `The APNs simulator's flags` {
         (["--identity", "/etc/passwd"], 78, "the certificate that was given, or its key, is"),
         (
             ["--ca-file", "/nowhere/x"], 78,
-            "lamplighter: cannot write /nowhere/x: No such file or directory\n"
+            "lamplighter-lab: cannot write /nowhere/x: No such file or directory\n"
         ),
         (["--log", "/nowhere/x"], 78, "cannot open /nowhere/x: No such file or directory\n"),
     ])
@@ -75,7 +76,7 @@ struct `The APNs simulator's flags` {
     ) async throws {
         let folder = try Folder()
         let simulator = try folder.run(
-            "refused", try Fleet.program, ["simulate", "apns"] + arguments)
+            "refused", try Fleet.lab, ["simulate", "apns"] + arguments)
         #expect(try await simulator.finish(within: .seconds(60)) == status)
         #expect(simulator.output.contains(message), "\(simulator.output)")
         #expect(!simulator.output.contains("127.0.0.1"))
@@ -98,16 +99,16 @@ private final class Folder {
 
     func path(_ name: String) -> String { url.appending(path: name).path }
 
-    func run(_ name: String, _ program: URL, _ arguments: [String]) throws -> ChildProcess {
-        try ChildProcess(
-            name, executable: program, arguments: arguments,
-            outputFile: url.appending(path: "\(name)-\(UUID().uuidString).log"), input: "")
+    func run(_ name: String, _ program: String, _ arguments: [String]) throws -> FleetProcess {
+        try FleetProcess(
+            name, program: program, arguments: arguments,
+            log: url.appending(path: "\(name)-\(UUID().uuidString).log").path, input: "")
     }
 
     /// Returns when it serves.
-    func start(_ flags: [String]) async throws -> ChildProcess {
+    func start(_ flags: [String]) async throws -> FleetProcess {
         let simulator = try run(
-            "simulator", try Fleet.program,
+            "simulator", try Fleet.lab,
             [
                 "simulate", "apns", "--app", TestApp.home, "--key-out", path("key.p8"),
                 "--ca-file", path("ca.pem"), "--log", path("answers"),
@@ -127,7 +128,7 @@ private final class Folder {
             "apns-push-type: controls", "apns-priority: 10",
         ]
         let client = try run(
-            "nghttp", URL(filePath: "/usr/bin/env"),
+            "nghttp", "/usr/bin/env",
             ["nghttp", "-v", "-d", path("body")] + fields.flatMap { ["-H", $0] }
                 + ["https://localhost:\(port)/3/device/\(token)"])
         _ = try await client.finish(within: .seconds(60))
@@ -145,7 +146,7 @@ private final class Folder {
             sys.stdout.write(control.makefile().readline())
             """
         let client = try run(
-            "control", URL(filePath: "/usr/bin/env"),
+            "control", "/usr/bin/env",
             ["python3", "-c", script, path("control"), line])
         _ = try await client.finish(within: .seconds(60))
         return client.output

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Glibc
 import Testing
@@ -24,17 +25,17 @@ struct `A simulator as a process` {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")
         defer { try? FileManager.default.removeItem(at: output) }
-        let program = try Fleet.program.path
-        let process = try ChildProcess(
-            "simulator", executable: URL(filePath: "/usr/bin/env"),
+        let program = try Fleet.lab
+        let process = try FleetProcess(
+            "simulator", program: "/usr/bin/env",
             arguments: [
                 "-u", "SWIFT_BACKTRACE", program, "simulate", "apns", "--app", "com.example.Home",
-            ], outputFile: output, input: "")
+            ], log: output.path, input: "")
         try await waitUntil("the simulator to serve") { process.output.contains("127.0.0.1:") }
         process.signal(SIGSEGV)
         #expect(try await process.finish(within: .seconds(60)) == 70)
         let last = process.output.split(separator: "\n").last
-        #expect(last?.hasPrefix("lamplighter: internal error: SIGSEGV") == true)
+        #expect(last?.hasPrefix("lamplighter-lab: internal error: SIGSEGV") == true)
         #expect(last?.contains("sent by process \(getpid())") == true)
     }
 
@@ -42,14 +43,14 @@ struct `A simulator as a process` {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")
         defer { try? FileManager.default.removeItem(at: output) }
-        let process = try ChildProcess(
-            "simulator", executable: try Fleet.program,
+        let process = try FleetProcess(
+            "simulator", program: try Fleet.lab,
             arguments: ["simulate", "kafka", "--bootstrap-file", "/nowhere/x"],
-            outputFile: output, input: "")
+            log: output.path, input: "")
         #expect(try await process.finish(within: .seconds(60)) == 78)
         #expect(
             process.output
-                == "lamplighter: cannot write the bootstrap list to /nowhere/x: "
+                == "lamplighter-lab: cannot write the bootstrap list to /nowhere/x: "
                 + "No such file or directory\n")
     }
 
@@ -57,8 +58,8 @@ struct `A simulator as a process` {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")
         defer { try? FileManager.default.removeItem(at: output) }
-        let process = try ChildProcess(
-            "simulator", executable: try Fleet.program, arguments: arguments, outputFile: output,
+        let process = try FleetProcess(
+            "simulator", program: try Fleet.lab, arguments: arguments, log: output.path,
             input: "")
         // Its first line says that it serves.
         try await waitUntil("the simulator to serve") { process.output.contains("127.0.0.1:") }

@@ -2,12 +2,13 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import PushModel
 import Testing
 
 /// Commands that write one record or send one push.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
 struct `One record or push by hand` {
     private let fleet: Fleet
 

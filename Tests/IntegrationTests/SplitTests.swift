@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import Testing
 
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
-    .fleet(FleetPlan(workers: 2, recordRequests: 100, settle: "500ms", splitAbove: 1000)))
+    .fleet(TestPlan(workers: 2, recordRequests: 100, settle: .milliseconds(500), splitAbove: 1000)))
 struct `An event of more tokens than planning.splitAbove` {
     @Test func `is sent by all workers, also when its topic is not ours to write to`() async throws
     {
@@ -23,18 +24,18 @@ struct `An event of more tokens than planning.splitAbove` {
         try await fleet.registrationsApplied()
         try fleet.write(to: .orders, key: "7", value: #"{"orderId":7}"#)
         let expected = Set(tokens.map(\.hex))
-        var answers: [AnswerLine] = []
+        var answers: [LoggedOutcome] = []
         try await fleet.eventually("a push to each token") {
-            answers = try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+            answers = try fleet.answers()
                 .filter { $0.status == 200 && expected.contains($0.token) }
             return Set(answers.map(\.token)) == expected
         }
         let shards = try await OperatorTopics(fleet).records(of: fleet.topics[.events])
             .filter { $0.value?.contains(#""shard":{"index":"#) == true }
-        #expect(Set(shards.map(\.partition)) == Set(0..<FleetTopics.partitions))
+        #expect(Set(shards.map(\.partition)) == Set(0..<FleetTopics.partitionsEach))
         #expect(shards.allSatisfy { $0.key == "order-7" })
         // Each worker has connections of its own.
-        #expect(Set(answers.map(\.conn)).count >= 2)
+        #expect(Set(answers.map(\.connection)).count >= 2)
         let names = Dictionary(grouping: answers, by: \.token).mapValues { Set($0.map(\.apnsID)) }
         #expect(names.values.allSatisfy { $0.count == 1 }, "a push has one name")
     }
@@ -44,7 +45,9 @@ struct `An event of more tokens than planning.splitAbove` {
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
     .fleet(
-        FleetPlan(recordRequests: 100, settle: "200ms", splitAbove: 1000, producerRecordsMax: 1000))
+        TestPlan(
+            recordRequests: 100, settle: .milliseconds(200), splitAbove: 1000,
+            producerRecordsMax: 1000))
 )
 struct `Events of many tokens while their topic takes no shards` {
     @Test func `are sent at once by the worker that has read them`() async throws {
@@ -57,7 +60,7 @@ struct `Events of many tokens while their topic takes no shards` {
             try fleet.register(.controls(Array(tokens[start..<start + 7]), show: subjects))
         }
         try await fleet.registrationsApplied()
-        let positions = try GroupPositions(fleet)
+        let positions = try fleet.positions()
         let worker = fleet.workers[0]
         worker.signal(SIGTERM)
         _ = try await worker.finish(within: .seconds(60))
@@ -72,10 +75,9 @@ struct `Events of many tokens while their topic takes no shards` {
         try await fleet.tellKafka("err 0 29 1000")
         try fleet.startWorker()
         try await fleet.eventually("every event to end", within: .seconds(30)) {
-            try positions.lags().allSatisfy { $0 == 0 }
+            try fleet.lags(positions).allSatisfy { $0 == 0 }
         }
-        let log = fleet.directory.appending(path: "answers.ndjson")
-        let accepted = try AnswerLine.read(log).filter { $0.status == 200 }.map(\.token)
+        let accepted = try fleet.answers().filter { $0.status == 200 }.map(\.token)
         #expect(Set(accepted).isSuperset(of: tokens.map(\.hex)))
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Glibc
 import KafkaLog
@@ -13,7 +14,7 @@ import Testing
 /// sent.
 @Suite(
     .serialized, .timeLimit(.minutes(15)),
-    .fleet(FleetPlan(recordRequests: 10, settle: "200ms")))
+    .fleet(TestPlan(recordRequests: 10, settle: .milliseconds(200))))
 struct `While APNs is stalled` {
     private static let subjects = 10_000
     private static let tokensEach = 10
@@ -58,7 +59,7 @@ struct `While APNs is stalled` {
 
     /// Writes events as fast as Kafka takes them, and looks at the worker's memory ten times.
     private func flood(
-        _ fleet: Fleet, _ worker: ChildProcess
+        _ fleet: Fleet, _ worker: FleetProcess
     ) async throws -> (events: Int, resident: [Int]) {
         let producer = try RecordProducer(
             settings: KafkaClientSettings(bootstrap: fleet.bootstrap, group: ""),
@@ -87,7 +88,7 @@ struct `While APNs is stalled` {
     }
 
     /// In MiB: VmRSS and VmHWM.
-    private func resident(_ worker: ChildProcess) throws -> (now: Int, most: Int) {
+    private func resident(_ worker: FleetProcess) throws -> (now: Int, most: Int) {
         let status = try String(
             contentsOfFile: "/proc/\(worker.identifier)/status", encoding: .utf8)
         func mebibytes(_ name: String) throws -> Int {

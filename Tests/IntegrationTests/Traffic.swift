@@ -2,6 +2,8 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import Checker
+import FleetKit
 import Foundation
 import LinuxIO
 import PushModel
@@ -13,13 +15,17 @@ final class Traffic: Sendable {
     let fleet: Fleet
     let subjects: [String]
     let tokens: [String: [String]]
-    private let events = Mutex<[EventLine]>([])
+    private let eventsLog: URL
+    private let events: Mutex<FileHandle>
     /// The topic is this test's alone, so the next offset of a partition is known.
     private let nextOffset = Mutex<[Int64]>(
-        Array(repeating: 0, count: Int(FleetTopics.partitions)))
+        Array(repeating: 0, count: Int(FleetTopics.partitionsEach)))
 
     init(_ fleet: Fleet, subjects count: Int, tokensEach: Int) throws {
         self.fleet = fleet
+        eventsLog = fleet.directory.appending(path: "events.ndjson")
+        try Data().write(to: eventsLog)
+        events = Mutex(try FileHandle(forWritingTo: eventsLog))
         subjects = (0..<count).map { "subject-\($0)" }
         var tokens: [String: [String]] = [:]
         var registrations: [RegistrationDraft] = []
@@ -35,8 +41,8 @@ final class Traffic: Sendable {
     /// The group has joined and every partition is read: one event each has been answered.
     func begin() async throws {
         let before = fleet.simulator.counts.accepted
-        try await emit(Int(FleetTopics.partitions))
-        let pushes = subjects.prefix(Int(FleetTopics.partitions)).reduce(0) {
+        try await emit(Int(FleetTopics.partitionsEach))
+        let pushes = subjects.prefix(Int(FleetTopics.partitionsEach)).reduce(0) {
             $0 + tokens[$1]!.count
         }
         try await accepted(pushes - 1 + before)
@@ -60,10 +66,10 @@ final class Traffic: Sendable {
     private func emit(_ numbers: Range<Int>) throws {
         let t = SystemClock.wallNanoseconds()
         var records: [WrittenRecord] = []
-        var lines: [EventLine] = []
+        var lines = ""
         for number in numbers {
             let index = number % subjects.count
-            let partition = Int32(index) % FleetTopics.partitions
+            let partition = Int32(index) % FleetTopics.partitionsEach
             let offset = nextOffset.withLock { next in
                 defer { next[Int(partition)] += 1 }
                 return next[Int(partition)]
@@ -71,50 +77,46 @@ final class Traffic: Sendable {
             records.append(
                 WrittenRecord(
                     topic: .events, key: subjects[index], value: nil, partition: partition))
-            lines.append(
-                EventLine(
-                    t: t, topic: fleet.topics[.events], partition: partition, offset: offset,
-                    app: TestApp.home, subject: subjects[index]))
+            lines += EventLine.text(
+                t: t, topic: fleet.topics[.events], partition: partition, offset: offset,
+                app: TestApp.home, subject: subjects[index])
         }
         try fleet.write(records)
-        events.withLock { $0 += lines }
+        // Of what Kafka has acknowledged.
+        try events.withLock { try $0.write(contentsOf: Data(lines.utf8)) }
     }
 
-    /// Judges by both logs, as an outsider would.
-    func audit() throws -> DeliveryAudit {
-        let log = fleet.directory.appending(path: "events.ndjson")
-        let encoder = JSONEncoder()
-        let lines = try events.withLock { $0 }.map { try encoder.encode($0) + [0x0A] }
-        try Data(lines.joined()).write(to: log)
-        let decoder = JSONDecoder()
-        let read = try Data(contentsOf: log).split(separator: 0x0A).map {
-            try decoder.decode(EventLine.self, from: $0)
-        }
-        return DeliveryAudit(events: read, answers: try answers(), tokens: tokens)
-    }
-
-    func answers() throws -> [AnswerLine] {
-        try AnswerLine.read(fleet.directory.appending(path: "answers.ndjson"))
+    /// The verdict on what has happened so far; no expiry, dead letter or suppression excuses a
+    /// push that has not arrived.
+    func verdict() throws -> CheckReport {
+        var settings = CheckSettings(
+            events: eventsLog.path,
+            answers: fleet.directory.appending(path: "answers.ndjson").path,
+            registrations: .topic(fleet.topics[.registrations]))
+        settings.bootstrap = fleet.bootstrap
+        // Every token was registered before the first event, and the workers' settling makes up
+        // for a registration that they read late: nothing is ambiguous.
+        settings.settle = .zero
+        var check = DeliveryCheck(settings)
+        return try check.run()
     }
 
     /// Waits until every owed pair has its push.
-    func delivered(within limit: Duration = .seconds(60)) async throws -> DeliveryAudit {
-        var last: DeliveryAudit?
+    func delivered(within limit: Duration = .seconds(60)) async throws -> CheckReport {
+        var last: CheckReport?
         var next = ContinuousClock.now
         do {
             try await fleet.eventually("every owed push", within: limit) {
                 // Reading both logs takes a while.
                 guard ContinuousClock.now >= next else { return false }
                 next = .now + .milliseconds(250)
-                let audit = try audit()
-                last = audit
-                return audit.lost.isEmpty
+                let verdict = try verdict()
+                last = verdict
+                return verdict.isProven
             }
         } catch {
-            let lost = last?.lost ?? []
-            throw Timeout(
-                description: "\(lost.count) of \(last?.owed ?? 0) owed pushes are lost, as "
-                    + "\(lost.prefix(5))\n\(error)")
+            let lines = last?.lines.joined(separator: "\n") ?? ""
+            throw Timeout(description: "\(last?.summary ?? "no verdict")\n\(lines)\n\(error)")
         }
         return last!
     }

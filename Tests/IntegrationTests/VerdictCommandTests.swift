@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import PushModel
 import RecordFormats
 import Testing
 
 /// `lamplighter verdicts` on verdicts that this suite writes; no worker runs.
-@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(FleetPlan(workers: 0)))
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(workers: 0)))
 struct `Verdicts on the command line` {
     private let fleet: Fleet
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import APNSSimulator
+import FleetKit
 import Foundation
 import Glibc
 import PushModel
@@ -129,7 +130,7 @@ extension `One worker` {
         }
 
         /// In hexadecimal: the last part of a verdict's key.
-        private static func token(in verdict: LoggedRecord) -> String {
+        private static func token(in verdict: TopicRecord) -> String {
             String((verdict.key ?? "").split(separator: "/").last ?? "")
         }
     }
@@ -137,7 +138,7 @@ extension `One worker` {
 
 @Suite(
     .serialized, .timeLimit(.minutes(3)), .enabled(if: Fleet.testBootstrap == nil),
-    .fleet(FleetPlan(answerDelay: .milliseconds(500), settle: "300ms")))
+    .fleet(TestPlan(answerDelay: .milliseconds(500), settle: .milliseconds(300))))
 struct `An offset` {
     @Test func `waits for the acknowledgement of the verdict that its event caused`() async throws {
         let fleet = try #require(Fleet.current)

@@ -4,7 +4,7 @@
 import Foundation
 import Testing
 
-@testable import lamplighter
+@testable import Entrypoint
 
 /// What an operator compares between two machines.
 @Suite struct `The version of the program` {

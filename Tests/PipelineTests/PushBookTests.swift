@@ -7,6 +7,7 @@ internal import Intake
 internal import Ledger
 internal import Planning
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline

@@ -4,6 +4,7 @@
 import APNSDelivery
 import ArgumentParser
 import Delivery
+import FleetKit
 import Foundation
 import LinuxIO
 import Logging

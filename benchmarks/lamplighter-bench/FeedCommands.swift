@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import FleetKit
 import Foundation
 import PushModel
 import RecordFormats

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import FleetKit
 import Foundation
 import KafkaLog
 import LinuxIO
@@ -11,11 +12,9 @@ import Rdkafka
 /// Writes records to one topic, as fast as it is asked to, and knows how far a group has come.
 struct KafkaFeed {
     private let producer: RecordProducer
-    private let offsets: Rdkafka.Client
-    private let topic: Topic
+    private let positions: TopicPositions
+    private let topic: String
     private(set) var acknowledged = 0
-
-    private static let answerMax = Duration.seconds(10)
 
     /// - Parameter properties: of librdkafka's, for the producer.
     init(
@@ -27,15 +26,8 @@ struct KafkaFeed {
             settings: KafkaClientSettings(
                 bootstrap: bootstrap, group: group, properties: properties),
             topics: [topic], logger: logger)
-        let configuration = Rdkafka.Configuration()
-        try configuration.set("bootstrap.servers", bootstrap)
-        // Only asked for what it has committed: nobody joins.
-        try configuration.set("group.id", group)
-        try configuration.set("enable.auto.commit", "false")
-        offsets = try Rdkafka.Client(.consumer, configuration: configuration) { _, _, _ in
-            // What matters comes back as an error of a call.
-        }
-        self.topic = try Topic(topic, of: offsets)
+        positions = try TopicPositions(bootstrap: bootstrap, group: group)
+        self.topic = topic
     }
 
     /// Waits for room where there is none.
@@ -88,7 +80,7 @@ struct KafkaFeed {
         let subject = "nobody"
         let padding = String(repeating: "x", count: Self.fillerBytes)
         let filler = Array(#"{"v":1,"subject":"\#(subject)","padding":"\#(padding)"}"#.utf8)
-        let partitions = try offsets.metadata(of: topic, timeout: Self.answerMax).partitionCount
+        let partitions = Int32(try positions.ends(of: topic).count)
         for _ in 0...Self.keptBytes / Self.fillerBytes {
             for partition in 0..<partitions {
                 try write(key: Array(subject.utf8), value: filler, partition: partition)
@@ -120,35 +112,15 @@ struct KafkaFeed {
     }
 
     /// How many records were ever written to the topic.
-    func written() throws -> Int {
-        sum(
-            try offsets.offsetsForTimes(try partitions(at: Offset.end), timeout: Self.answerMax))
-    }
+    func written() throws -> Int { Self.sum(try positions.ends(of: topic)) }
 
     /// How many of them are gone: the embedded Kafka drops the oldest of a partition beyond 5 MiB.
-    func dropped() throws -> Int {
-        sum(
-            try offsets.offsetsForTimes(
-                try partitions(at: Offset.beginning), timeout: Self.answerMax))
-    }
+    func dropped() throws -> Int { Self.sum(try positions.beginnings(of: topic)) }
 
     /// How many of them the group has stored as done.
-    func committed() throws -> Int {
-        sum(try offsets.committed(try partitions(at: Offset.unset), timeout: Self.answerMax))
-    }
+    func committed() throws -> Int { Self.sum(try positions.committed(of: topic)) }
 
-    private func partitions(at offset: Int64) throws -> TopicPartitionList {
-        let count = try offsets.metadata(of: topic, timeout: Self.answerMax).partitionCount
-        guard count > 0 else { throw BenchError("Kafka has no topic \(topic.name)") }
-        let list = TopicPartitionList(capacity: Int(count))
-        for partition in 0..<count {
-            list.append(topic: topic.name, partition: partition, offset: offset)
-        }
-        return list
-    }
-
-    private func sum(_ list: TopicPartitionList) -> Int {
-        // Where nothing was committed there is no position.
-        (0..<list.count).reduce(0) { $0 + Int(max(0, list[$1].offset)) }
+    private static func sum(_ offsets: [Int64]) -> Int {
+        offsets.reduce(0) { $0 + Int(max(0, $1)) }
     }
 }

@@ -3,7 +3,6 @@
 
 import Foundation
 import LinuxIO
-import PushModel
 
 /// What this process has cost so far.
 enum ProcessUsage {
@@ -26,13 +25,5 @@ enum ProcessUsage {
             let count = Int(kibibytes)
         else { throw BenchError("/proc/self/status has no \(name)") }
         return count * 1024
-    }
-}
-
-extension Now {
-    static var current: Now {
-        Now(
-            monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),
-            wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 import Foundation
 import PushModel
 import Worker
@@ -40,29 +41,4 @@ enum Arguments {
             throw Failure(.configuration, "--file: \(file) cannot be read")
         }
     }
-}
-
-/// A duration as the configuration writes it, `500ms`, `30s`, `10m`; a bare number is seconds.
-struct DurationArgument: ExpressibleByArgument {
-    let duration: Duration
-
-    init(_ duration: Duration) { self.duration = duration }
-
-    init?(argument: String) {
-        if let duration = Duration(notation: argument) {
-            self.duration = duration
-        } else if let seconds = Double(argument), (0...Self.secondsMax).contains(seconds) {
-            duration = .seconds(seconds)
-        } else {
-            return nil
-        }
-    }
-
-    /// No command runs longer than a year.
-    private static let secondsMax = 366.0 * 86_400
-
-    var seconds: Double { duration / .seconds(1) }
-
-    /// For the help.
-    var defaultValueDescription: String { duration.notation }
 }

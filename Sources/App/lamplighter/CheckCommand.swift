@@ -4,6 +4,7 @@
 import APNSDelivery
 import ArgumentParser
 import Delivery
+import Entrypoint
 import KafkaLog
 import Logging
 import PushModel
@@ -32,18 +33,16 @@ struct CheckCommand: AsyncParsableCommand {
             print(Configuration.jsonSchema)
             return
         }
-        try await Failure.reporting {
-            let configuration = try options.load()
-            print("ok      configuration")
-            let keys = try SigningKeys(configuration.apns)
-            let plan = WorkerPlan(configuration)
-            try plan.kafka.validate()
-            print("ok      signing keys")
-            var failures: [Failure] = []
-            report(&failures) { try checkKafka(configuration) }
-            if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
-            if let first = failures.first { throw ExitCode(first.status.rawValue) }
-        }
+        let configuration = try options.load()
+        print("ok      configuration")
+        let keys = try SigningKeys(configuration.apns)
+        let plan = WorkerPlan(configuration)
+        try plan.kafka.validate()
+        print("ok      signing keys")
+        var failures: [Failure] = []
+        report(&failures) { try checkKafka(configuration) }
+        if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
+        if let first = failures.first { throw ExitCode(first.status.rawValue) }
     }
 
     private func report(_ failures: inout [Failure], _ body: () throws -> Void) {

@@ -22,11 +22,3 @@ struct ConfigurationOption: ParsableArguments {
         LiveLog(log).logger
     }
 }
-
-/// Lines for people, on standard error.
-enum StandardError {
-    static func write(_ line: String) {
-        // What cannot be written, to a full disk or a closed pipe, must not end the program.
-        try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
-    }
-}

@@ -41,29 +41,27 @@ extension DeadLettersCommand {
         }
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                var reader = try LetterReader(configuration, filter: filter)
-                var plan = RedrivePlan(configuration)
-                // Once for the ends: letters that the redriven pushes cause are not read.
-                let ends = try reader.forEach { _ in }
-                try reader.refuseMisspeltReasons()
-                var stream =
-                    dryRun
-                    ? nil
-                    : try RecordStream(
-                        configuration, topics: plan.topics, rate: try recordsPerSecond())
-                var summary = RedriveSummary(dryRun: dryRun)
-                _ = try reader.forEach(upTo: ends) { filed in
-                    let orders = plan.orders(for: filed.letter, now: RecordWriter.now().wall)
-                    for record in orders.records { try stream?.write(record) }
-                    summary.add(orders, of: filed.letter)
-                    try report(filed, orders)
-                }
-                try stream?.finish()
-                summary.unreadable = reader.unreadable
-                print(json ? try JSONLine.of(["summary": summary]) : summary.text)
+            let configuration = try options.load()
+            var reader = try LetterReader(configuration, filter: filter)
+            var plan = RedrivePlan(configuration)
+            // Once for the ends: letters that the redriven pushes cause are not read.
+            let ends = try reader.forEach { _ in }
+            try reader.refuseMisspeltReasons()
+            var stream =
+                dryRun
+                ? nil
+                : try RecordStream(
+                    configuration, topics: plan.topics, rate: try recordsPerSecond())
+            var summary = RedriveSummary(dryRun: dryRun)
+            _ = try reader.forEach(upTo: ends) { filed in
+                let orders = plan.orders(for: filed.letter, now: RecordWriter.now().wall)
+                for record in orders.records { try stream?.write(record) }
+                summary.add(orders, of: filed.letter)
+                try report(filed, orders)
             }
+            try stream?.finish()
+            summary.unreadable = reader.unreadable
+            print(json ? try JSONLine.of(["summary": summary]) : summary.text)
         }
 
         /// With `json` of each letter, otherwise of what the summary cannot name.

@@ -28,18 +28,16 @@ struct DeadLettersCommand: ParsableCommand {
         var json = false
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                var reader = try LetterReader(configuration, filter: filter)
-                var summary = LetterSummary()
-                _ = try reader.forEach { filed in
-                    summary.add(filed.letter)
-                    print(json ? try JSONLine.of(ListedLetter(filed)) : Self.line(filed))
-                }
-                try reader.refuseMisspeltReasons()
-                summary.unreadable = reader.unreadable
-                print(json ? try JSONLine.of(["summary": summary]) : summary.line)
+            let configuration = try options.load()
+            var reader = try LetterReader(configuration, filter: filter)
+            var summary = LetterSummary()
+            _ = try reader.forEach { filed in
+                summary.add(filed.letter)
+                print(json ? try JSONLine.of(ListedLetter(filed)) : Self.line(filed))
             }
+            try reader.refuseMisspeltReasons()
+            summary.unreadable = reader.unreadable
+            print(json ? try JSONLine.of(["summary": summary]) : summary.line)
         }
 
         private static func line(_ filed: FiledLetter) -> String {

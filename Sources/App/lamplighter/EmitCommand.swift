@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 import PushModel
 import RecordFormats
 import Worker
@@ -60,21 +61,19 @@ struct EmitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Failure.reporting {
-            let configuration = try options.load()
-            let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
-            let draft = try event()
-            let topic = try Arguments.trying { () throws(UselessRecord) in
-                try trial.topicOfEvents(named: self.topic)
-            }
-            let event = try Arguments.trying { () throws(UselessRecord) in
-                try trial.event(draft, key: subject, topic: topic)
-            }
-            let writer = try RecordWriter(configuration, topics: [topic])
-            try writer.write(key: Array(subject.utf8), value: event.value)
-            let reading = event.subject == subject ? "" : ", which reads it as \(event.subject)"
-            print("emitted \(subject) to \(topic) for \(event.app)\(reading)")
+        let configuration = try options.load()
+        let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
+        let draft = try event()
+        let topic = try Arguments.trying { () throws(UselessRecord) in
+            try trial.topicOfEvents(named: self.topic)
         }
+        let event = try Arguments.trying { () throws(UselessRecord) in
+            try trial.event(draft, key: subject, topic: topic)
+        }
+        let writer = try RecordWriter(configuration, topics: [topic])
+        try writer.write(key: Array(subject.utf8), value: event.value)
+        let reading = event.subject == subject ? "" : ", which reads it as \(event.subject)"
+        print("emitted \(subject) to \(topic) for \(event.app)\(reading)")
     }
 
     /// Nil where the key says it all.

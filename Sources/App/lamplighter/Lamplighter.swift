@@ -2,23 +2,31 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 
+/// What runs in a cluster, and what its operators type.
+@main
 struct Lamplighter: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "lamplighter",
         abstract: "Turns state changes into Apple pushes.",
         discussion: """
             Reads state-change events from Kafka, finds the push tokens that show the changed \
-            subject, and sends each a request to APNs.
+            subject, and sends each a request to APNs. To try it out without Kafka and Apple there \
+            is lamplighter-lab.
 
             Exit codes: 0; 64 usage; 69 Kafka or APNs unreachable at start; 70 internal; 75 a client \
             failed for good, start again; 78 configuration.
             """,
-        version: Version.text,
+        version: Version.text(of: "lamplighter"),
         subcommands: [
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
-            VerdictsCommand.self, RegistrationsCommand.self, SimulateCommand.self, DemoCommand.self,
-            DemoPictureCommand.self, ChaosCommand.self,
+            VerdictsCommand.self, RegistrationsCommand.self,
         ])
+
+    static func main() {
+        MovedCommand.refuse(CommandLine.arguments)
+        Program.main(Self.self)
+    }
 }

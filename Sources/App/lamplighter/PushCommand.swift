@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Delivery
+import Entrypoint
 import Foundation
 import Logging
 import PushModel
@@ -49,22 +50,20 @@ struct PushCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        try await Failure.reporting {
-            let configuration = try options.load()
-            let plan = WorkerPlan(configuration)
-            let push = try makePush(plan)
-            // On standard input, so that no token stands in a process list or a shell's history.
-            let answer = try push.send(
-                configuration: configuration, plan: plan,
-                keys: try SigningKeys(configuration.apns), timeout: .seconds(20),
-                logger: ConfigurationOption.logger(configuration.log))
-            guard let answer, answer.outcome.kind == .answered else {
-                throw Failure(.unavailable, "APNs did not answer: see lamplighter check")
-            }
-            let report = PushReport(push, topic: plan.routing[push.lane].apnsTopic, answer)
-            print(json ? try report.json() : report.text)
-            if answer.outcome.status != 200 { throw ExitCode.failure }
+        let configuration = try options.load()
+        let plan = WorkerPlan(configuration)
+        let push = try makePush(plan)
+        // On standard input, so that no token stands in a process list or a shell's history.
+        let answer = try push.send(
+            configuration: configuration, plan: plan,
+            keys: try SigningKeys(configuration.apns), timeout: .seconds(20),
+            logger: ConfigurationOption.logger(configuration.log))
+        guard let answer, answer.outcome.kind == .answered else {
+            throw Failure(.unavailable, "APNs did not answer: see lamplighter check")
         }
+        let report = PushReport(push, topic: plan.routing[push.lane].apnsTopic, answer)
+        print(json ? try report.json() : report.text)
+        if answer.outcome.status != 200 { throw ExitCode.failure }
     }
 
     private func makePush(_ plan: WorkerPlan) throws -> SinglePush {

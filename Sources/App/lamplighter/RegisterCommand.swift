@@ -78,29 +78,27 @@ struct RegisterCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Failure.reporting {
-            let (draft, value) = try file.map(read) ?? describe()
-            for part in [draft.app, draft.installation, draft.handler]
-            where !RecordKey.isPart(part) {
-                throw ValidationError("'\(part)' must be 1 to 128 of A-Z a-z 0-9 . _ ~ -")
-            }
-            let configuration = try options.load()
-            let key = RegistrationEncoder.key(draft)
-            var notes: [String] = []
-            if let value {
-                let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
-                notes = try Arguments.trying { () throws(UselessRecord) in
-                    try trial.registration(key: key, value: value)
-                }
-            }
-            let writer = try RecordWriter(
-                configuration, topics: [configuration.kafka.topics.registrations])
-            try writer.write(key: key, value: value)
-            print(
-                "\(value == nil ? "removed" : "registered") \(String(decoding: key, as: UTF8.self))"
-            )
-            for note in notes { print("note    \(TerminalText.visible(note))") }
+        let (draft, value) = try file.map(read) ?? describe()
+        for part in [draft.app, draft.installation, draft.handler]
+        where !RecordKey.isPart(part) {
+            throw ValidationError("'\(part)' must be 1 to 128 of A-Z a-z 0-9 . _ ~ -")
         }
+        let configuration = try options.load()
+        let key = RegistrationEncoder.key(draft)
+        var notes: [String] = []
+        if let value {
+            let trial = RecordTrial(WorkerPlan(configuration), now: RecordWriter.now().wall)
+            notes = try Arguments.trying { () throws(UselessRecord) in
+                try trial.registration(key: key, value: value)
+            }
+        }
+        let writer = try RecordWriter(
+            configuration, topics: [configuration.kafka.topics.registrations])
+        try writer.write(key: key, value: value)
+        print(
+            "\(value == nil ? "removed" : "registered") \(String(decoding: key, as: UTF8.self))"
+        )
+        for note in notes { print("note    \(TerminalText.visible(note))") }
     }
 
     // MARK: From a file

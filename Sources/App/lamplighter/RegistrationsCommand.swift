@@ -48,16 +48,14 @@ struct RegistrationsCommand: ParsableCommand {
         }
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                let removal = try RegistrationRemoval(
-                    configuration, deadFor: try age(), isDryRun: dryRun
-                ) { _ in false }
-                defer { removal.close() }
-                try removal.removeDead()
-                try removal.removeVerdicts()
-                print(removal.summary)
-            }
+            let configuration = try options.load()
+            let removal = try RegistrationRemoval(
+                configuration, deadFor: try age(), isDryRun: dryRun
+            ) { _ in false }
+            defer { removal.close() }
+            try removal.removeDead()
+            try removal.removeVerdicts()
+            print(removal.summary)
         }
     }
 
@@ -104,23 +102,21 @@ struct RegistrationsCommand: ParsableCommand {
         }
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                let scope = RegistrationScope(
-                    environment: try environment.map(Arguments.environment), app: app,
-                    installation: installation)
-                if let subject {
-                    let change = try SubjectRemoval(
-                        configuration, subject: subject, scope: scope, isDryRun: dryRun)
-                    defer { change.close() }
-                    return print(try change.run())
-                }
-                let removal = try RegistrationRemoval(
-                    configuration, deadFor: .zero, isDryRun: dryRun, isWanted: scope.covers)
-                defer { removal.close() }
-                try removal.removeWanted()
-                print(removal.summary)
+            let configuration = try options.load()
+            let scope = RegistrationScope(
+                environment: try environment.map(Arguments.environment), app: app,
+                installation: installation)
+            if let subject {
+                let change = try SubjectRemoval(
+                    configuration, subject: subject, scope: scope, isDryRun: dryRun)
+                defer { change.close() }
+                return print(try change.run())
             }
+            let removal = try RegistrationRemoval(
+                configuration, deadFor: .zero, isDryRun: dryRun, isWanted: scope.covers)
+            defer { removal.close() }
+            try removal.removeWanted()
+            print(removal.summary)
         }
     }
 }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 import Foundation
 import LinuxIO
 import Logging
@@ -28,29 +29,27 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         Allocator.returnFreedMemory()
-        try await Failure.reporting {
-            // Until they are trapped, below.
-            Signals.ignore(WorkerSignals.trapped.map(\.rawValue))
-            let configuration = try options.load()
-            let source = Self.source(configuration)
-            let log = LiveLog(configuration.log, source: source)
-            let logger = log.logger
-            logger.notice("starting", metadata: start(configuration, source))
-            let worker = try LamplighterWorker(configuration: configuration, logger: logger)
-            let group = ServiceGroup(
-                configuration: ServiceGroupConfiguration(
-                    // They are stopped from the last to the first: signals are heard to the end.
-                    services: [
-                        .init(
-                            service: WorkerSignals(
-                                worker: worker, options: options, log: log, logger: logger)),
-                        .init(
-                            service: worker, successTerminationBehavior: .gracefullyShutdownGroup),
-                    ],
-                    gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
-            try await group.run()
-            logger.notice("stopped")
-        }
+        // Until they are trapped, below.
+        Signals.ignore(WorkerSignals.trapped.map(\.rawValue))
+        let configuration = try options.load()
+        let source = Self.source(configuration)
+        let log = LiveLog(configuration.log, source: source)
+        let logger = log.logger
+        logger.notice("starting", metadata: start(configuration, source))
+        let worker = try LamplighterWorker(configuration: configuration, logger: logger)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                // They are stopped from the last to the first: signals are heard to the end.
+                services: [
+                    .init(
+                        service: WorkerSignals(
+                            worker: worker, options: options, log: log, logger: logger)),
+                    .init(
+                        service: worker, successTerminationBehavior: .gracefullyShutdownGroup),
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        try await group.run()
+        logger.notice("stopped")
     }
 
     private static func source(_ configuration: Configuration) -> LogSource {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 import KafkaLog
 import Logging
 import PushModel
@@ -42,20 +43,18 @@ struct TopicsCommand: ParsableCommand {
         }
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                let admin = try TopicAdmin(configuration)
-                let topics = RequiredTopic.all(configuration.kafka)
-                if admin.isEmbedded == true { return try admin.expectEmbedded(topics) }
-                try create(topics, admin)
-                let behind = try admin.waitUntilKnown(topics.map(\.name))
-                guard behind.isEmpty else {
-                    throw Failure(
-                        .unavailable,
-                        "the topics are made, but Kafka at \(behind.joined(separator: ", ")) does "
-                            + "not know all of them yet: wait for lamplighter topics check to say "
-                            + "ok before you start a worker")
-                }
+            let configuration = try options.load()
+            let admin = try TopicAdmin(configuration)
+            let topics = RequiredTopic.all(configuration.kafka)
+            if admin.isEmbedded == true { return try admin.expectEmbedded(topics) }
+            try create(topics, admin)
+            let behind = try admin.waitUntilKnown(topics.map(\.name))
+            guard behind.isEmpty else {
+                throw Failure(
+                    .unavailable,
+                    "the topics are made, but Kafka at \(behind.joined(separator: ", ")) does "
+                        + "not know all of them yet: wait for lamplighter topics check to say "
+                        + "ok before you start a worker")
             }
         }
 
@@ -100,23 +99,21 @@ struct TopicsCommand: ParsableCommand {
         @OptionGroup var options: ConfigurationOption
 
         func run() async throws {
-            try await Failure.reporting {
-                let configuration = try options.load()
-                let admin = try TopicAdmin(configuration)
-                var isWrong = false
-                for topic in RequiredTopic.all(configuration.kafka) {
-                    let finding = try topic.look(admin)
-                    finding.print()
-                    if finding.problems.isEmpty { print("ok      \(topic.name)") }
-                    isWrong = isWrong || !finding.problems.isEmpty
-                }
-                let topics = configuration.kafka.topics
-                print(
-                    "note    never add partitions to \(topics.registrations), \(topics.verdicts) "
-                        + "or \(topics.deferred): see docs/kafka.md")
-                guard !isWrong else {
-                    throw ExitCode(Failure.Status.configuration.rawValue)
-                }
+            let configuration = try options.load()
+            let admin = try TopicAdmin(configuration)
+            var isWrong = false
+            for topic in RequiredTopic.all(configuration.kafka) {
+                let finding = try topic.look(admin)
+                finding.print()
+                if finding.problems.isEmpty { print("ok      \(topic.name)") }
+                isWrong = isWrong || !finding.problems.isEmpty
+            }
+            let topics = configuration.kafka.topics
+            print(
+                "note    never add partitions to \(topics.registrations), \(topics.verdicts) "
+                    + "or \(topics.deferred): see docs/kafka.md")
+            guard !isWrong else {
+                throw ExitCode(Failure.Status.configuration.rawValue)
             }
         }
     }
@@ -147,7 +144,7 @@ extension TopicAdmin {
         guard missing.isEmpty else {
             throw Failure(
                 .unavailable,
-                "the embedded Kafka creates no topics: start it with lamplighter simulate kafka "
+                "the embedded Kafka creates no topics: start it with lamplighter-lab simulate kafka "
                     + "--topics \(missing.map { "\($0):12" }.joined(separator: ","))")
         }
     }

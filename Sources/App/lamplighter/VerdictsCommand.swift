@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Entrypoint
 import Foundation
 import PushModel
 import Worker
@@ -27,19 +28,17 @@ struct VerdictsCommand: ParsableCommand {
         var json = false
 
         func run() async throws {
-            try await Failure.reporting {
-                let table = try VerdictTable(try options.load())
-                let matches = try scope.matcher(table.routing)
-                let listed = table.verdicts.filter { verdict in
-                    matches(verdict) && reason.map { $0 == verdict.verdict.reason } ?? true
-                }
-                for verdict in listed {
-                    let listed = ListedVerdict(verdict, table.lane(of: verdict))
-                    print(json ? try JSONLine.of(listed) : listed.line)
-                }
-                let summary = VerdictSummary(verdicts: listed.count, unreadable: table.unreadable)
-                print(json ? try JSONLine.of(["summary": summary]) : summary.line)
+            let table = try VerdictTable(try options.load())
+            let matches = try scope.matcher(table.routing)
+            let listed = table.verdicts.filter { verdict in
+                matches(verdict) && reason.map { $0 == verdict.verdict.reason } ?? true
             }
+            for verdict in listed {
+                let listed = ListedVerdict(verdict, table.lane(of: verdict))
+                print(json ? try JSONLine.of(listed) : listed.line)
+            }
+            let summary = VerdictSummary(verdicts: listed.count, unreadable: table.unreadable)
+            print(json ? try JSONLine.of(["summary": summary]) : summary.line)
         }
     }
 
@@ -79,20 +78,18 @@ struct VerdictsCommand: ParsableCommand {
         }
 
         func run() async throws {
-            try await Failure.reporting {
-                let names = try tokenNames()
-                let configuration = try options.load()
-                let table = try VerdictTable(configuration)
-                let matches = try scope.matcher(table.routing)
-                let revoked = table.verdicts.filter { verdict in
-                    matches(verdict) && (names.isEmpty || names.contains(verdict.token))
-                }
-                if !dryRun { try write(revoked, configuration) }
-                for verdict in revoked {
-                    print(ListedVerdict(verdict, table.lane(of: verdict)).line)
-                }
-                print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) verdicts")
+            let names = try tokenNames()
+            let configuration = try options.load()
+            let table = try VerdictTable(configuration)
+            let matches = try scope.matcher(table.routing)
+            let revoked = table.verdicts.filter { verdict in
+                matches(verdict) && (names.isEmpty || names.contains(verdict.token))
             }
+            if !dryRun { try write(revoked, configuration) }
+            for verdict in revoked {
+                print(ListedVerdict(verdict, table.lane(of: verdict)).line)
+            }
+            print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) verdicts")
         }
 
         /// Empty where all of an app are meant.

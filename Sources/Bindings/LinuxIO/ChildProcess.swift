@@ -3,16 +3,18 @@
 
 internal import CLinux
 internal import Glibc
+internal import Synchronization
 
 /// A program that cannot outlive us: the kernel kills it when the thread that started it ends, be
 /// that by `kill -9`, and `deinit` kills it too. It is in a process group of its own, so a Ctrl-C
 /// at the terminal is ours alone.
 ///
-/// Belongs to one thread, which must be one that lasts: the main thread.
-package final class ChildProcess {
+/// The thread that starts it must be one that lasts. After that it may be used from any.
+package final class ChildProcess: Sendable {
     package let identifier: Int32
+    /// The pipe's end for `say`; where standard input is a file nobody reads the other one.
     private let input: CInt
-    private var ending: Ending?
+    private let ending = Mutex<Ending?>(nil)
 
     package enum Ending: Hashable, Sendable {
         case exited(Int32)
@@ -23,21 +25,26 @@ package final class ChildProcess {
     ///   - environment: `NAME=value` each.
     ///   - output: a file that standard output is appended to.
     ///   - errors: the same for standard error; nil for the same file.
+    ///   - input: a file that standard input reads; nil for a pipe that `say` writes to.
     package init(
         executable: String, arguments: [String], environment: [String], output: String,
-        errors: String? = nil
+        errors: String? = nil, input inputFile: String? = nil
     ) throws(SystemError) {
         var pipe: [CInt] = [0, 0]
         guard CLinux_pipe(&pipe) == 0 else { throw .last("pipe2") }
         let (reading, writing) = (pipe[0], pipe[1])
         defer { close(reading) }
         do throws(SystemError) {
+            let inputFile = try inputFile.map { (path) throws(SystemError) in
+                try LentFile(reading: path)
+            }
             let output = try LentFile(appendingTo: output)
             let errors = try errors.map { (path) throws(SystemError) in
                 try LentFile(appendingTo: path)
             }
             identifier = try Self.spawn(
-                executable, [executable] + arguments, environment, input: reading,
+                executable, [executable] + arguments, environment,
+                input: inputFile?.descriptor ?? reading,
                 output: output.descriptor, errors: (errors ?? output).descriptor)
         } catch {
             close(writing)
@@ -48,7 +55,7 @@ package final class ChildProcess {
     }
 
     deinit {
-        if ending == nil, poll() == nil {
+        if poll() == nil {
             kill(identifier, SIGKILL)
             var status: CInt = 0
             while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
@@ -58,18 +65,23 @@ package final class ChildProcess {
 
     /// How it has ended, without waiting; nil while it runs.
     package func poll() -> Ending? {
-        if let ending { return ending }
+        ending.withLock { poll(&$0) }
+    }
+
+    package func signal(_ number: Int32) {
+        // After it was reaped, the number may be another's: nobody reaps it in between.
+        ending.withLock { if poll(&$0) == nil { kill(identifier, number) } }
+    }
+
+    private func poll(_ ending: inout Ending?) -> Ending? {
         var status: CInt = 0
-        guard waitpid(identifier, &status, WNOHANG) == identifier else { return nil }
+        guard ending == nil, waitpid(identifier, &status, WNOHANG) == identifier else {
+            return ending
+        }
         // WIFEXITED and its companions are macros with casts.
         let signal = status & 0x7F
         ending = signal == 0 ? .exited(status >> 8 & 0xFF) : .killed(signal: signal)
         return ending
-    }
-
-    package func signal(_ number: Int32) {
-        // After it was reaped, the number may be another's.
-        if poll() == nil { kill(identifier, number) }
     }
 
     /// A line for its standard input; false when it does not take it.
@@ -95,8 +107,14 @@ package final class ChildProcess {
 private final class LentFile {
     let descriptor: CInt
 
-    init(appendingTo path: String) throws(SystemError) {
-        descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    convenience init(appendingTo path: String) throws(SystemError) {
+        try self.init(path, O_WRONLY | O_CREAT | O_APPEND)
+    }
+
+    convenience init(reading path: String) throws(SystemError) { try self.init(path, O_RDONLY) }
+
+    private init(_ path: String, _ flags: CInt) throws(SystemError) {
+        descriptor = open(path, flags | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .last("open \(path)") }
     }
 

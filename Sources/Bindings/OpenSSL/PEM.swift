@@ -5,10 +5,10 @@ internal import COpenSSL
 
 /// One reference to an X509, given back when the last holder lets go.
 // SAFETY: references are counted atomically, and a certificate that is signed is only read.
-final class Certificate: @unchecked Sendable {
-    let pointer: OpaquePointer
+package final class Certificate: @unchecked Sendable {
+    package let pointer: OpaquePointer
 
-    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+    package init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
     deinit { X509_free(pointer) }
 }
@@ -16,15 +16,15 @@ final class Certificate: @unchecked Sendable {
 /// One reference to an EVP_PKEY.
 // SAFETY: OpenSSL allows concurrent use of an EVP_PKEY that nobody changes, and after `init`
 // nobody does.
-final class EVPKey: @unchecked Sendable {
-    let pointer: OpaquePointer
+package final class EVPKey: @unchecked Sendable {
+    package let pointer: OpaquePointer
 
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
     deinit { EVP_PKEY_free(pointer) }
 
     /// A new key on P-256, the curve of ES256.
-    static func generateP256() throws(TLSError) -> EVPKey {
+    package static func generateP256() throws(TLSError) -> EVPKey {
         ErrorQueue.clear()
         guard let key = COpenSSL_generateP256() else {
             throw ErrorQueue.drain(otherwise: "no P-256 key could be generated")
@@ -46,7 +46,7 @@ final class EVPKey: @unchecked Sendable {
 }
 
 /// PEM text in and out of OpenSSL, through memory BIOs that never outlive a call.
-enum PEM {
+package enum PEM {
     static func certificates(in pem: String) throws(TLSError) -> [Certificate] {
         ErrorQueue.clear()
         var certificates: [Certificate] = []
@@ -81,12 +81,12 @@ enum PEM {
         return EVPKey(owning: key)
     }
 
-    static func text(ofCertificate certificate: Certificate) throws(TLSError) -> String {
+    package static func text(ofCertificate certificate: Certificate) throws(TLSError) -> String {
         try written { PEM_write_bio_X509($0, certificate.pointer) }
     }
 
     /// PKCS#8, unencrypted: the form of Apple's `.p8` files.
-    static func text(ofPrivateKey key: EVPKey) throws(TLSError) -> String {
+    package static func text(ofPrivateKey key: EVPKey) throws(TLSError) -> String {
         try written { PEM_write_bio_PKCS8PrivateKey($0, key.pointer, nil, nil, 0, nil, nil) }
     }
 

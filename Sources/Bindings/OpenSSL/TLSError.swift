@@ -55,11 +55,11 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
 /// OpenSSL's queue of errors: one per thread and shared by every library in the process. It is
 /// cleared before a call whose result is judged and drained after a failure; otherwise the next
 /// caller (libcurl, librdkafka) would read our failure as its own.
-enum ErrorQueue {
-    static func clear() { ERR_clear_error() }
+package enum ErrorQueue {
+    package static func clear() { ERR_clear_error() }
 
     /// Empties the queue. `otherwise` is the text for a failure that queued nothing.
-    static func drain(
+    package static func drain(
         otherwise: String, verification: String? = nil, verdict: Int = 0
     ) -> TLSError {
         let code = ERR_get_error()

@@ -7,6 +7,7 @@ package import Logging
 internal import OpenSSL
 package import PushModel
 internal import Synchronization
+internal import TestCertificates
 
 /// A stand-in for APNs: HTTP/2 over TLS on the loopback interface, that validates as Apple's
 /// pages say and misbehaves on demand. It sets the process to ignore SIGPIPE.

@@ -5,6 +5,7 @@ internal import Logging
 internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
+import TestCertificates
 
 @testable import APNSSimulator
 

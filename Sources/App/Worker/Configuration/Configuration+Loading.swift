@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import PushModel
 
 extension Configuration {
     /// Reads the file, lays the environment's variables over it and checks the whole.
@@ -50,7 +51,8 @@ extension Configuration {
         do {
             let handle = try Data(contentsOf: URL(fileURLWithPath: file))
             if handle.count > Setting.fileBytesMax {
-                wrong = "is larger than \(Unit.write(Setting.fileBytesMax, in: Unit.sizes))"
+                wrong =
+                    "is larger than \(QuantityNotation.write(Setting.fileBytesMax, in: QuantityNotation.sizes))"
             } else if let text = String(validating: handle, as: UTF8.self) {
                 return text
             } else {

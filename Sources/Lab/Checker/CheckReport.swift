@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// How a run is judged. `obligations` is the sum of `accepted`, `coalesced`, `expired`,
+/// `suppressed`, `deadLettered`, `withdrawn`, `truncated` and `lost`.
+package struct CheckReport: Decodable, Sendable {
+    package struct Loss: Hashable, Sendable {
+        package var event: Coordinates
+        /// Nil for an event that could not be read, whose dead letter is missing.
+        package var tokenID: TokenID?
+        /// The broker had dropped the event itself.
+        package var isTruncated: Bool
+    }
+
+    package var events = 0
+    /// Pairs of an event and a token that it was owed to, and events that cannot be read, each of
+    /// which is owed a dead letter.
+    package var obligations = 0
+    /// Ended by an accepted push that ended no earlier pair.
+    package var accepted = 0
+    /// Ended by an accepted push that had ended another pair too.
+    package var coalesced = 0
+    package var expired = 0
+    package var suppressed = 0
+    package var deadLettered = 0
+    /// The registration was taken back before a push was due.
+    package var withdrawn = 0
+    /// Without an end, but the broker dropped the event: nobody can say who lost it.
+    package var truncated = 0
+    package var lost = 0
+    /// Pairs that may or may not be owed, since the registration changed at about that time. Not
+    /// among the obligations.
+    package var ambiguous = 0
+    /// All of them, also those that no obligation needed.
+    package var acceptedPushes = 0
+    /// Accepted pushes with an `apns-id` that was accepted before.
+    package var duplicates = 0
+    package var kills = 0
+    package var pushesPerSecond = 0.0
+    /// From event to accepted push; nil when nothing was accepted.
+    package var p50ms: Double?
+    package var p99ms: Double?
+    /// Answers to tokens that no registration names.
+    package var strayAnswers = 0
+    /// The first losses.
+    package private(set) var losses: [Loss] = []
+    /// What is worth knowing about the inputs, a sentence each.
+    package var notes: [String] = []
+
+    package static let lossesMax = 20
+
+    package init() {}
+
+    package var isProven: Bool { lost == 0 && truncated == 0 }
+
+    /// The counts that `json` has.
+    private enum CodingKeys: String, CodingKey {
+        case events, obligations, accepted, coalesced, expired, suppressed, deadLettered
+        case withdrawn, truncated, lost, ambiguous, acceptedPushes, duplicates, kills
+        case pushesPerSecond, p50ms, p99ms
+    }
+
+    mutating func lose(_ loss: Loss) {
+        if loss.isTruncated { truncated += 1 } else { lost += 1 }
+        if losses.count < Self.lossesMax { losses.append(loss) }
+    }
+}
+
+extension CheckReport {
+    /// One JSON object in one line, its members in the order of the contract and `withdrawn`,
+    /// `ambiguous`, `truncated` and `acceptedPushes` after them. A percentile of nothing is null.
+    package var json: String {
+        let members: [(String, String)] = [
+            ("events", "\(events)"), ("obligations", "\(obligations)"),
+            ("accepted", "\(accepted)"), ("coalesced", "\(coalesced)"),
+            ("expired", "\(expired)"), ("suppressed", "\(suppressed)"),
+            ("deadLettered", "\(deadLettered)"), ("lost", "\(lost)"),
+            ("duplicates", "\(duplicates)"), ("kills", "\(kills)"),
+            ("pushesPerSecond", Self.rounded(pushesPerSecond)),
+            ("p50ms", p50ms.map(Self.rounded) ?? "null"),
+            ("p99ms", p99ms.map(Self.rounded) ?? "null"),
+            ("withdrawn", "\(withdrawn)"), ("ambiguous", "\(ambiguous)"),
+            ("truncated", "\(truncated)"), ("acceptedPushes", "\(acceptedPushes)"),
+        ]
+        return "{" + members.map { "\"\($0)\":\($1)" }.joined(separator: ",") + "}"
+    }
+
+    /// To microseconds, or thousandths of a push.
+    private static func rounded(_ value: Double) -> String {
+        "\((value * 1000).rounded() / 1000)"
+    }
+
+    /// The verdict in one line, for people.
+    package var summary: String {
+        let share = acceptedPushes == 0 ? 0 : Double(duplicates) / Double(acceptedPushes) * 100
+        return "\(Self.grouped(obligations)) obligations · "
+            + "\(kills) \(kills == 1 ? "kill" : "kills") · "
+            + "\(Self.grouped(lost)) lost · "
+            + (truncated == 0 ? "" : "\(Self.grouped(truncated)) dropped by the broker · ")
+            + "\(Self.rounded(share)) % duplicates"
+    }
+
+    /// With a comma between thousands.
+    private static func grouped(_ count: Int) -> String {
+        let digits = Array(String(count))
+        return digits.indices.map { index in
+            let isBoundary = index > 0 && (digits.count - index) % 3 == 0
+            return (isBoundary ? "," : "") + String(digits[index])
+        }.joined()
+    }
+
+    /// What to know about the inputs, and what was lost: coordinates and token IDs, no token.
+    package var lines: [String] {
+        var lines = notes.map { "note: \($0)" }
+        for loss in losses {
+            let what = loss.isTruncated ? "truncated" : "lost"
+            let whose = loss.tokenID.map { "token \($0)" } ?? "its dead letter"
+            lines.append("\(what): event \(loss.event), \(whose)")
+        }
+        let more = lost + truncated - losses.count
+        if more > 0 { lines.append("and \(more) more") }
+        return lines
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import FleetKit
+internal import PushModel
+
+/// How chaos is run.
+package struct ChaosOptions: Sendable {
+    package var programs: FleetPrograms
+    package var rounds = 20
+    package var seed: UInt64
+    /// Only this round, from 0 on; nil for all.
+    package var round: Int?
+    /// Of each round's traffic; starting, waiting for the last push and the verdict come on top.
+    package var duration = Duration.seconds(28)
+    package var installations = 3000
+    /// Events a second.
+    package var rate = 360.0
+    /// Changes of registrations a second.
+    package var churn = 10.0
+    /// A Kafka that is there already; nil for an embedded one in each round.
+    package var kafka: String?
+    /// An empty or missing folder for the rounds' folders; those of good rounds are removed.
+    package var directory: String
+    /// Those of good rounds too.
+    package var keepsLogs = false
+
+    package init(_ programs: FleetPrograms, seed: UInt64, directory: String) {
+        self.programs = programs
+        self.seed = seed
+        self.directory = directory
+    }
+
+    package static let roundCounts = 1...1000
+    package static let durations = 5.0...600
+
+    /// `index.settle` of the workers. Registrations change, and while Kafka fails they are read late.
+    static let settle = Duration.seconds(2)
+    static let shutdownTimeout = Duration.seconds(10)
+
+    func plan(_ script: ChaosScript, round: Int) -> FleetPlan {
+        var plan = FleetPlan.underTraffic(
+            programs: programs, directory: "\(directory)/round-\(round)", kafka: kafka,
+            prefix: kafka == nil ? "lamplighter" : "chaos-\(seed)-\(round)",
+            transports: script.transports,
+            traffic: [
+                "--installations", "\(installations)", "--rate", "\(rate)", "--churn", "\(churn)",
+                "--unreadable", "0.01", "--short-lived", "0.03",
+                "--seed", "\(seed &+ UInt64(round))",
+            ])
+        plan.configuration.settle = Self.settle
+        plan.configuration.holdMax = script.holdMax
+        plan.configuration.delivery = [("shutdownTimeout", Self.shutdownTimeout.notation)]
+        return plan
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Checker
+internal import Foundation
+
+/// The sum of the rounds. One line of JSON.
+package struct ChaosReport: Codable, Equatable, Sendable {
+    package var rounds = 0
+    package var seed: UInt64
+    package var kills = 0
+    package var terminations = 0
+    /// Workers that were stopped for longer than their session, or for less.
+    package var freezes = 0
+    package var faults = 0
+    package var events = 0
+    package var obligations = 0
+    package var lost = 0
+    /// Dropped by the embedded Kafka, which keeps 5 MiB of a partition: nothing is proved of them.
+    package var truncated = 0
+    package var expired = 0
+    package var suppressed = 0
+    package var deadLettered = 0
+    package var withdrawn = 0
+    package var ambiguous = 0
+    /// Records that were written to the deferred topic.
+    package var deferredRecords = 0
+    package var duplicates = 0
+    package var duplicatesMax = 0
+    /// Workers that ended with an error by themselves, and were replaced.
+    package var exits = 0
+    /// What must not be, a sentence each.
+    package var failures: [String] = []
+
+    package init(seed: UInt64) { self.seed = seed }
+
+    package var isGood: Bool { lost == 0 && truncated == 0 && failures.isEmpty }
+
+    mutating func add(_ verdict: CheckReport) {
+        events += verdict.events
+        obligations += verdict.obligations
+        lost += verdict.lost
+        truncated += verdict.truncated
+        expired += verdict.expired
+        suppressed += verdict.suppressed
+        deadLettered += verdict.deadLettered
+        withdrawn += verdict.withdrawn
+        ambiguous += verdict.ambiguous
+        duplicates += verdict.duplicates
+    }
+
+    mutating func add(_ round: ChaosReport) {
+        rounds += round.rounds
+        kills += round.kills
+        terminations += round.terminations
+        freezes += round.freezes
+        faults += round.faults
+        events += round.events
+        obligations += round.obligations
+        lost += round.lost
+        truncated += round.truncated
+        expired += round.expired
+        suppressed += round.suppressed
+        deadLettered += round.deadLettered
+        withdrawn += round.withdrawn
+        ambiguous += round.ambiguous
+        deferredRecords += round.deferredRecords
+        duplicates += round.duplicates
+        duplicatesMax += round.duplicatesMax
+        exits += round.exits
+        failures += round.failures
+    }
+
+    /// For people.
+    package var summary: String {
+        "\(obligations.grouped) obligations · \(kills) kills · \(lost) lost · "
+            + "\(duplicates.grouped) duplicates (at most \(duplicatesMax.grouped)) · "
+            + "\(deferredRecords.grouped) deferred records · \(expired) expired · "
+            + "\(deadLettered) dead-lettered · \(suppressed) suppressed · "
+            + "\(withdrawn) withdrawn · \(ambiguous) ambiguous"
+    }
+
+    package var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}
+
+/// How many pushes a round may send twice.
+///
+/// Whoever takes partitions over reads again what was not committed: events of `holdMax` and
+/// `settle` at most, and those of the time in which nothing can be committed, since the embedded
+/// Kafka makes a group wait for almost a session at each join. Where answers are lost, what was open
+/// is sent again.
+struct DuplicateBound {
+    var script: ChaosScript
+    var settle: Duration
+    var session: Duration
+    /// Of the traffic.
+    var duration: Duration
+    var obligations: Int
+    /// What the workers say that they gave up, in partitions: on a machine too busy for their
+    /// heartbeats the group moves partitions unasked.
+    var givenUp = 0
+    var sharedPartitions: Int
+
+    /// `apns.streamsMax` of each worker.
+    private static let openMax = ChaosScript.workers * 1000
+
+    var pushes: Int {
+        let again = script.holdMax + settle + session
+        let unasked = Double(givenUp) / Double(sharedPartitions)
+        let takeovers = max(Double(script.takeovers), unasked)
+        let reread = takeovers * (again / duration) * Double(obligations)
+        return Int(reread) + script.answerLosses * Self.openMax
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Checker
+internal import FleetKit
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+
+/// One round: a fleet of its own, traffic, what goes wrong by its script, and the verdict. Belongs
+/// to the main thread, which its processes do not outlive.
+final class ChaosRound {
+    private let script: ChaosScript
+    private let duration: Duration
+    private let fleet: ProcessFleet
+    private let kills: FileHandle
+    private var line: SimulatorLine?
+    private var reports: LogTail
+    private var traffic = TrafficReport(phase: .registering)
+    private var steps: ArraySlice<ChaosStep>
+    private(set) var report: ChaosReport
+
+    private static let turn = Duration.milliseconds(20)
+    private static let startMax = Duration.seconds(60)
+    /// For what is owed when the traffic ends: takeovers, back-off, deferral and what was refused.
+    private static let drainMax = Duration.seconds(90)
+    private static let lookInterval = Duration.seconds(2)
+    private static let checkMax = Duration.seconds(60)
+    /// A worker that can never do its work would be started again for ever.
+    private static let exitsMax = 20
+
+    init(_ script: ChaosScript, plan: FleetPlan, duration: Duration, seed: UInt64) throws {
+        self.script = script
+        self.duration = duration
+        fleet = try ProcessFleet(plan)
+        reports = LogTail(path: fleet.path("traffic.log"))
+        steps = script.steps[...]
+        report = ChaosReport(seed: seed)
+        report.rounds = 1
+        report.faults = script.faults.count
+        let log = fleet.path("kills.ndjson")
+        guard FileManager.default.createFile(atPath: log, contents: nil),
+            let kills = FileHandle(forWritingAtPath: log)
+        else { throw FleetError(description: "\(log) cannot be written") }
+        self.kills = kills
+    }
+
+    /// - Throws: what kept it from coming to a verdict. Nothing is left running either way.
+    func run() throws {
+        defer { fleet.end(within: .seconds(5)) }
+        try start()
+        try disturb()
+        try endTraffic()
+        try judge()
+        try stopWorkers()
+    }
+
+    func removeLogs() { fleet.removeLogs() }
+
+    // MARK: Phases
+
+    private func start() throws {
+        try fleet.startKafka()
+        try fleet.startAPNS()
+        try watch("the simulators", Self.startMax) { fleet.simulatorsServe() }
+        line = try SimulatorLine(port: fleet.addresses.controlPort)
+        try fleet.writeConfiguration()
+        if fleet.plan.kafka != nil {
+            let creation = try fleet.startTopicCreation()
+            try watch("the topics", Self.startMax) { creation.ending != nil }
+            guard creation.ending == .exited(0) else {
+                throw FleetError(description: "no topics: \(fleet.tail("topics.log"))")
+            }
+        }
+        try fleet.startWorkers()
+        try fleet.startTraffic()
+        try watch("the first event", Self.startMax) { traffic.phase == .running }
+    }
+
+    private func disturb() throws {
+        let start = ContinuousClock.now
+        while ContinuousClock.now - start < duration || !steps.isEmpty {
+            while let step = steps.first, step.at <= ContinuousClock.now - start {
+                steps.removeFirst()
+                try perform(step.action)
+            }
+            try turn()
+        }
+    }
+
+    private func endTraffic() throws {
+        _ = fleet.traffic?.say("quit")
+        try watch("the traffic's end", Self.startMax) { traffic.phase == .ended }
+    }
+
+    /// Looks until nothing is missing any more, or for so long as a push may take.
+    private func judge() throws {
+        let deadline = ContinuousClock.now + Self.drainMax
+        while true {
+            let isProven = try check()
+            if isProven || ContinuousClock.now > deadline { break }
+            let next = ContinuousClock.now + Self.lookInterval
+            while ContinuousClock.now < next { try turn() }
+        }
+        let (json, lines) = fleet.verdict()
+        let verdict = try JSONDecoder().decode(CheckReport.self, from: Data(json.utf8))
+        report.add(verdict)
+        report.failures += verdict.lost + verdict.truncated > 0 ? lines : []
+        report.duplicatesMax =
+            DuplicateBound(
+                script: script, settle: fleet.plan.configuration.settle,
+                session: fleet.plan.configuration.session,
+                duration: duration, obligations: verdict.obligations,
+                givenUp: fleet.partitionsGivenUp(),
+                sharedPartitions: fleet.plan.topics.sharedPartitions
+            ).pushes
+        if report.duplicates > report.duplicatesMax {
+            report.failures.append(
+                "\(report.duplicates) duplicates, and at most \(report.duplicatesMax) expected")
+        }
+        let positions = try TopicPositions(
+            bootstrap: fleet.bootstrap, group: fleet.plan.topics.prefix)
+        // The topic began empty.
+        report.deferredRecords = try positions.ends(of: fleet.plan.topics.name(of: "deferred"))
+            .reduce(0) { $0 + Int(max(0, $1)) }
+    }
+
+    /// Whether every obligation has an end.
+    private func check() throws -> Bool {
+        let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
+        try watch("the checker", Self.checkMax) { checker.ending != nil }
+        switch checker.ending {
+        case .exited(0): return true
+        case .exited(1): return false
+        default:
+            let said = fleet.verdict().lines.joined(separator: " | ")
+            throw FleetError(description: "the checker: \(said)")
+        }
+    }
+
+    private func stopWorkers() throws {
+        let endings = fleet.endWorkers(within: ChaosOptions.shutdownTimeout + .seconds(2))
+        for (index, ending) in endings.enumerated() where ending != .exited(0) {
+            let words = ending.map(\.words) ?? "not ended in time"
+            report.failures.append("worker \(index + 1), asked to stop at the end, has \(words)")
+        }
+    }
+
+    // MARK: Faults
+
+    private func perform(_ action: ChaosAction) throws {
+        switch action {
+        case .kill(let worker):
+            let t = SystemClock.wallNanoseconds()
+            try fleet.killWorker(worker)
+            kills.write(Data("{\"t\":\(t),\"worker\":\(worker + 1)}\n".utf8))
+            report.kills += 1
+        case .terminate(let worker):
+            fleet.workers[worker].process.signal(SIGTERM)
+            report.terminations += 1
+        case .freeze(let worker):
+            fleet.workers[worker].process.signal(SIGSTOP)
+            report.freezes += 1
+        case .thaw(let worker): fleet.workers[worker].process.signal(SIGCONT)
+        case .kafka(let command):
+            guard fleet.tellKafka(command) else {
+                throw FleetError(description: "the embedded Kafka does not take '\(command)'")
+            }
+        case .apns(let command): line?.say(command)
+        case .restartAPNS:
+            line = nil
+            try fleet.restartAPNS()
+            try watch("the APNs simulator", Self.startMax) { fleet.simulatorsServe() }
+            line = try SimulatorLine(port: fleet.addresses.controlPort)
+        }
+    }
+
+    // MARK: One turn
+
+    private func watch(
+        _ what: String, _ limit: Duration, until condition: () throws -> Bool
+    ) throws {
+        let deadline = ContinuousClock.now + limit
+        while try !condition() {
+            guard ContinuousClock.now < deadline else {
+                throw FleetError(description: "waited \(limit) for \(what)")
+            }
+            try turn()
+        }
+    }
+
+    private func turn() throws {
+        guard StopRequests.received == 0 else { throw FleetError(description: "interrupted") }
+        try fleet.requireSimulators()
+        for ended in try fleet.replaceEndedWorkers() where ended.ending != .exited(0) {
+            report.exits += 1
+            // 75: a client failed for good, start again.
+            guard ended.ending != .exited(75) else { continue }
+            report.failures.append("worker \(ended.index + 1) has \(ended.ending.words) by itself")
+        }
+        guard report.exits <= Self.exitsMax else {
+            throw FleetError(description: "the workers keep ending: \(fleet.tail("worker-1.log"))")
+        }
+        reports.forEachNewLine { line in
+            if let report = try? JSONDecoder().decode(TrafficReport.self, from: Data(line)) {
+                traffic = report
+            }
+        }
+        if let ending = fleet.traffic?.ending, traffic.phase != .ended, ending != .exited(0) {
+            throw FleetError(
+                description: "the traffic has \(ending.words): \(fleet.tail("traffic-errors.log"))")
+        }
+        line?.listen(onStatus: { _ in }, onProblem: { report.failures.append($0) })
+        Thread.sleep(forTimeInterval: Self.turn / .seconds(1))
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FleetKit
+internal import Foundation
+internal import LinuxIO
+
+extension DemoRun {
+    package enum Verdict: Sendable {
+        case proven
+        /// Something was lost, or a worker ended by itself.
+        case failed
+        /// There is none: it was ended before the first event, or while pushes were awaited.
+        case none
+    }
+
+    private static let checkMax = Duration.seconds(120)
+
+    func judge() throws -> Verdict {
+        figures.phase = .judging
+        let ending = try check()
+        let (json, lines) = fleet.verdict()
+        figures.phase = .ended
+        figures.verdict = lines.last
+        display.show(figures, messages: messages)
+        display.close(messages)
+        for line in lines { display.tell(line) }
+        if options.isJSON { StandardOutput.write(json) }
+        for ending in ownEndings { display.warn(ending) }
+        switch ending {
+        case .exited(0): return ownEndings.isEmpty ? .proven : .failed
+        case .exited(1): return .failed
+        default: throw FleetError(description: "the checker has \(ending.words)")
+        }
+    }
+
+    private func check() throws -> ChildProcess.Ending {
+        let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
+        let deadline = ContinuousClock.now + Self.checkMax
+        while true {
+            if let ending = checker.ending { return ending }
+            guard ContinuousClock.now < deadline else {
+                throw FleetError(description: "the checker did not end in time")
+            }
+            try turn()
+        }
+    }
+
+    /// Leaves in the folder all that the verdict rests on, while Kafka is still there, and says
+    /// where it is.
+    func keepEvidence() {
+        display.tell("the logs are in \(fleet.plan.directory)")
+        // Without an event there is nothing to judge.
+        guard figures.events > 0 else { return }
+        do {
+            let evidence = KeptEvidence(of: fleet)
+            display.tell("to judge them again: \(try evidence.write())")
+        } catch {
+            display.warn("what only Kafka had is not among them: \(error)")
+        }
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FleetKit
+internal import Foundation
+internal import LinuxIO
+
+/// One demo, from the start of its processes to the verdict. Belongs to the main thread: when that
+/// ends, so does every process.
+package final class DemoRun {
+    let options: DemoOptions
+    let fleet: ProcessFleet
+    let display: DemoDisplay
+    private var observer: DemoObserver
+    private var line: SimulatorLine?
+    var schedule = CommandSchedule()
+    private var script: DisturbanceScript
+    let kills: FileHandle
+    var figures = DemoFigures()
+    private(set) var messages: [String] = []
+    var nextVictim = 0
+    /// A sentence for each worker that has ended without being killed; others took their places.
+    private(set) var ownEndings: [String] = []
+    /// How often `q` was pressed.
+    var endKeys = 0
+    private let startedAt: Int64
+    private var runningSince: ContinuousClock.Instant?
+    private var nextStatus = ContinuousClock.now
+
+    private static let turn = Duration.milliseconds(50)
+    private static let statusInterval = Duration.milliseconds(200)
+    /// Workers that end by themselves are replaced so often.
+    private static let ownEndingsMax = 20
+    private static let startMax = Duration.seconds(60)
+    /// A fleet with an accepted push so short ago is at work.
+    private static let workingSpan = Duration.seconds(1)
+    /// For what is owed when the last event is produced: a kill costs the group's session, and a
+    /// push that was refused or swallowed is tried again within seconds.
+    private static let drainMax = Duration.seconds(45)
+    private static let endMax = Duration.seconds(8)
+
+    package init(_ options: DemoOptions) throws {
+        self.options = options
+        startedAt =
+            options.startedAt.map { Int64($0 * 1e9) } ?? SystemClock.wallNanoseconds()
+        StopRequests.count()
+        display = try DemoDisplay(isJSON: options.isJSON, recording: options.recording)
+        let directory =
+            try options.directory.map { URL(filePath: $0).path } ?? RunFolder.temporary()
+        fleet = try ProcessFleet(options.fleetPlan(directory: directory))
+        let neighbourhood = Neighbourhood(installations: options.installations)
+        observer = DemoObserver(
+            neighbourhood, events: fleet.path("events.ndjson"),
+            answers: fleet.path("answers.ndjson"), reports: fleet.path("traffic.log"))
+        script = DisturbanceScript(duration: options.duration)
+        let killsLog = fleet.path("kills.ndjson")
+        _ = FileManager.default.createFile(atPath: killsLog, contents: nil)
+        guard let kills = FileHandle(forWritingAtPath: killsLog) else {
+            throw FleetError(description: "\(killsLog) cannot be written")
+        }
+        self.kills = kills
+        figures.duration = Int(options.duration.components.seconds)
+        figures.installations = neighbourhood.installations
+    }
+
+    /// - Throws: what kept it from coming to a verdict. Nothing is left running either way; what
+    ///   was logged is kept where there is something to find out.
+    package func run() throws -> Verdict {
+        do {
+            let verdict = try runToVerdict()
+            display.close(messages)
+            let isKept = verdict == .failed || options.directory != nil
+            if isKept { keepEvidence() }
+            fleet.end(within: Self.endMax)
+            if !isKept { fleet.removeLogs() }
+            return verdict
+        } catch {
+            display.close(messages)
+            fleet.end(within: Self.endMax)
+            display.tell("the logs are in \(fleet.plan.directory)")
+            throw error
+        }
+    }
+
+    private func runToVerdict() throws -> Verdict {
+        guard try start() else {
+            display.close(messages)
+            display.warn("no verdict: ended before the first event")
+            return .none
+        }
+        try disturb()
+        guard try drain() else {
+            let waiting = observer.owed.waiting.grouped
+            display.close(messages)
+            display.warn("ended early: \(waiting) pushes not awaited, no verdict")
+            for ending in ownEndings { display.warn(ending) }
+            return ownEndings.isEmpty ? .none : .failed
+        }
+        return try judge()
+    }
+
+    // MARK: Phases
+
+    /// False when it was ended before the first event.
+    private func start() throws -> Bool {
+        try fleet.startKafka()
+        try fleet.startAPNS()
+        guard try watch("the simulators", Self.startMax, until: { fleet.simulatorsServe() })
+        else { return false }
+        line = try SimulatorLine(port: fleet.addresses.controlPort)
+        say("Kafka \(fleet.bootstrap) · APNs \(fleet.addresses.host):\(fleet.addresses.port)")
+        try fleet.writeConfiguration()
+        try fleet.startWorkers()
+        try fleet.startTraffic()
+        say("\(options.workers) workers; \(figures.installations.grouped) installations register")
+        return try watch("the first event", Self.startMax) { observer.traffic.phase == .running }
+    }
+
+    private func disturb() throws {
+        figures.phase = .running
+        let start = ContinuousClock.now
+        runningSince = start
+        while endRequests == 0 {
+            let elapsed = ContinuousClock.now - start
+            // A script that has not come to its first kill yet, since nothing flows, is waited for.
+            let awaitsKill = figures.isScripted && figures.kills == 0
+            guard elapsed < options.duration + (awaitsKill ? Self.startMax : .zero) else { break }
+            try followScript()
+            try turn()
+        }
+    }
+
+    private func followScript() throws {
+        guard figures.isScripted, let first = observer.owed.acceptedFirstAt,
+            let last = observer.owed.acceptedLastAt
+        else { return }
+        let now = SystemClock.wallNanoseconds()
+        let isWorking = .nanoseconds(now - last) < Self.workingSpan
+        for disturbance in script.due(at: .nanoseconds(now - first), isWorking: isWorking) {
+            try perform(disturbance)
+        }
+    }
+
+    /// False when an end was asked for before all that is owed had arrived: what had not by then
+    /// cannot be told from what is lost.
+    private func drain() throws -> Bool {
+        figures.phase = .draining
+        let asked = endRequests
+        _ = fleet.traffic?.say("quit")
+        let deadline = ContinuousClock.now + Self.drainMax
+        while ContinuousClock.now < deadline {
+            try turn()
+            if observer.traffic.phase == .ended, observer.owed.waiting == 0 { return true }
+            if endRequests > asked { return false }
+        }
+        let waiting = observer.owed.waiting.grouped
+        say("\(waiting) pushes still wait; what has not arrived by now counts as lost")
+        return true
+    }
+
+    // MARK: One turn
+
+    /// Turns until the condition holds; false when an end was asked for before.
+    private func watch(
+        _ what: String, _ limit: Duration, until condition: () throws -> Bool
+    ) throws -> Bool {
+        let deadline = ContinuousClock.now + limit
+        while try !condition() {
+            guard ContinuousClock.now < deadline else {
+                throw FleetError(description: "waited \(limit) for \(what)")
+            }
+            try turn()
+            if endRequests > 0 { return false }
+        }
+        return true
+    }
+
+    /// By Ctrl-C, by SIGTERM and by `q`.
+    private var endRequests: Int { StopRequests.received + endKeys }
+
+    func turn() throws {
+        let now = ContinuousClock.now
+        try lookAfterProcesses()
+        let accepted = observer.owed.accepted
+        observer.look(now: now)
+        if accepted == 0, let first = observer.owed.acceptedFirstAt {
+            let seconds = Double(first - startedAt) / 1e9
+            say("first push accepted \((seconds * 10).rounded() / 10) s after the start")
+        }
+        talkToSimulator(now)
+        fillFigures(now)
+        display.show(figures, messages: messages)
+        for key in display.pause(Self.turn) { try press(key) }
+    }
+
+    private func lookAfterProcesses() throws {
+        try fleet.requireSimulators()
+        for ended in try fleet.replaceEndedWorkers() {
+            let worker = "worker \(ended.index + 1)"
+            say("\(worker) has \(ended.ending.words) by itself; started another")
+            ownEndings.append(
+                "\(worker) ended by itself: it has \(ended.ending.words): \(ended.lastWords)")
+        }
+        guard ownEndings.count <= Self.ownEndingsMax else {
+            throw FleetError(
+                description: "the workers keep ending: \(fleet.tail("worker-1.log"))")
+        }
+        guard let ending = fleet.traffic?.ending, observer.traffic.phase != .ended else { return }
+        // Its last lines may not have been read yet.
+        observer.look(now: .now)
+        guard observer.traffic.phase != .ended else { return }
+        throw FleetError(
+            description: "the traffic has \(ending.words): \(fleet.tail("traffic-errors.log"))")
+    }
+
+    private func talkToSimulator(_ now: ContinuousClock.Instant) {
+        guard let line else { return }
+        for command in schedule.due(now: now) { line.say(command) }
+        if now >= nextStatus {
+            nextStatus = now + Self.statusInterval
+            line.say("status")
+        }
+        line.listen(
+            onStatus: { observer.inFlight = $0.requestsOpen }, onProblem: { say($0) })
+    }
+
+    private func fillFigures(_ now: ContinuousClock.Instant) {
+        if let runningSince { figures.seconds = Int((now - runningSince).components.seconds) }
+        figures.workers = fleet.workers.map {
+            DemoFigures.Worker(
+                process: $0.process.identifier,
+                seconds: Int((now - $0.startedAt).components.seconds))
+        }
+        observer.fill(&figures, wallNow: SystemClock.wallNanoseconds())
+        figures.messages = Array(messages.suffix(6))
+    }
+
+    func say(_ message: String) {
+        guard runningSince != nil else {
+            messages.append(message)
+            return
+        }
+        messages.append("\(DurationText.clock(figures.seconds)) \(message)")
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Dispatch
+internal import Foundation
+internal import Glibc
+package import LinuxIO
+internal import Synchronization
+
+/// A program of a fleet, or one that it is tried out with; its output is in a file. It ends with
+/// this process, however that ends, and when it is let go of.
+package final class FleetProcess: Sendable {
+    package let name: String
+    /// The path of its output.
+    package let log: String
+    private let child: ChildProcess
+
+    /// - Parameters:
+    ///   - program: a path.
+    ///   - variables: of the environment, besides those of this process that do not configure a
+    ///     worker.
+    ///   - log: the path of a file that both streams are appended to.
+    ///   - errors: the path of another file for standard error.
+    ///   - input: the text of standard input; nil for a pipe that `say` writes to.
+    package init(
+        _ name: String, program: String, arguments: [String], variables: [String: String] = [:],
+        log: String, errors: String? = nil, input: String? = nil
+    ) throws {
+        self.name = name
+        self.log = log
+        let inputFile = input.map { _ in log + ".input" }
+        if let input, let inputFile {
+            try input.write(toFile: inputFile, atomically: false, encoding: .utf8)
+        }
+        let environment = Self.environment.merging(variables) { $1 }.map { "\($0)=\($1)" }
+        child = try ParentThread.run {
+            try ChildProcess(
+                executable: program, arguments: arguments, environment: environment, output: log,
+                errors: errors, input: inputFile)
+        }
+        // It is open, and needs its name no more.
+        if let inputFile { try? FileManager.default.removeItem(atPath: inputFile) }
+    }
+
+    private static let environment: [String: String] = {
+        // Variables of that name are the configuration's, and a fleet has one of its own.
+        var environment = ProcessInfo.processInfo.environment
+            .filter { !$0.key.hasPrefix("LAMPLIGHTER_") }
+        // A crash of ours is worth a stack trace.
+        environment["SWIFT_BACKTRACE"] = environment["SWIFT_BACKTRACE"] ?? "enable=yes"
+        return environment
+    }()
+
+    package var identifier: Int32 { child.identifier }
+
+    /// How it has ended; nil while it runs.
+    package var ending: ChildProcess.Ending? { child.poll() }
+
+    package var isRunning: Bool { ending == nil }
+
+    package func signal(_ number: Int32) { child.signal(number) }
+
+    /// A line for its standard input; false when it does not take it.
+    @discardableResult
+    package func say(_ line: String) -> Bool { child.say(line) }
+
+    /// All that it has written to its log so far.
+    package var output: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
+
+    /// For the message of a failure.
+    package var excerpt: String { "--- \(name)\n\(LogExcerpt.block(of: output))" }
+
+    /// Waits for its end, and kills it when that does not come.
+    /// - Returns: the exit code, or minus the signal that ended it.
+    package func finish(within limit: Duration) async throws -> Int32 {
+        do {
+            try await waitUntil("\(name) to end", within: limit) { !isRunning }
+        } catch {
+            signal(SIGKILL)
+            throw Timeout(description: "\(error)\n\(excerpt)")
+        }
+        switch ending {
+        case .exited(let code): return code
+        case .killed(let signal): return -signal
+        case nil: preconditionFailure("\(name) has ended, and runs")
+        }
+    }
+}
+
+extension ChildProcess.Ending {
+    /// As in "the worker has …".
+    package var words: String {
+        switch self {
+        case .exited(let status): "exited with \(status)"
+        case .killed(let signal): "been ended by signal \(signal)"
+        }
+    }
+}
+
+/// The thread that starts every process. The kernel ends a child with the thread that has started
+/// it, and the threads of the cooperative pool come and go.
+private enum ParentThread {
+    private static let jobs = Mutex<[@Sendable () -> Void]>([])
+    private static let jobsWaiting = DispatchSemaphore(value: 0)
+
+    private static let isRunning: Bool = {
+        let thread: Void? = try? NamedThread.detach(name: "parent") {
+            while true {
+                jobsWaiting.wait()
+                let job = jobs.withLock { $0.removeFirst() }
+                job()
+            }
+        }
+        return thread != nil
+    }()
+
+    static func run<Made: Sendable>(_ body: @escaping @Sendable () throws -> Made) throws -> Made {
+        guard isRunning else { throw FleetError(description: "no thread can be started") }
+        let made = MadeBox<Made>()
+        let isDone = DispatchSemaphore(value: 0)
+        jobs.withLock {
+            $0.append {
+                let result = Result { try body() }
+                made.value.withLock { $0 = result }
+                isDone.signal()
+            }
+        }
+        jobsWaiting.signal()
+        isDone.wait()
+        return try made.value.withLock { $0! }.get()
+    }
+}
+
+private final class MadeBox<Made: Sendable>: Sendable {
+    let value = Mutex<Result<Made, any Error>?>(nil)
+}
+
+/// Why a fleet cannot go on.
+package struct FleetError: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(description: String) { self.description = description }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import LinuxIO
+internal import PushModel
+
+/// A fleet that runs until it is told to end, and obeys standard input.
+package struct FleetRun {
+    private let fleet: ProcessFleet
+    private let apnsPort: UInt16?
+    private let topicPartitions: Int?
+    private var input = StandardInputLines()
+
+    private static let turn = Duration.milliseconds(50)
+    private static let startMax = Duration.seconds(60)
+    private static let endMax = Duration.seconds(25)
+
+    /// - Parameters:
+    ///   - apnsPort: of a simulator that is there already; nil for one of the fleet's own.
+    ///   - topicPartitions: of each topic on a Kafka that is there already; nil for the default of
+    ///     `topics create`.
+    package init(_ plan: FleetPlan, apnsPort: UInt16?, topicPartitions: Int?) throws {
+        fleet = try ProcessFleet(plan)
+        self.apnsPort = apnsPort
+        self.topicPartitions = topicPartitions
+    }
+
+    /// A line of standard output.
+    private struct Report: Encodable {
+        var bootstrap: String
+        var apnsPort: UInt16
+        var workers: [Int32]
+    }
+
+    /// Returns when the fleet has been told to end, and has ended.
+    package mutating func run(workers: Int) throws {
+        StopRequests.count()
+        defer { fleet.end(within: Self.endMax) }
+        guard try startSimulators() else { return }
+        try start(workers, variables: [:])
+        while let lines = try turn() {
+            for line in lines {
+                let words = line.split(separator: " ").map(String.init)
+                guard words.first == "workers", words.count > 1, let count = Int(words[1]) else {
+                    if line == "quit" { return }
+                    throw FleetError(description: "'\(line)' is neither 'workers N' nor 'quit'")
+                }
+                for ending in fleet.endWorkers(within: Self.endMax) where ending != .exited(0) {
+                    throw FleetError(
+                        description: "a worker has \(ending?.words ?? "not ended in time")")
+                }
+                try start(count, variables: try Self.variables(words.dropFirst(2)))
+            }
+        }
+    }
+
+    /// False when an end was asked for before they served.
+    private mutating func startSimulators() throws -> Bool {
+        try fleet.startKafka()
+        if apnsPort == nil { try fleet.startAPNS() }
+        let ownAPNS = apnsPort == nil
+        guard
+            try wait(
+                "the simulators", { ownAPNS ? $0.simulatorsServe() : $0.kafkaServes() })
+        else { return false }
+        try fleet.writeConfiguration(
+            endpoints: apnsPort.map { [.init(.production, host: "127.0.0.1", port: $0)] })
+        guard fleet.plan.kafka != nil else { return true }
+        let creation = try fleet.startTopicCreation(partitions: topicPartitions)
+        guard try wait("the topics", { _ in !creation.isRunning }) else { return false }
+        guard creation.ending == .exited(0) else {
+            throw FleetError(description: "no topics: \(fleet.tail("topics.log"))")
+        }
+        return true
+    }
+
+    private func start(_ count: Int, variables: [String: String]) throws {
+        for _ in 0..<count { try fleet.startWorker(variables: variables) }
+        let report = Report(
+            bootstrap: fleet.bootstrap, apnsPort: apnsPort ?? fleet.addresses.port,
+            workers: fleet.workers.map(\.process.identifier))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        StandardOutput.write(String(decoding: try encoder.encode(report), as: UTF8.self) + "\n")
+    }
+
+    /// `delivery.threads=2` is LAMPLIGHTER_DELIVERY_THREADS.
+    private static func variables(_ words: ArraySlice<String>) throws -> [String: String] {
+        var variables: [String: String] = [:]
+        for word in words {
+            let parts = word.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else {
+                throw FleetError(description: "'\(word)' is not key=value")
+            }
+            variables[WorkerConfiguration.variable(of: String(parts[0]))] = String(parts[1])
+        }
+        return variables
+    }
+
+    private mutating func wait(
+        _ what: String, _ condition: (ProcessFleet) -> Bool
+    ) throws -> Bool {
+        let deadline = ContinuousClock.now + Self.startMax
+        while !condition(fleet) {
+            guard ContinuousClock.now < deadline else {
+                throw FleetError(description: "waited \(Self.startMax) for \(what)")
+            }
+            guard try turn() != nil else { return false }
+        }
+        return true
+    }
+
+    /// Lines of standard input, or nil when it is time to end.
+    private mutating func turn() throws -> [String]? {
+        try fleet.requireSimulators()
+        for worker in fleet.workers {
+            guard let ending = worker.process.ending else { continue }
+            let name = worker.process.name
+            throw FleetError(
+                description: "\(name) has \(ending.words): \(fleet.tail("\(name).log"))")
+        }
+        guard StopRequests.received == 0 else { return nil }
+        return input.next(waiting: Self.turn)
+    }
+}

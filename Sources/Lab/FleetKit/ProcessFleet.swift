@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+package import LinuxIO
+internal import PushModel
+internal import Synchronization
+
+/// The processes of a fleet, and the folder that they share. All of them end with this one.
+package final class ProcessFleet: Sendable {
+    package let plan: FleetPlan
+    private let state = Mutex(State())
+
+    private struct State: Sendable {
+        var kafka: FleetProcess?
+        var apns: FleetProcess?
+        var traffic: FleetProcess?
+        var workers: [Worker] = []
+        var bootstrap = ""
+        var addresses = SimulatorAddresses()
+    }
+
+    package struct Worker: Sendable {
+        package fileprivate(set) var process: FleetProcess
+        package fileprivate(set) var startedAt: ContinuousClock.Instant
+        fileprivate var variables: [String: String]
+    }
+
+    /// From the last registration to the first event: a group's first join takes 3 s in the
+    /// embedded Kafka, and there is nothing to see before.
+    private static let trafficSettle = Duration.seconds(3)
+
+    package init(_ plan: FleetPlan) throws {
+        self.plan = plan
+        try RunFolder.prepare(plan.directory)
+    }
+
+    package func path(_ name: String) -> String { "\(plan.directory)/\(name)" }
+
+    package var bootstrap: String { state.withLock(\.bootstrap) }
+    package var addresses: SimulatorAddresses { state.withLock(\.addresses) }
+    /// The embedded Kafka; nil where the plan names another.
+    package var kafka: FleetProcess? { state.withLock(\.kafka) }
+    package var traffic: FleetProcess? { state.withLock(\.traffic) }
+    /// In the order of their first starts.
+    package var workers: [Worker] { state.withLock(\.workers) }
+
+    // MARK: Starting
+
+    package func startKafka() throws {
+        if let kafka = plan.kafka {
+            state.withLock { $0.bootstrap = kafka }
+            return
+        }
+        let kafka = try start(
+            "kafka", plan.programs.lab,
+            [
+                "simulate", "kafka", "--topics", plan.topics.simulatorArgument,
+                "--bootstrap-file", path("bootstrap"),
+            ])
+        state.withLock { $0.kafka = kafka }
+    }
+
+    /// True when Kafka has said where it is.
+    package func kafkaServes() -> Bool {
+        guard bootstrap.isEmpty else { return true }
+        let text = read("bootstrap")
+        guard text.hasSuffix("\n") else { return false }
+        state.withLock { $0.bootstrap = text.trimmingCharacters(in: .newlines) }
+        return true
+    }
+
+    package func startAPNS() throws {
+        let addresses = addresses
+        let apns = try start(
+            "apns", plan.programs.lab,
+            [
+                "simulate", "apns", "--address-file", path("addresses"), "--control", "0",
+                "--port", "\(addresses.port)", "--log", path("answers.ndjson"),
+                "--ca-file", path("ca.pem"), "--identity", path("apns.pem"),
+                addresses.isComplete ? "--key-file" : "--key-out", path("AuthKey.p8"),
+                "--team", FleetPlan.team, "--key-id", FleetPlan.keyID, "--app",
+                Neighbourhood.app, "--delay", "uniform 1ms..4ms", "--command",
+                "answer 410:Unregistered token \(Neighbourhood.goneTokenPrefix)",
+            ])
+        state.withLock { $0.apns = apns }
+    }
+
+    /// Ends the simulator in order and starts it again on the same port, with the same key and
+    /// certificate; it has forgotten the rest. Where it is to be controlled is known when
+    /// `simulatorsServe()` again.
+    package func restartAPNS() throws {
+        guard let old = state.withLock(\.apns) else { return }
+        end([old], by: .now + .seconds(5))
+        state.withLock { $0.apns = nil }
+        try FileManager.default.removeItem(atPath: path("addresses"))
+        try startAPNS()
+    }
+
+    /// True when Kafka and APNs have said where they are.
+    package func simulatorsServe() -> Bool {
+        let addresses = SimulatorAddresses(read("addresses"))
+        guard addresses.isComplete, kafkaServes() else { return false }
+        state.withLock { $0.addresses = addresses }
+        return true
+    }
+
+    /// The path of the workers' configuration.
+    package var configurationFile: String { path("lamplighter.yaml") }
+
+    /// Writes the workers' configuration.
+    /// - Parameter endpoints: nil for the simulator's of this fleet.
+    package func writeConfiguration(endpoints: [WorkerConfiguration.Endpoint]? = nil) throws {
+        var configuration = plan.configuration
+        configuration.bootstrap = bootstrap
+        let addresses = addresses
+        configuration.endpoints =
+            endpoints ?? [.init(.production, host: addresses.host, port: addresses.port)]
+        try configuration.text.write(
+            toFile: configurationFile, atomically: true, encoding: .utf8)
+    }
+
+    /// For a Kafka that has none of them yet.
+    /// - Parameter partitions: of each; nil for the command's own default.
+    package func startTopicCreation(partitions: Int? = nil) throws -> FleetProcess {
+        try start(
+            "topics", plan.programs.lamplighter,
+            ["topics", "create", "--config", configurationFile]
+                + (partitions.map { ["--partitions", "\($0)"] } ?? []))
+    }
+
+    package func startTraffic() throws {
+        let topics = plan.topics
+        let traffic = try start(
+            "traffic", plan.programs.lab,
+            [
+                "simulate", "traffic", "--bootstrap", bootstrap, "--group", topics.prefix,
+                "--events-topic", topics.name(of: "events"), "--registrations-topic",
+                topics.name(of: "registrations"), "--events-log", path("events.ndjson"),
+                "--settle", "\(Self.trafficSettle / .seconds(1))",
+            ] + plan.traffic, errors: path("traffic-errors.log"))
+        state.withLock { $0.traffic = traffic }
+    }
+
+    package func startWorkers() throws {
+        for transport in plan.transports {
+            try startWorker(variables: [
+                WorkerConfiguration.variable(of: "apns.transport"): transport
+            ])
+        }
+    }
+
+    /// Starts one worker more.
+    /// - Parameter variables: keys in which it differs from the fleet's configuration.
+    @discardableResult
+    package func startWorker(variables: [String: String] = [:]) throws -> FleetProcess {
+        let worker = try start(worker: workers.count, variables)
+        state.withLock { $0.workers.append(worker) }
+        return worker.process
+    }
+
+    private func restartWorker(_ index: Int) throws {
+        let worker = try start(worker: index, workers[index].variables)
+        state.withLock { $0.workers[index] = worker }
+    }
+
+    private func start(worker index: Int, _ variables: [String: String]) throws -> Worker {
+        let process = try start(
+            "worker-\(index + 1)", plan.programs.lamplighter,
+            ["run", "--config", configurationFile],
+            variables: variables)
+        return Worker(process: process, startedAt: .now, variables: variables)
+    }
+
+    private func start(
+        _ name: String, _ program: String, _ arguments: [String],
+        variables: [String: String] = [:], errors: String? = nil
+    ) throws -> FleetProcess {
+        try FleetProcess(
+            name, program: program, arguments: arguments, variables: variables,
+            log: path("\(name).log"), errors: errors)
+    }
+
+    // MARK: Running
+
+    /// Kills the worker at once and starts another in its place.
+    package func killWorker(_ index: Int) throws {
+        workers[index].process.signal(9)
+        try restartWorker(index)
+    }
+
+    /// A worker that has ended without being killed.
+    package struct EndedWorker: Sendable {
+        /// Position in `workers`.
+        package var index: Int
+        package var ending: ChildProcess.Ending
+        /// The end of its log.
+        package var lastWords: String
+    }
+
+    /// Starts another worker in the place of each that has ended.
+    package func replaceEndedWorkers() throws -> [EndedWorker] {
+        var ended: [EndedWorker] = []
+        for (index, worker) in workers.enumerated() {
+            guard let ending = worker.process.ending else { continue }
+            // The next one writes into the same log.
+            let lastWords = tail("worker-\(index + 1).log")
+            ended.append(EndedWorker(index: index, ending: ending, lastWords: lastWords))
+            try restartWorker(index)
+        }
+        return ended
+    }
+
+    /// False when the embedded Kafka does not take the command, or when there is none.
+    package func tellKafka(_ command: String) -> Bool { kafka?.say(command) ?? false }
+
+    /// Nothing can go on without them.
+    package func requireSimulators() throws {
+        for process in [kafka, state.withLock(\.apns)].compactMap(\.self) {
+            guard let ending = process.ending else { continue }
+            let name = process.name
+            throw FleetError(description: "\(name) has \(ending.words): \(tail("\(name).log"))")
+        }
+    }
+
+    /// The lines of a log that say why its program has ended.
+    package func tail(_ name: String) -> String { LogExcerpt.text(of: read(name)) }
+
+    /// How many partitions the workers have given up, by their logs; one that is killed says nothing.
+    package func partitionsGivenUp() -> Int {
+        workers.reduce(0) { $0 + WorkerLog.partitionsGivenUp(in: $1.process.output) }
+    }
+
+    private func read(_ name: String) -> String {
+        (try? String(contentsOfFile: path(name), encoding: .utf8)) ?? ""
+    }
+
+    // MARK: Ending
+
+    /// The checker, on its way: its report in `verdict.json`, its words in `verdict.log`.
+    package func startChecker(kills: String) throws -> FleetProcess {
+        for name in ["verdict.json", "verdict.log"] {
+            // Of an earlier look.
+            try? FileManager.default.removeItem(atPath: path(name))
+        }
+        let topics = plan.topics
+        return try FleetProcess(
+            "verify", program: plan.programs.lab,
+            arguments: [
+                "verify", "--events", path("events.ndjson"), "--answers", path("answers.ndjson"),
+                "--bootstrap", bootstrap, "--registrations", topics.name(of: "registrations"),
+                "--dead-letters", topics.name(of: "dead-letters"), "--verdicts",
+                topics.name(of: "verdicts"), "--settle",
+                "\(plan.configuration.settle / .seconds(1))", "--kills-log", kills,
+            ], log: path("verdict.json"), errors: path("verdict.log"))
+    }
+
+    package func verdict() -> (json: String, lines: [String]) {
+        let lines = read("verdict.log").split(separator: "\n").map {
+            String($0.trimmingPrefix("lamplighter-lab: "))
+        }
+        return (read("verdict.json"), lines)
+    }
+
+    /// Asks the workers to stop and says how each has ended; those that did not in time are killed.
+    package func endWorkers(within limit: Duration) -> [ChildProcess.Ending?] {
+        let processes = workers.map(\.process)
+        end(processes, by: .now + limit)
+        state.withLock { $0.workers = [] }
+        return processes.map(\.ending)
+    }
+
+    /// Ends everything, in order as long as that takes no longer than so: workers first, so that
+    /// they drain while the others still answer.
+    package func end(within limit: Duration) {
+        let deadline = ContinuousClock.now + limit
+        let all = state.withLock { $0 }
+        end(all.workers.map(\.process) + [all.traffic].compactMap(\.self), by: deadline)
+        end([all.apns, all.kafka].compactMap(\.self), by: deadline)
+        state.withLock { state in
+            state.workers = []
+            (state.traffic, state.apns, state.kafka) = (nil, nil, nil)
+        }
+    }
+
+    package func removeLogs() { try? FileManager.default.removeItem(atPath: plan.directory) }
+
+    private func end(_ processes: [FleetProcess], by deadline: ContinuousClock.Instant) {
+        for process in processes { process.signal(15) }
+        while processes.contains(where: \.isRunning), ContinuousClock.now < deadline {
+            Thread.sleep(forTimeInterval: 0.02)
+        }
+        for process in processes { process.signal(9) }
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import KafkaLog
+internal import LinuxIO
+package import Logging
+internal import PushModel
+internal import RecordFormats
+
+/// Registers a neighbourhood, waits until that is certain to be known, and then reports changes at
+/// a steady rate. Each event that Kafka has acknowledged is one line of the events log; an event
+/// that was not acknowledged is none.
+///
+/// Belongs to one thread. Memory: the events not yet acknowledged, bounded by the producer's queue.
+package final class TrafficGenerator {
+    let options: TrafficOptions
+    let neighbourhood: Neighbourhood
+    private let producer: RecordProducer
+    private let offsets: GroupProgress
+    private let log: FileHandle
+    var random: SplitMix64
+    var population: Population
+    private var report = TrafficReport(phase: .registering)
+    /// Events on their way, by ticket.
+    private var underWay: [UInt64: EmittedEvent] = [:]
+    private var nextTicket: UInt64 = 1
+    private var refusal: String?
+
+    /// Events that may wait for the workers. The embedded Kafka keeps 5 MiB of each partition; an
+    /// event alone in its batch takes about 90 bytes there, and a fifth of the room is enough.
+    private static let lagMaxPerPartition = 5 * 1024 * 1024 / 5 / 90
+    private static let turn = Duration.milliseconds(5)
+    private static let reportInterval = Duration.milliseconds(200)
+    private static let flushMax = Duration.seconds(30)
+
+    package init(_ options: TrafficOptions, logger: Logger) throws {
+        self.options = options
+        neighbourhood = Neighbourhood(installations: options.installations)
+        random = SplitMix64(seed: options.seed)
+        population = Population(installations: neighbourhood.installations)
+        producer = try RecordProducer(
+            settings: KafkaClientSettings(
+                bootstrap: options.bootstrap, group: options.group,
+                // Latency is measured from here; a whole batch is not worth waiting for.
+                properties: ["linger.ms": "1"]),
+            topics: [options.eventsTopic, options.registrationsTopic], logger: logger)
+        offsets = try GroupProgress(
+            bootstrap: options.bootstrap, group: options.group, topic: options.eventsTopic)
+        guard FileManager.default.createFile(atPath: options.eventsLog, contents: nil),
+            let log = FileHandle(forWritingAtPath: options.eventsLog)
+        else { throw TrafficError(description: "\(options.eventsLog) cannot be written") }
+        self.log = log
+    }
+
+    /// Ends after the duration, at the end of standard input, or when told to stop. Standard input
+    /// takes `flip` for an event about the drawn door, and `quit`.
+    package func run() throws {
+        StopRequests.count()
+        tell()
+        try register()
+        report.phase = .settling
+        tell()
+        var input = StandardInputLines()
+        // What is registered within `settle` of an event may or may not be owed it.
+        if try wait(options.settle + .milliseconds(500), &input) { try produce(&input) }
+        try settleAccounts()
+        report.phase = .ended
+        tell()
+    }
+
+    // MARK: Registering
+
+    private func register() throws {
+        for installation in 0..<neighbourhood.installations {
+            for draft in neighbourhood.registrations(of: installation, at: .now) {
+                try write(draft)
+            }
+            if installation % 256 == 0 { takeReports() }
+        }
+        try settleAccounts()
+        if let refusal {
+            throw TrafficError(description: "a registration was not written: \(refusal)")
+        }
+    }
+
+    func write(_ draft: RegistrationDraft) throws {
+        try enqueue(
+            topic: 1, key: RegistrationEncoder.key(draft),
+            value: RegistrationEncoder.value(draft), ticket: 0)
+    }
+
+    func remove(_ draft: RegistrationDraft) throws {
+        try enqueue(topic: 1, key: RegistrationEncoder.key(draft), value: nil, ticket: 0)
+    }
+
+    // MARK: Producing
+
+    private func produce(_ input: inout StandardInputLines) throws {
+        report.phase = .running
+        offsets.start()
+        let clock = ContinuousClock()
+        let start = clock.now
+        var turnBegan = start
+        var nextReport = start
+        var due = 0.0
+        var changesDue = 0.0
+        while options.duration.map({ clock.now - start < $0 }) ?? true {
+            let now = clock.now
+            let share = (now - turnBegan) / .seconds(1)
+            turnBegan = now
+            updateLag()
+            // A turn that came late is not made up for beyond a tenth of a second.
+            due = report.isHeldBack ? 0 : min(due + share * options.rate, options.rate / 10 + 1)
+            while due >= 1 {
+                try emit(nextEvent())
+                due -= 1
+            }
+            changesDue += share * options.churn
+            while changesDue >= 1 {
+                try changeRegistrations()
+                changesDue -= 1
+            }
+            takeReports()
+            if now >= nextReport {
+                tell()
+                nextReport = now + Self.reportInterval
+            }
+            guard try wait(Self.turn, &input, onFlip: flip) else { return }
+        }
+    }
+
+    private func flip() throws {
+        try emit(
+            EmittedEvent(t: SystemClock.wallNanoseconds(), subject: Neighbourhood.drawnDoor))
+    }
+
+    private func updateLag() {
+        guard let committed = offsets.latest else { return }
+        report.lag = max(0, report.events - committed.events)
+        report.isHeldBack = report.lag! > Self.lagMaxPerPartition * committed.partitions
+    }
+
+    private func emit(_ event: EmittedEvent) throws {
+        let ticket = nextTicket
+        nextTicket += 1
+        underWay[ticket] = event
+        let subject = neighbourhood.subject(event.subject)
+        try enqueue(
+            topic: 0, key: Array(subject.utf8), value: event.value(subject: subject),
+            ticket: ticket)
+    }
+
+    private func enqueue(topic: Int, key: [UInt8], value: [UInt8]?, ticket: UInt64) throws {
+        let deadline = ContinuousClock.now + Self.flushMax
+        while true {
+            let acceptance = key.withUnsafeBytes { key in
+                value?.withUnsafeBytes { value in
+                    producer.produce(topic: topic, key: key, value: value, ticket: ticket)
+                } ?? producer.produce(topic: topic, key: key, value: nil, ticket: ticket)
+            }
+            switch acceptance {
+            case .accepted: return
+            case .failed(let error): throw TrafficError(description: "\(error)")
+            case .queueFull:
+                guard ContinuousClock.now < deadline else {
+                    throw TrafficError(description: "Kafka takes no records any more")
+                }
+                takeReports()
+                Thread.sleep(forTimeInterval: 0.001)
+            }
+        }
+    }
+
+    // MARK: Acknowledgements
+
+    private func takeReports() {
+        var lines = ""
+        producer.pollReports(now: .current) { record in
+            if let error = record.error { refusal = "\(error)" }
+            guard let event = underWay.removeValue(forKey: record.ticket) else { return }
+            guard let position = record.position else {
+                report.failed += 1
+                return
+            }
+            report.events += 1
+            lines += event.line(
+                topic: options.eventsTopic, partition: position.partition,
+                offset: position.offset, subject: neighbourhood.subject(event.subject))
+        }
+        if !lines.isEmpty { log.write(Data(lines.utf8)) }
+    }
+
+    /// Waits until nothing is under way.
+    private func settleAccounts() throws {
+        let isFlushed = producer.flush(timeout: Self.flushMax)
+        takeReports()
+        guard isFlushed, underWay.isEmpty else {
+            throw TrafficError(
+                description: "Kafka did not confirm \(producer.outstanding) records in time")
+        }
+    }
+
+    // MARK: The world outside
+
+    /// False when it is time to end.
+    private func wait(
+        _ limit: Duration, _ input: inout StandardInputLines, onFlip: () throws -> Void = {}
+    ) throws -> Bool {
+        let deadline = ContinuousClock.now + limit
+        repeat {
+            guard StopRequests.received == 0,
+                let lines = input.next(waiting: deadline - ContinuousClock.now)
+            else { return false }
+            for line in lines {
+                switch line {
+                case "flip": try onFlip()
+                case "quit": return false
+                default: break
+                }
+            }
+        } while ContinuousClock.now < deadline
+        return true
+    }
+
+    private func tell() {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let line = try? encoder.encode(report) else { return }
+        StandardOutput.write(String(decoding: line, as: UTF8.self) + "\n")
+    }
+}
+
+package struct TrafficError: Error, CustomStringConvertible {
+    package let description: String
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// The configuration of a fleet's workers, `lamplighter.yaml`. Back-offs are short and what the
+/// embedded Kafka makes slow is made quick: somebody waits for it.
+package struct WorkerConfiguration: Sendable {
+    package struct Credential: Sendable {
+        package var name: String
+        package var team: String
+        package var keyID: String
+        /// A path; a relative one is searched for beside the configuration.
+        package var keyFile: String
+        package var apps: [String]
+
+        package init(
+            name: String, team: String, keyID: String, keyFile: String, apps: [String]
+        ) {
+            self.name = name
+            self.team = team
+            self.keyID = keyID
+            self.keyFile = keyFile
+            self.apps = apps
+        }
+    }
+
+    package struct Endpoint: Sendable {
+        package var environment: PushEnvironment
+        package var host: String
+        package var port: UInt16
+
+        package init(_ environment: PushEnvironment, host: String, port: UInt16) {
+            self.environment = environment
+            self.host = host
+            self.port = port
+        }
+    }
+
+    package var bootstrap = ""
+    package let topics: FleetTopics
+    /// Each topic of events with its binding, such as `{decode: json}`.
+    package var events: [(topic: String, binding: String)]
+    package var credentials: [Credential] = []
+    package var endpoints: [Endpoint] = []
+    package var transport = "auto"
+    package var caFile = "ca.pem"
+    /// After this a dead worker is noticed.
+    package let session: Duration
+    /// `index.settle`, which the checker must know too.
+    package var settle = Duration.seconds(2)
+    package var holdMax = Duration.seconds(10)
+    /// Of librdkafka.
+    package var properties: [String: String]
+    /// Further keys of the sections `delivery`, `planning` and `apns`, values as in YAML.
+    package var delivery: [(key: String, value: String)] = []
+    package var planning: [(key: String, value: String)] = []
+    package var apns: [(key: String, value: String)] = []
+
+    package init(_ topics: FleetTopics, session: Duration) {
+        self.topics = topics
+        self.session = session
+        events = [(topics.name(of: "events"), "{decode: json}")]
+        properties = [
+            "session.timeout.ms": "\(session.wholeMilliseconds)",
+            "heartbeat.interval.ms": "200",
+            // The embedded Kafka holds an empty fetch for all of this time.
+            "fetch.wait.max.ms": "5",
+            // A broker that was away is found again at once.
+            "reconnect.backoff.max.ms": "500",
+        ]
+    }
+
+    /// The environment's variable of a key: `delivery.threads` is LAMPLIGHTER_DELIVERY_THREADS.
+    package static func variable(of key: String) -> String {
+        "LAMPLIGHTER_" + key.replacing(".", with: "_").uppercased()
+    }
+
+    /// The shortest session that suits a fleet.
+    ///
+    /// The embedded Kafka makes a group wait for a session less 1 s at each join, but 3 s at the
+    /// first, and forgets members that wait for longer than their session. Apache Kafka allows no
+    /// less than 6 s.
+    package static func session(isKafkaEmbedded: Bool) -> Duration {
+        isKafkaEmbedded ? .milliseconds(3500) : .seconds(6)
+    }
+
+    package var text: String {
+        """
+        kafka:
+          bootstrap: \(bootstrap)
+          group: \(topics.prefix)
+          startFrom: earliest
+          topics:
+            registrations: \(topics.name(of: "registrations"))
+            verdicts: \(topics.name(of: "verdicts"))
+            deferred: \(topics.name(of: "deferred"))
+            deadLetters: \(topics.name(of: "dead-letters"))
+          events:
+        \(lines(events.map { ($0.topic, $0.binding) }, indent: 4))
+          properties:
+        \(lines(properties.sorted { $0.key < $1.key }, indent: 4))
+        index:
+          settle: \(settle.notation)
+        delivery:
+          backoffMin: 100ms
+          cooldownMin: 1s
+          holdMax: \(holdMax.notation)
+        \(lines(delivery.map { ($0.key, $0.value) }, indent: 2))
+        \(section("planning", planning.map { ($0.key, $0.value) }))
+        apns:
+          transport: \(transport)
+          caFile: \(caFile)
+          reconnectMin: 10ms
+        \(lines(apns.map { ($0.key, $0.value) }, indent: 2))
+          credentials:
+        \(credentials.map(text).joined(separator: "\n"))
+          endpoints:
+        \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
+        log:
+          format: text
+
+        """.split(separator: "\n", omittingEmptySubsequences: true).joined(separator: "\n") + "\n"
+    }
+
+    private func section(_ name: String, _ values: [(String, String)]) -> String {
+        values.isEmpty ? "" : "\(name):\n\(lines(values, indent: 2))"
+    }
+
+    private func lines(_ values: [(String, String)], indent: Int) -> String {
+        values.map { String(repeating: " ", count: indent) + "\($0.0): \($0.1)" }
+            .joined(separator: "\n")
+    }
+
+    private func text(of credential: Credential) -> String {
+        let environments = Set(endpoints.map(\.environment.name)).sorted().reversed()
+        return """
+                \(credential.name):
+                  team: \(credential.team)
+                  keyID: \(credential.keyID)
+                  keyFile: \(credential.keyFile)
+                  apps: [\(credential.apps.joined(separator: ", "))]
+                  environments: [\(environments.joined(separator: ", "))]
+            """
+    }
+
+    private func address(of endpoint: Endpoint) -> String {
+        "{host: \(endpoint.host), port: \(endpoint.port), serverName: localhost}"
+    }
+}
+
+extension Duration {
+    /// Rounded down.
+    package var wholeMilliseconds: Int { Int(self / .milliseconds(1)) }
+}

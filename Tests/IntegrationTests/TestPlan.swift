@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import FleetKit
+import Foundation
+import PushModel
+import Testing
+
+/// What a fleet is made of, and the configuration of its workers.
+struct TestPlan: Sendable {
+    var workers = 1
+    var transport = "nghttp2"
+    /// How many whole requests the simulator keeps.
+    var recordRequests = 10_000
+    /// So that pushes are in flight when something happens.
+    var answerDelay: Duration = .zero
+    /// `index.settle`: an event's offset is held at least so long.
+    var settle = Duration.seconds(2)
+    /// `delivery.holdMax`: a push that waits longer goes to the deferred topic.
+    var holdMax = Duration.seconds(10)
+    /// `planning.splitAbove`: an event of more tokens is sent by all workers together.
+    var splitAbove = 100_000
+    /// `queue.buffering.max.messages` of the workers' producers.
+    var producerRecordsMax = 100_000
+
+    /// For thousands of pushes; answers take so long that some are in flight at any moment.
+    static func underTraffic(workers: Int) -> TestPlan {
+        TestPlan(workers: workers, recordRequests: 0, answerDelay: .milliseconds(5))
+    }
+
+    /// The processes of the fleet, in a folder that the key files are written into.
+    func fleetPlan() throws -> FleetPlan {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "lamplighter-\(UUID().uuidString)")
+        var configuration = WorkerConfiguration(
+            .ofTest(),
+            session: WorkerConfiguration.session(isKafkaEmbedded: Fleet.testBootstrap == nil))
+        configuration.events = [
+            ("events", "{app: \(TestApp.home), decode: json}"),
+            ("orders", "{app: \(TestApp.home), decode: json, subject: \"order-{/orderId}\"}"),
+            ("cloudEvents", "{app: \(TestApp.home), decode: cloudevents}"),
+        ].map { (configuration.topics.name(of: $0.0), $0.1) }
+        configuration.properties["queue.buffering.max.messages"] = "\(producerRecordsMax)"
+        configuration.settle = settle
+        configuration.holdMax = holdMax
+        configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
+        configuration.planning = [("splitAbove", "\(splitAbove)")]
+        configuration.transport = transport
+        configuration.caFile = directory.appending(path: "ca.pem").path
+        configuration.credentials = [("home", SigningTeam.home), ("other", SigningTeam.other)].map {
+            let keyFile = directory.appending(path: "\($0.1.keyID).p8").path
+            return .init(
+                name: $0.0, team: $0.1.teamID, keyID: $0.1.keyID, keyFile: keyFile,
+                apps: $0.1.apps)
+        }
+        return FleetPlan(
+            programs: try Fleet.programs, directory: directory.path, kafka: Fleet.testBootstrap,
+            configuration: configuration)
+    }
+
+    /// Writes the key files that the configuration names.
+    func writeKeys(into directory: URL) throws {
+        for team in [SigningTeam.home, SigningTeam.other] {
+            try team.privatePEM.write(
+                to: directory.appending(path: "\(team.keyID).p8"), atomically: true,
+                encoding: .utf8)
+        }
+    }
+}
+
+/// One fleet for all tests of a suite: a group's first join takes seconds.
+struct SharedFleet: SuiteTrait, TestScoping {
+    let plan: TestPlan
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?,
+        performing function: @Sendable () async throws -> Void
+    ) async throws {
+        let fleet = try await Fleet(plan)
+        defer { fleet.end() }
+        try await Fleet.$current.withValue(fleet) { try await function() }
+    }
+}
+
+extension Trait where Self == SharedFleet {
+    static func fleet(_ plan: TestPlan = TestPlan()) -> Self { SharedFleet(plan: plan) }
+}
