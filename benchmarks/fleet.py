@@ -35,7 +35,7 @@ class Fleet:
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
         self.apns = apns or {}
         counts = {
-            "events": partitions, "verdicts": 4, "deferred": 4, "dead-letters": 1,
+            "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
         # Those that the group shares out. `topics create` knows one number for all topics.
         self.shared = partitions + (partitions if BROKER else counts["deferred"])
@@ -89,7 +89,7 @@ class Fleet:
             "the index is complete" in said for said in self._said()))
         # From the start of the processes; to the nearest hundredth of a second.
         self.ready_seconds = time.monotonic() - begun
-        self.rig.wait_for("its partitions", 90, self._has_settled)
+        self.rig.wait_for("its partitions", 90, self._is_ready)
 
     def restart(self, workers=1, threads=1, apns=None):
         """Ends the workers in order and starts others, which replay everything again."""
@@ -102,7 +102,7 @@ class Fleet:
     def _said(self):
         return [worker.log.read_text(errors="replace") for worker in self.workers]
 
-    def _has_settled(self):
+    def _is_ready(self):
         """Whether every worker has a part of the partitions, and together they have all."""
         shares = [re.findall(r" (assigned|given up) partitions=(\d+)", said)[-1:]
                   for said in self._said()]

@@ -64,7 +64,7 @@ def main():
                 limits = judged(target if subject_bytes == 20 else None, values)
                 rows.append([name, spread(values, unit(key, target)), *limits])
             section.add(f"**Subjects of {subject_bytes} bytes of random UUIDs**")
-            section.add(table(["", "", "must", "goal", "verdict"], rows))
+            section.add(table(["", "", "must", "goal", "result"], rows))
         add_ready(rig, simulator, section)
         section.write()
 

@@ -29,7 +29,7 @@ SIMULATORS = [
 PARTITIONS = 1
 LINGER_MILLISECONDS = 1
 HEAD = ["pushes/s", "fan-out", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms",
-        "verdict"]
+        "result"]
 
 
 def measure(rig, h2load, yardstick, delay, apns):
@@ -57,7 +57,7 @@ def measure(rig, h2load, yardstick, delay, apns):
     return runs
 
 
-def verdict(rate, runs):
+def result(rate, runs):
     missing = statistics.median(run["missing"] / run["pushes"] for run in runs)
     if missing:
         return f"{missing:.1%} dropped by the embedded Kafka before they were read"
@@ -66,7 +66,7 @@ def verdict(rate, runs):
     medians = {name: statistics.median(run["milliseconds"][name] for run in runs)
                for name in TARGETS}
     return "; ".join(
-        f"{name} ({target.must}/{target.goal}): {target.verdict(medians[name])}"
+        f"{name} ({target.must}/{target.goal}): {target.result(medians[name])}"
         for name, target in TARGETS.items())
 
 
@@ -75,7 +75,7 @@ def rows(runs):
         columns = [[run["milliseconds"][name] for run in figures]
                    for name in ("p50", "p99", "p99.9", "max")]
         columns.append([run["scheduleLagMilliseconds"] for run in figures])
-        yield [f"{rate:,}", str(fan_out), *map(spread, columns), verdict(rate, figures)]
+        yield [f"{rate:,}", str(fan_out), *map(spread, columns), result(rate, figures)]
 
 
 def main():

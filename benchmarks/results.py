@@ -30,7 +30,7 @@ class Target:
         distance = limit - figure if self.more_is_better else figure - limit
         return max(0, distance / limit)
 
-    def verdict(self, figure):
+    def result(self, figure):
         if not self.missed_by(figure, self.goal):
             return "goal reached"
         word, limit = ("goal", self.goal)
@@ -43,7 +43,7 @@ class Target:
     def cells(self, figure):
         unit = f" {self.unit}" if self.unit else ""
         limits = [f"{plain(limit)}{unit}" for limit in (self.must, self.goal)]
-        return [*limits, self.verdict(figure)]
+        return [*limits, self.result(figure)]
 
 
 def plain(value):
@@ -80,7 +80,7 @@ def ratio_rows(cases, yardstick):
     return rows
 
 
-RATIO_HEAD = ["", "µs of CPU per push", "× h2load", "must", "goal", "verdict"]
+RATIO_HEAD = ["", "µs of CPU per push", "× h2load", "must", "goal", "result"]
 
 
 def machine():

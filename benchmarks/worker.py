@@ -58,7 +58,7 @@ def add_growth(section, small, large):
         growth = [many / few for many, few in zip(large[case], small[case])]
         rows.append([words(case), spread(growth), *GROWTH.cells(statistics.median(growth))])
     section.add(f"**Growing from {SMALL:,} to {LARGE:,} tokens**, as a ratio of the ratios")
-    section.add(table(["", "×", "must", "goal", "verdict"], rows))
+    section.add(table(["", "×", "must", "goal", "result"], rows))
 
 
 def add_footprint(section):
@@ -70,7 +70,7 @@ def add_footprint(section):
             ["resident at most, replay included", f"{plain(peak)} MB", "", "", ""],
             ["idle, of a core", spread(idle, "%"), *IDLE.cells(statistics.median(idle))],
         ]
-        section.add(table(["", "", "must", "goal", "verdict"], rows))
+        section.add(table(["", "", "must", "goal", "result"], rows))
 
     return add
 

@@ -28,7 +28,7 @@ package struct Counters: Sendable, Equatable {
     package var expired = 0
     package var suppressed = 0
     package var unregistered = 0
-    /// APNs said 410, and the token was not given a verdict.
+    /// APNs said 410, and the token was not given a suppression.
     package var deadUnconfirmed = 0
     package var rejected = 0
 
@@ -58,8 +58,8 @@ package struct Counters: Sendable, Equatable {
     package var strikes = 0
 
     // Records.
-    package var verdictsWritten = 0
-    package var verdictsRead = 0
+    package var suppressionsWritten = 0
+    package var suppressionsRead = 0
     package var deadLettersWritten = 0
     /// Told together with others of their partition and reason, for want of room for a letter each.
     package var failuresMerged = 0
@@ -74,11 +74,11 @@ package struct Counters: Sendable, Equatable {
     /// Rows that were taken without their kind, since their app has used up its kinds: they hear
     /// every event of their subject but those that name kinds.
     package var registrationRowsWithoutKind = 0
-    package var verdictsUnreadable = 0
+    package var suppressionsUnreadable = 0
 
     // Circuit breakers.
     package var poolBreakersOpened = 0
-    package var laneBreakersOpened = 0
+    package var routeBreakersOpened = 0
 
     package init() {}
 

@@ -25,10 +25,10 @@ extension DeferredPushes {
             holdWatch.isSpillDue(now: now.monotonic)
         else { return }
         let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
-        for index in book.lanes.indices {
-            let lane = LaneID(rawValue: UInt16(index))
-            if breakers.isClosed(lane) { continue }
-            spill(lane, to: kept, &book, &outbox, breakers, now: now)
+        for index in book.routes.indices {
+            let route = RouteID(rawValue: UInt16(index))
+            if breakers.isClosed(route) { continue }
+            spill(route, to: kept, &book, &outbox, breakers, now: now)
         }
         relieveSlowestPool(&book, &outbox, breakers, now: now)
     }
@@ -68,7 +68,7 @@ extension DeferredPushes {
     ) -> Bool {
         guard case .until(let end) = drain else { return true }
         if let wake = book.pushes.restsUntil(slot), wake > end { return true }
-        return !breakers.isClosed(book.pushes.lane(of: slot))
+        return !breakers.isClosed(book.pushes.route(of: slot))
     }
 
     // MARK: Bulkheads
@@ -92,25 +92,25 @@ extension DeferredPushes {
         guard hasOthers else { return }
         let stuckSince = now.monotonic - book.settings.holdMax / 4
         let share = slots / breakers.poolCount
-        for index in book.lanes.indices where Int(book.lanes[index].pool.rawValue) == slow {
-            let lane = LaneID(rawValue: UInt16(index))
-            guard let head = book.pushes.firstQueued(of: lane),
+        for index in book.routes.indices where Int(book.routes[index].pool.rawValue) == slow {
+            let route = RouteID(rawValue: UInt16(index))
+            guard let head = book.pushes.firstQueued(of: route),
                 book.pushes[head].queuedAt <= stuckSince
             else { continue }
             let surplus = max(0, book.queuedPerPool(breakers.poolCount)[slow] - share)
-            let kept = max(0, book.pushes.queuedCount(of: lane) - surplus)
-            spill(lane, to: kept, &book, &outbox, breakers, now: now)
+            let kept = max(0, book.pushes.queuedCount(of: route) - surplus)
+            spill(route, to: kept, &book, &outbox, breakers, now: now)
         }
     }
 
-    /// Defers the pushes that have waited longest in this lane, until `kept` are left.
+    /// Defers the pushes that have waited longest in this route, until `kept` are left.
     private mutating func spill(
-        _ lane: LaneID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ route: RouteID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         var left = HoldWatch.spillMax
-        while left > 0, book.pushes.queuedCount(of: lane) > kept, hasRoom(book, outbox),
-            let slot = book.pushes.firstQueued(of: lane)
+        while left > 0, book.pushes.queuedCount(of: route) > kept, hasRoom(book, outbox),
+            let slot = book.pushes.firstQueued(of: route)
         {
             deferUntilSendable(slot, &book, &outbox, breakers, now: now)
             left -= 1
@@ -155,7 +155,7 @@ extension DeferredPushes {
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         let rested = max(book.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
-        let time = breakers.sendable(book.pushes.lane(of: slot), from: rested)
+        let time = breakers.sendable(book.pushes.route(of: slot), from: rested)
         deferPush(slot, notBefore: time, &book, &outbox, now: now)
     }
 
@@ -170,11 +170,11 @@ extension DeferredPushes {
         let key = book.audience.tokenBytes(of: push.token)
             .withMemoryRebound(to: UInt8.self) { token in
                 RecordKey.deferred(
-                    lane: book.routing[push.lane], token: token,
+                    route: book.routing[push.route], token: token,
                     coalescingKey: push.coalescingKey)
             }
         var place = place(of: slot, book)
-        let holds = book.endTakingClaims(slot, withTrailing: true, now: now)
+        let holds = book.endTakingClaims(slot, withFollowUp: true, now: now)
         book.counters.deferred += 1
         let ofEvents = holds.filter { !book.tracker.isTable($0.track) }
         for hold in holds where book.tracker.isTable(hold.track) {
@@ -210,13 +210,13 @@ extension DeferredPushes {
         of slot: UInt32, _ book: borrowing PushBook
     ) -> TicketTable.PayloadPlace? {
         let push = book.pushes[slot]
-        let said = push.isDirty ? book.pushes.trailing(of: slot) : push.content
+        let said = push.hasFollowUp ? book.pushes.followUp(of: slot) : push.content
         guard push.coalescingKey != 0, book.pushes.bodies.isReplaceable(said.body) else {
             return nil
         }
         let token = book.audience.tokenBytes(of: push.token)
         return TicketTable.PayloadPlace(
-            hash: table.hash(push.lane, token, push.coalescingKey),
+            hash: table.hash(push.route, token, push.coalescingKey),
             age: book.pushes.age(of: said))
     }
 
@@ -225,7 +225,7 @@ extension DeferredPushes {
     ) -> DeferredPush {
         let push = book.pushes[slot]
         // What trails a waiting push says the same later, or has the newer payload.
-        var said = push.isDirty ? book.pushes.trailing(of: slot) : push.content
+        var said = push.hasFollowUp ? book.pushes.followUp(of: slot) : push.content
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         said.notBefore = max(notBefore, said.notBefore)
         said.origin = push.content.origin
@@ -234,16 +234,16 @@ extension DeferredPushes {
             DeferredContent(
                 said,
                 past: PushRequest.Past(attempts: push.attempts, firstTriedAt: firstTriedAt)),
-            lane: push.lane, payload: book.pushes.bodies.payload(said.body), now: now)
+            route: push.route, payload: book.pushes.bodies.payload(said.body), now: now)
     }
 }
 
 extension PushBook {
     fileprivate func queuedPerPool(_ pools: Int) -> [Int] {
         var queued = Array(repeating: 0, count: pools)
-        for index in lanes.indices {
-            let lane = LaneID(rawValue: UInt16(index))
-            queued[Int(lanes[index].pool.rawValue)] += pushes.queuedCount(of: lane)
+        for index in routes.indices {
+            let route = RouteID(rawValue: UInt16(index))
+            queued[Int(routes[index].pool.rawValue)] += pushes.queuedCount(of: route)
         }
         return queued
     }

@@ -21,7 +21,7 @@ extension DeferredPushes {
     @inline(never)
     private func isOutdatedByOrder(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
         let token = book.audience.tokenBytes(of: push.token)
-        let hash = table.hash(push.lane, token, push.coalescingKey)
+        let hash = table.hash(push.route, token, push.coalescingKey)
         return order.isOutdated(hash, age: book.pushes.age(of: push.content))
     }
 
@@ -31,7 +31,7 @@ extension DeferredPushes {
         let content = book.pushes[slot].content
         let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
         let hash = table.hash(
-            book.pushes.lane(of: slot), token, book.pushes.coalescingKey(of: slot))
+            book.pushes.route(of: slot), token, book.pushes.coalescingKey(of: slot))
         let age = book.pushes.age(of: content)
         // One that comes from a row was not read here.
         return content.readSequence == 0
@@ -43,10 +43,10 @@ extension DeferredPushes {
     mutating func acceptedElsewhere(
         readAt: WallTime, _ book: borrowing PushBook, now: Now
     ) {
-        let (lane, key) = (tokenKey.lane, tokenKey.coalescingKey)
+        let (route, key) = (tokenKey.route, tokenKey.coalescingKey)
         guard key != 0 else { return }
         let (known, hash) = tokenKey.token.withUnsafeBytes { token in
-            (book.audience.token(lane, token), table.hash(lane, token, key))
+            (book.audience.token(route, token), table.hash(route, token, key))
         }
         guard let known, book.existingPush(for: known, key: key) != nil else { return }
         _ = order.accepted(
@@ -63,7 +63,7 @@ extension DeferredPushes {
         // Whether an older payload may still come to a token whose newer one has been accepted.
         let mayBeOvertaken = isReplaying || areWalking
         guard mayBeOvertaken || !order.isEmpty || table.count > 0 else { return }
-        let (lane, key) = (book.pushes.lane(of: slot), book.pushes.coalescingKey(of: slot))
+        let (route, key) = (book.pushes.route(of: slot), book.pushes.coalescingKey(of: slot))
         let content = book.pushes[slot].content
         let age = book.pushes.age(of: content)
         // As it was sent: the audience may have forgotten the token.
@@ -72,14 +72,14 @@ extension DeferredPushes {
         let hasRoom = hasRoomForTombstones(book, outbox)
         let isKept =
             (mayBeOvertaken || !hasRoom) && book.pushes.bodies.isReplaceable(content.body)
-        let hash = table.hash(lane, token, key)
+        let hash = table.hash(route, token, key)
         let endsOwn = order.accepted(
             hash, age: age,
             keptUntil: isKept ? now.monotonic + book.settings.events.payloadTTL : nil,
             now: now.monotonic)
         var isOwned = false
         var superseded: [UInt32] = []
-        table.forEachRow(lane: lane, token: token, coalescingKey: key) { row in
+        table.forEachRow(route: route, token: token, coalescingKey: key) { row in
             isOwned = true
             if hasRoom, !table.isTaken(row),
                 order.isOlder(table.payloadAge(of: row), than: age, hash)
@@ -95,7 +95,7 @@ extension DeferredPushes {
             PayloadEnds.End(
                 key: token.withMemoryRebound(to: UInt8.self) { token in
                     RecordKey.deferred(
-                        lane: book.routing[lane], token: token, coalescingKey: key)
+                        route: book.routing[route], token: token, coalescingKey: key)
                 },
                 acceptedReadAt: age.readAt))
         writePayloadEnds(book, &outbox)
@@ -119,7 +119,7 @@ extension DeferredPushes {
             table.coalescingKey(of: row) != 0
         else { return false }
         let hash = table.hash(
-            table.lane(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
+            table.route(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
         guard order.isSuperseded(hash, age: table.payloadAge(of: row)) else { return false }
         endSuperseded(row, &book)
         endRows(&book, &outbox)

@@ -19,7 +19,7 @@ extension DeferredPushes {
         table.rewritten(row)
         let content = table.content(of: row)
         let push = book.record(
-            content, lane: table.lane(of: row), payload: table.bodies.payload(content.push.body),
+            content, route: table.route(of: row), payload: table.bodies.payload(content.push.body),
             now: now)
         outbox.writeDeferral(
             partition: partition(of: row), key: key(of: row, book),
@@ -33,7 +33,7 @@ extension DeferredPushes {
     private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {
         table.tokenBytes(of: row).withMemoryRebound(to: UInt8.self) { token in
             RecordKey.deferred(
-                lane: book.routing[table.lane(of: row)], token: token,
+                route: book.routing[table.route(of: row)], token: token,
                 coalescingKey: table.coalescingKey(of: row))
         }
     }
@@ -87,7 +87,7 @@ extension DeferredPushes {
         _ ticket: TicketTable.Ticket, _ book: inout PushBook, _ outbox: inout Outbox
     ) {
         let push = decode(ticket.record)
-        let lane = book.routing[tokenKey.lane]
+        let route = book.routing[tokenKey.route]
         var letter = DeadLetter(
             reason: DeadLetter.OwnReason.deferralTooLarge.rawValue,
             source: push.source ?? book.source(nil),
@@ -95,10 +95,10 @@ extension DeferredPushes {
             attempts: push.attempts, subject: push.subject,
             targets: [
                 DeadLetter.Target(
-                    token: tokenKey.token, environment: lane.environment,
-                    apnsTopic: lane.apnsTopic)
+                    token: tokenKey.token, environment: route.environment,
+                    apnsTopic: route.apnsTopic)
             ])
-        letter.app = book.routing.name(of: lane.app)
+        letter.app = book.routing.name(of: route.app)
         letter.collapseID = push.collapseID
         letter.payloadSource = push.payloadSource
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }

@@ -10,7 +10,7 @@ internal import PushModel
 
 /// Rows of `deferred` whose time has come become pushes.
 extension DeferredPushes {
-    /// Makes pushes of what is due, as far as their lanes may send and their share has room.
+    /// Makes pushes of what is due, as far as their routes may send and their share has room.
     mutating func sendDue(
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
@@ -22,11 +22,11 @@ extension DeferredPushes {
         sweepExpired(&book, &outbox, now: now)
         guard table.readyCount > 0 else { return }
         var left = Self.perTurn
-        for step in book.lanes.indices {
-            // Another lane is first each time.
-            let lane = LaneID(rawValue: UInt16((turn + step) % book.lanes.count))
-            while left > 0, hasRoomForPushes(book, outbox), let row = table.firstReady(of: lane),
-                maySend(lane, book, breakers, now: now)
+        for step in book.routes.indices {
+            // Another route is first each time.
+            let route = RouteID(rawValue: UInt16((turn + step) % book.routes.count))
+            while left > 0, hasRoomForPushes(book, outbox), let row = table.firstReady(of: route),
+                maySend(route, book, breakers, now: now)
             {
                 send(row, &book, &outbox, breakers, now: now)
                 left -= 1
@@ -38,10 +38,11 @@ extension DeferredPushes {
 
     /// While a breaker is open a few must be there to probe with, and no more.
     private func maySend(
-        _ lane: LaneID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers, now: Now
+        _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers,
+        now: Now
     ) -> Bool {
-        if breakers.isBlocking(lane, now: now.monotonic) { return false }
-        return breakers.isClosed(lane) || book.pushes.queuedCount(of: lane) < HoldWatch.probesKept
+        if breakers.isBlocking(route, now: now.monotonic) { return false }
+        return breakers.isClosed(route) || book.pushes.queuedCount(of: route) < HoldWatch.probesKept
     }
 
     private func hasRoomForPushes(
@@ -57,17 +58,17 @@ extension DeferredPushes {
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         let content = table.content(of: row)
-        let lane = table.lane(of: row)
+        let route = table.route(of: row)
         if content.push.expiresAt <= now.monotonic {
             book.counters.expired += 1
             return table.drop(row, &book.tracker)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
         // Until then pushes to the row's token wait: the next row goes instead.
-        if let until = breakers.held(table.tokenBytes(of: row), lane, now: now.monotonic) {
+        if let until = breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
             return table.postpone(row, until: until)
         }
-        let known = book.audience.token(lane, table.tokenBytes(of: row))
+        let known = book.audience.token(route, table.tokenBytes(of: row))
         guard let token = known, book.audience.isRegistered(token) else {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
@@ -79,18 +80,18 @@ extension DeferredPushes {
             return table.drop(row, &book.tracker)
         }
         book.counters.deferredSent += 1
-        makePush(of: row, content, token: token, lane: lane, &book, now: now)
+        makePush(of: row, content, token: token, route: route, &book, now: now)
     }
 
     /// The row's claim goes to the push.
     private mutating func makePush(
-        of row: UInt32, _ content: DeferredContent, token: TokenID, lane: LaneID,
+        of row: UInt32, _ content: DeferredContent, token: TokenID, route: RouteID,
         _ book: inout PushBook, now: Now
     ) {
         let hold = table.hold(of: row)
         table.take(row)
         var push = PushRequest(
-            token: token, lane: lane, content: content.push, heldSince: .distantFuture)
+            token: token, route: route, content: content.push, heldSince: .distantFuture)
         push.content.notBefore = MonotonicTime(nanoseconds: .min)
         push.coalescingKey = table.coalescingKey(of: row)
         push.past = content.past

@@ -36,13 +36,13 @@ struct DeferredPushes: ~Copyable {
     var partitions: [TrackID: Int32] = [:]
     /// Of those, the ones that have been read to their end.
     private var replayed: Set<TrackID> = []
-    /// The lane whose pushes are looked at first.
+    /// The route whose pushes are looked at first.
     var turn = 0
     var sweepAt = MonotonicTime(nanoseconds: .min)
     private let byAddress = PassedByAddress()
 
     init(routing: RoutingTable, settings: PipelineSettings) {
-        table = DeferredTable(lanes: routing.lanes.count, seed: settings.seed)
+        table = DeferredTable(routes: routing.routes.count, seed: settings.seed)
         order = PayloadOrder(bytesMax: settings.payloadOrderBytesMax)
         ends = PayloadEnds(bytesMax: settings.payloadOrderBytesMax)
         decoder = TokenRecordDecoder(routing: routing)
@@ -120,7 +120,7 @@ struct DeferredPushes: ~Copyable {
     func rowOfKey(_ track: TrackID) -> UInt32? {
         tokenKey.token.withUnsafeBytes { token in
             table.row(
-                lane: tokenKey.lane, token: token, coalescingKey: tokenKey.coalescingKey,
+                route: tokenKey.route, token: token, coalescingKey: tokenKey.coalescingKey,
                 track: track)
         }
     }
@@ -147,7 +147,7 @@ struct DeferredPushes: ~Copyable {
         } else {
             let row = tokenKey.token.withUnsafeBytes { token in
                 table.insert(
-                    content, lane: tokenKey.lane, token: token,
+                    content, route: tokenKey.route, token: token,
                     coalescingKey: tokenKey.coalescingKey, track: track, offset: record.offset,
                     saidAt: saidAt, isActive: isActive, &book.tracker)
             }
@@ -158,16 +158,16 @@ struct DeferredPushes: ~Copyable {
     private func content(
         of push: DeferredPush, _ book: inout PushBook, now: Now
     ) throws(UnreadableRecord) -> DeferredContent {
-        let lane = book.routing[tokenKey.lane]
-        guard let type = push.payload?.type ?? lane.tokenClass.changeType,
-            type.tokenClass == lane.tokenClass
+        let route = book.routing[tokenKey.route]
+        guard let type = push.payload?.type ?? route.tokenClass.changeType,
+            type.tokenClass == route.tokenClass
         else {
             throw UnreadableRecord(
                 code: "invalidPayload", message: "this class of token is not sent such a push")
         }
         let list = push.subject.withUnsafeBytes { bytes in
-            book.audience.subject(lane.app, bytes).map { id in
-                (id, book.audience.hash(lane.app, bytes, isKindWide: false))
+            book.audience.subject(route.app, bytes).map { id in
+                (id, book.audience.hash(route.app, bytes, isKindWide: false))
             }
         }
         var content = PushContent(

@@ -25,8 +25,8 @@ extension FanOut {
         _ book: inout PushBook, _ deferral: borrowing DeferredPushes
     ) -> Bool {
         let token = entry.token
-        let lane = book.audience.lane(of: token)
-        guard let type = Self.pushType(for: entry, of: request, lane: lane, book) else {
+        let route = book.audience.route(of: token)
+        guard let type = Self.pushType(for: entry, of: request, route: route, book) else {
             drop(claims, &book)
             return true
         }
@@ -45,7 +45,7 @@ extension FanOut {
         content.body = request.body
         content.notBefore = request.notBefore
         var push = PushRequest(
-            token: token, lane: lane, content: content, heldSince: now.monotonic)
+            token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
         return place(push, claims: claims, now: now, &book, deferral)
     }
@@ -73,21 +73,21 @@ extension FanOut {
 
     /// The type of the push that this entry gets; nil when the event is not for it.
     static func pushType(
-        for entry: AudienceEntry, of request: FanOutRequest, lane: LaneID,
+        for entry: AudienceEntry, of request: FanOutRequest, route: RouteID,
         _ book: borrowing PushBook
     ) -> PushType? {
         guard request.filter.shard?.contains(book.audience.tokenBytes(of: entry.token)) ?? true
         else { return nil }
-        let lane = book.traits(of: lane)
-        if let environment = request.filter.environment, environment != lane.environment {
+        let route = book.traits(of: route)
+        if let environment = request.filter.environment, environment != route.environment {
             return nil
         }
-        guard request.filter.classes.contains(lane.tokenClass) else { return nil }
+        guard request.filter.classes.contains(route.tokenClass) else { return nil }
         if !request.filter.kinds.isEmpty, !request.filter.kinds.contains(entry.kind) {
             return nil
         }
-        if let type = request.payloadType { return lane.tokenClass == .device ? type : nil }
-        return entry.hearsChanges ? lane.tokenClass.changeType : nil
+        if let type = request.payloadType { return route.tokenClass == .device ? type : nil }
+        return entry.hearsChanges ? route.tokenClass.changeType : nil
     }
 
     /// - Parameter isNew: the push was made of this very request, and has nothing to merge.

@@ -49,7 +49,7 @@ struct FanOut: ~Copyable {
         prefetched.append(book.audience.hash(app, key, isKindWide: false))
     }
 
-    private mutating func fetchPrefetched(_ book: inout PushBook) {
+    private mutating func prefetchSubjects(_ book: inout PushBook) {
         book.audience.prefetch(subjects: prefetched)
         prefetched.removeAll(keepingCapacity: true)
     }
@@ -62,7 +62,7 @@ struct FanOut: ~Copyable {
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) {
-        if !prefetched.isEmpty { fetchPrefetched(&book) }
+        if !prefetched.isEmpty { prefetchSubjects(&book) }
         book.counters.events += 1
         book.countRead()
         book.tracker.received(track, offset: offset, now: now.monotonic)

@@ -19,24 +19,24 @@ extension Handover {
         _ outbox: inout Outbox, now: Now
     ) -> PoolID {
         let slot = outcome.slot
-        let lane = book.pushes.lane(of: slot)
+        let route = book.pushes.route(of: slot)
         if case .answered = outcome.kind, outcome.status == 200 {
-            breakers.accepted(lane, token: book.pushes.token(of: slot), now: now.monotonic)
+            breakers.accepted(route, token: book.pushes.token(of: slot), now: now.monotonic)
             if breakers.hasTokenFaults {
-                breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), lane)
+                breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), route)
             }
             accepted(
                 slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
         } else {
             failed(
-                outcome, lane: lane, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
+                outcome, route: route, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
                 now: now)
         }
         // Whatever was judged above was judged by the token's bytes.
         if book.slab.push(slot).pointee.longToken != nil {
             Self.freeLongToken(slot, book.slab)
         }
-        return book.traits(of: lane).pool
+        return book.traits(of: route).pool
     }
 
     private func accepted(
@@ -51,18 +51,18 @@ extension Handover {
     }
 
     private mutating func failed(
-        _ outcome: PushOutcome, lane: LaneID, areWalking: Bool, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, areWalking: Bool, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
         _ outbox: inout Outbox, now: Now
     ) {
         let slot = outcome.slot
-        breakers.landed(lane)
+        breakers.landed(route)
         // Parked time and probes are not attempts.
-        let isProbe = !breakers.isClosed(lane)
+        let isProbe = !breakers.isClosed(route)
         switch outcome.kind {
         case .answered:
             answered(
-                outcome, lane: lane, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
+                outcome, route: route, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
                 &deferral, &outbox, now: now)
         case .unprocessed:
             book.counters.unprocessed += 1
@@ -89,12 +89,12 @@ extension Handover {
         _ breakers: inout CircuitBreakers, now: Now
     ) {
         breakers.received(
-            answer, book.pushes.lane(of: slot), token: book.pushes.token(of: slot),
+            answer, book.pushes.route(of: slot), token: book.pushes.token(of: slot),
             bytes: UnsafeRawBufferPointer(book.slab.token(slot)), now: now.monotonic)
     }
 
     private mutating func answered(
-        _ outcome: PushOutcome, lane: LaneID, isProbe: Bool, areWalking: Bool,
+        _ outcome: PushOutcome, route: RouteID, isProbe: Bool, areWalking: Bool,
         _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) {
@@ -102,17 +102,17 @@ extension Handover {
         let slot = outcome.slot
         Self.judge(
             slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
-        if outcome.status < 500, row.push != .openCredential { breakers.credentialTaken(lane) }
-        if outcome.status < 500, row.push != .openLane { breakers.topicTaken(lane) }
+        if outcome.status < 500, row.push != .openCredential { breakers.credentialTaken(route) }
+        if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
         switch row.push {
         case .accept:
             accepted(slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
         case .reject:
             Self.reject(outcome, &book, &outbox, now: now)
         case .rejectToken:
-            Self.tokenRejected(outcome, lane: lane, &book, &breakers, &outbox, now: now)
-        case .verdict:
-            Self.tokenDied(outcome, lane: lane, &book, &breakers, &outbox, now: now)
+            Self.tokenRejected(outcome, route: route, &book, &breakers, &outbox, now: now)
+        case .suppression:
+            Self.tokenDied(outcome, route: route, &book, &breakers, &outbox, now: now)
         case .resend:
             book.counters.resent += 1
             tryAgain(
@@ -129,10 +129,10 @@ extension Handover {
                 outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
                 &deferral, &outbox, now: now)
         case .openCredential:
-            breakers.credentialRefused(lane, outcome.reason, now: now.monotonic)
+            breakers.credentialRefused(route, outcome.reason, now: now.monotonic)
             Self.requeue(slot, &book, now: now)
-        case .openLane:
-            breakers.topicRefused(lane, outcome.reason, now: now.monotonic)
+        case .openRouteBreaker:
+            breakers.topicRefused(route, outcome.reason, now: now.monotonic)
             Self.requeue(slot, &book, now: now)
         }
     }
@@ -159,7 +159,7 @@ extension Handover {
         deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)
     }
 
-    /// Back to the end of its lane's queue: the fault is not the push's.
+    /// Back to the end of its route's queue: the fault is not the push's.
     private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) {
         if book.endIfOrphaned(slot, now: now) { return }
         book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
@@ -184,46 +184,46 @@ extension Handover {
     ) {
         book.counters.rejected += 1
         let letter = book.letter(for: slot, reason: reason, status: status, now: now)
-        let holds = book.endTakingClaims(slot, withTrailing: false, now: now)
+        let holds = book.endTakingClaims(slot, withFollowUp: false, now: now)
         outbox.draft(letter, holds: holds, &book, now: now)
     }
 
     private static func tokenRejected(
-        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
     ) {
         let slot = outcome.slot
-        guard breakers.believesRejection(lane, now: now.monotonic),
-            !book.pushes.isOrphaned(slot), outbox.hasRoomForVerdicts(book)
+        guard breakers.believesRejection(route, now: now.monotonic),
+            !book.pushes.isOrphaned(slot), outbox.hasRoomForSuppressions(book)
         else { return reject(outcome, &book, &outbox, now: now) }
         let letter = book.letter(
             for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
         book.counters.rejected += 1
-        let holds = giveVerdict(outcome, lane: lane, &book, &outbox, now: now)
+        let holds = suppress(outcome, route: route, &book, &outbox, now: now)
         outbox.draft(letter, holds: holds, &book, now: now)
     }
 
     private static func tokenDied(
-        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, _ outbox: inout Outbox, now: Now
     ) {
         let slot = outcome.slot
         if book.endIfOrphaned(slot, now: now) { return }
         // Where there is no room, the token stays as it is: the next answer that calls it dead tells
         // again.
-        guard isDeathBelieved(outcome, lane: lane, &book, &breakers, now: now),
-            outbox.hasRoomForVerdicts(book)
+        guard isDeathBelieved(outcome, route: route, &book, &breakers, now: now),
+            outbox.hasRoomForSuppressions(book)
         else {
             book.counters.deadUnconfirmed += 1
             return book.end(slot, now: now)
         }
         book.counters.unregistered += 1
-        let holds = giveVerdict(outcome, lane: lane, &book, &outbox, now: now)
+        let holds = suppress(outcome, route: route, &book, &outbox, now: now)
         book.release(holds)
     }
 
     private static func isDeathBelieved(
-        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook,
+        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, now: Now
     ) -> Bool {
         let diedAt = outcome.apnsTimestamp
@@ -231,37 +231,37 @@ extension Handover {
         if diedAt >= 0, diedAt < registeredAt {
             book.counters.strikes += 1
             let token = Array(book.slab.token(outcome.slot))
-            guard breakers.struck(lane, token: token, now: now.monotonic) else { return false }
+            guard breakers.struck(route, token: token, now: now.monotonic) else { return false }
         }
-        return breakers.believesDeath(lane, now: now.monotonic)
+        return breakers.believesDeath(route, now: now.monotonic)
     }
 
-    /// Writes a verdict, applies it, and ends the push and, if the token is suppressed now, what
+    /// Writes a suppression, applies it, and ends the push and, if the token is suppressed now, what
     /// trails it. The offsets wait for Kafka's acknowledgement.
-    /// - Returns: further claims on the same offsets, for a dead letter beside the verdict.
-    private static func giveVerdict(
-        _ outcome: PushOutcome, lane: LaneID, _ book: inout PushBook, _ outbox: inout Outbox,
+    /// - Returns: further claims on the same offsets, for a dead letter beside the suppression.
+    private static func suppress(
+        _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook, _ outbox: inout Outbox,
         now: Now
     ) -> [Hold] {
         let slot = outcome.slot
         let push = book.pushes[slot]
-        let verdict = Verdict(
+        let suppression = Suppression(
             status: outcome.status, reason: outcome.reason.name,
             apnsTimestamp: outcome.apnsTimestamp < 0
                 ? nil : WallTime(milliseconds: outcome.apnsTimestamp),
             registeredAt: push.registeredAt)
         let token = Array(book.slab.token(slot))
-        // Never an older verdict than the one known: then nothing is left to write.
+        // Never an older suppression than the one known: then nothing is left to write.
         let isNews = token.withUnsafeBytes {
-            book.audience.apply(verdict: verdict, lane: lane, token: $0)
+            book.audience.apply(suppression: suppression, route: route, token: $0)
         }
         // A token that has registered again since is not suppressed: what trails is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)
-        if isSuppressed, push.isDirty { book.counters.suppressed += 1 }
-        let holds = book.endTakingClaims(slot, withTrailing: isSuppressed, now: now)
+        if isSuppressed, push.hasFollowUp { book.counters.suppressed += 1 }
+        let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return holds }
         for hold in holds { book.tracker.retain(hold) }
-        outbox.write(verdict, lane: lane, token: token, holds: holds, &book)
+        outbox.write(suppression, route: route, token: token, holds: holds, &book)
         return holds
     }
 }

@@ -67,7 +67,7 @@ struct Handover: ~Copyable {
             from: pool, sequence: book.sequence, now: now.monotonic
         ) { !breakers.allowsOneMore($0, now: now.monotonic) }
         guard let slot = taken else { return nil }
-        breakers.taken(book.pushes.lane(of: slot))
+        breakers.taken(book.pushes.route(of: slot))
         book.audience.prefetch(book.pushes.token(of: slot))
         return slot
     }
@@ -89,7 +89,7 @@ struct Handover: ~Copyable {
         } else {
             return true
         }
-        breakers.notSent(book.pushes.lane(of: slot))
+        breakers.notSent(book.pushes.route(of: slot))
         book.end(slot, now: now)
         return false
     }
@@ -100,12 +100,12 @@ struct Handover: ~Copyable {
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
-        let lane = book.pushes.lane(of: slot)
+        let route = book.pushes.route(of: slot)
         let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
-        guard let until = breakers.heldOrHandedOver(token, lane, now: now.monotonic) else {
+        guard let until = breakers.heldOrHandedOver(token, route, now: now.monotonic) else {
             return false
         }
-        breakers.notSent(lane)
+        breakers.notSent(route)
         book.retry(slot, at: until, costsAttempt: false, now: now)
         deferral.deferIfTooLong(slot, until: until, givingBackRows: true, &book, &outbox, now: now)
         return true
@@ -117,7 +117,7 @@ struct Handover: ~Copyable {
         let token = book.pushes.token(of: slot)
         book.pushes.setRegisteredAt(book.audience.registeredAt(of: token), of: slot)
         let wire = book.slab.push(slot)
-        wire.pointee.lane = book.pushes.lane(of: slot)
+        wire.pointee.route = book.pushes.route(of: slot)
         wire.pointee.type = book.pushes[slot].content.type
         wire.pointee.priority = book.pushes[slot].content.priority
         wire.pointee.expiresAt = book.pushes[slot].content.expiresAt

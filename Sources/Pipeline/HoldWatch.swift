@@ -18,7 +18,7 @@ struct HoldWatch {
         return chunk
     }
 
-    /// Whether it is time to look for pools and lanes that have more than their share.
+    /// Whether it is time to look for pools and routes that have more than their share.
     mutating func isSpillDue(now: MonotonicTime) -> Bool {
         guard spillAt <= now else { return false }
         spillAt = now + Self.spillInterval
@@ -36,8 +36,8 @@ struct HoldWatch {
     static let chunk = 8192
     /// Probes need something to send.
     static let probesKept = 4
-    /// Not each turn: with many apps there are thousands of lanes to look at.
+    /// Not each turn: with many apps there are thousands of routes to look at.
     private static let spillInterval = Duration.milliseconds(5)
-    /// Pushes deferred in one go, for one lane.
+    /// Pushes deferred in one go, for one route.
     static let spillMax = 1024
 }

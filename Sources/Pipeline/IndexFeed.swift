@@ -44,19 +44,20 @@ struct IndexFeed: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, _ book: inout PushBook
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            let verdict = try suppressions.verdict(key: key, value: value, into: &tokenKey)
+            let suppression = try suppressions.suppression(key: key, value: value, into: &tokenKey)
             tokenKey.token.withUnsafeBytes { token in
-                if let verdict {
-                    _ = book.audience.apply(verdict: verdict, lane: tokenKey.lane, token: token)
+                if let suppression {
+                    _ = book.audience.apply(
+                        suppression: suppression, route: tokenKey.route, token: token)
                 } else {
-                    _ = book.audience.revokeVerdict(lane: tokenKey.lane, token: token)
+                    _ = book.audience.revokeSuppression(route: tokenKey.route, token: token)
                 }
             }
         } catch {
-            book.counters.verdictsUnreadable += 1
+            book.counters.suppressionsUnreadable += 1
             return error
         }
-        book.counters.verdictsRead += 1
+        book.counters.suppressionsRead += 1
         return nil
     }
 }

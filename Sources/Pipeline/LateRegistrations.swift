@@ -30,19 +30,19 @@ struct LateEntry {
     var holds: [Hold] = []
 }
 
-/// An event is owed also to a token that registers up to `settle` after it. Remembers the events of
+/// An event is owed also to a token that registers up to `registrationGrace` after it. Remembers the events of
 /// that time, and the entries to which pushes are owed, for want of a free slot.
 struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
     private var recentEvents = RecentEvents()
     private(set) var entries: [LateEntry] = []
-    private let settle: Duration
+    private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
     init(settings: PipelineSettings) {
-        settle = settings.settle
+        registrationGrace = settings.registrationGrace
         recentSubjects = RecentSubjects(
-            cells: settings.recentSubjectCells, settle: settings.settle)
+            cells: settings.recentSubjectCells, registrationGrace: settings.registrationGrace)
     }
 
     var isEmpty: Bool { entries.isEmpty }
@@ -74,7 +74,7 @@ struct LateRegistrations: ~Copyable {
     /// Forgets the events that have settled. Called once a turn.
     mutating func forget(_ book: inout PushBook, now: Now) {
         guard entries.isEmpty else { return }
-        recentEvents.forget(before: now.monotonic - settle, bodies: &book.pushes.bodies)
+        recentEvents.forget(before: now.monotonic - registrationGrace, bodies: &book.pushes.bodies)
     }
 
     // MARK: Entries come
@@ -130,18 +130,18 @@ struct LateRegistrations: ~Copyable {
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
-        let app = book.traits(of: book.audience.lane(of: added.entry.token)).app
+        let app = book.traits(of: book.audience.route(of: added.entry.token)).app
         let hash = book.audience.hash(
             app, book.audience.subjectBytes(of: added.subject),
             isKindWide: book.audience.isKindWide(added.subject))
         let change = recentSubjects.expiry(ofChange: hash, now: now.monotonic)
-        let first = recentEvents.first(hash: hash, since: now.monotonic - settle)
+        let first = recentEvents.first(hash: hash, since: now.monotonic - registrationGrace)
         guard change != nil || first != nil else { return }
         var late = LateEntry(
             entry: added.entry, subject: added.subject, hash: hash, madeAt: now.monotonic,
             walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
             changeExpiresAt: change)
-        late.holds = book.tracker.pinUnsettled(now: now.monotonic)
+        late.holds = book.tracker.pinWithinGrace(now: now.monotonic)
         // Everything has settled: it is owed nothing.
         if !late.holds.isEmpty { serve(late, &fanOut, &book, deferral, now: now) }
     }
@@ -210,8 +210,8 @@ struct LateRegistrations: ~Copyable {
         to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
-        let lane = book.audience.lane(of: late.entry.token)
-        let app = book.traits(of: lane).app
+        let route = book.audience.route(of: late.entry.token)
+        let app = book.traits(of: route).app
         var next = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
         while let number = next, number < late.events.upperBound {
             let recent = recentEvents[number]
@@ -225,7 +225,7 @@ struct LateRegistrations: ~Copyable {
                     return false
                 }
             } else if request.expiresAt > late.madeAt,
-                FanOut.pushType(for: late.entry, of: request, lane: lane, book) != nil
+                FanOut.pushType(for: late.entry, of: request, route: route, book) != nil
             {
                 book.counters.expired += 1
             }

@@ -66,16 +66,18 @@ struct Outbox: ~Copyable {
 
     /// The claims pass to the record.
     mutating func write(
-        _ verdict: Verdict, lane: LaneID, token: [UInt8], holds: [Hold], _ book: inout PushBook
+        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [Hold],
+        _ book: inout PushBook
     ) {
-        book.counters.verdictsWritten += 1
-        let lane = (id: lane, route: book.routing[lane])
-        let key = token.withUnsafeBufferPointer { RecordKey.token(lane: lane.route, token: $0) }
+        book.counters.suppressionsWritten += 1
+        let route = (id: route, route: book.routing[route])
+        let key = token.withUnsafeBufferPointer { RecordKey.token(route: route.route, token: $0) }
         records.append(
             tickets.issue(
-                topic: .verdicts, key: key, value: VerdictEncoder.value(verdict), holds: holds,
-                verdict: TicketTable.GivenVerdict(
-                    lane: lane.id, token: token, registeredAt: verdict.registeredAt)))
+                topic: .suppressions, key: key, value: SuppressionEncoder.value(suppression),
+                holds: holds,
+                suppression: TicketTable.IssuedSuppression(
+                    route: route.id, token: token, registeredAt: suppression.registeredAt)))
     }
 
     /// A record of `deferred`. The claims pass to it.
@@ -91,8 +93,8 @@ struct Outbox: ~Copyable {
     }
 
     /// Whether one more suppression may wait to be acknowledged.
-    func hasRoomForVerdicts(_ book: borrowing PushBook) -> Bool {
-        tickets.usage(of: .verdicts).count < book.settings.unacknowledgedMax
+    func hasRoomForSuppressions(_ book: borrowing PushBook) -> Bool {
+        tickets.usage(of: .suppressions).count < book.settings.unacknowledgedMax
     }
 
     /// Whether an event may be split into so many shards now.
@@ -131,7 +133,7 @@ struct Outbox: ~Copyable {
     }
 
     /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
-    /// its reason and its source; if that is too large, or it is a verdict, the record is given up,
+    /// its reason and its source; if that is too large, or it is a suppression, the record is given up,
     /// counted, and its offsets are released: it must not block a partition.
     /// - Returns: a deferral whose claims are the caller's.
     mutating func tooLarge(_ ticket: UInt64, _ book: inout PushBook) -> TicketTable.Ticket? {

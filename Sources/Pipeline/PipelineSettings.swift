@@ -21,7 +21,7 @@ package struct PipelineSettings: Sendable {
     package var shards: ShardTopic?
     /// Bytes of payloads kept, at most.
     package var payloadBytesMax = 64 << 20
-    /// Verdicts that wait for Kafka's acknowledgement, at most; and as many shards, and as many
+    /// Suppressions that wait for Kafka's acknowledgement, at most; and as many shards, and as many
     /// deferred pushes.
     package var unacknowledgedMax = 32_768
     /// Bytes of shards that wait for it, at most: above that, events are not split.
@@ -40,7 +40,7 @@ package struct PipelineSettings: Sendable {
     /// Bytes kept of payloads that were deferred or accepted, so that the newest is sent last.
     package var payloadOrderBytesMax = 32 << 20
     /// An event is owed also to tokens registered up to this long after it.
-    package var settle = Duration.seconds(2)
+    package var registrationGrace = Duration.seconds(2)
     /// Bytes kept of the events of that time that have filters, an expiry or a payload of their own,
     /// at most; reading events stops.
     package var recentEventBytesMax = 64 << 20
@@ -94,7 +94,7 @@ package struct PipelineSettings: Sendable {
     /// settled, and two seconds at least for APNs's answers. The rest of a second is for the turns
     /// of a busy machine.
     package var drainMax: Duration {
-        max(.seconds(2), OffsetTracker.settlesWithin(settle)) + .milliseconds(250)
+        max(.seconds(2), OffsetTracker.graceEndsWithin(registrationGrace)) + .milliseconds(250)
     }
 
     /// Above this many bytes of letters, letters do without their events.

@@ -14,18 +14,18 @@ extension PushBook {
     /// The letter of one push that has failed for good, with this push's token alone.
     func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
         let push = pushes[slot]
-        let lane = routing[push.lane]
+        let route = routing[push.route]
         let firstAt = now.wall(at: push.firstTriedAt)
         var letter = DeadLetter(
             reason: reason, source: source(push.content.origin), firstAt: firstAt,
             lastAt: now.wall, attempts: Int(push.attempts) + 1,
-            subject: subject(of: push.content, app: lane.app),
+            subject: subject(of: push.content, app: route.app),
             targets: [
                 DeadLetter.Target(
-                    token: Array(slab.token(slot)), environment: lane.environment,
-                    apnsTopic: lane.apnsTopic)
+                    token: Array(slab.token(slot)), environment: route.environment,
+                    apnsTopic: route.apnsTopic)
             ])
-        letter.app = routing.name(of: lane.app)
+        letter.app = routing.name(of: route.app)
         letter.status = status == 0 ? nil : status
         if let payload = pushes.bodies.payload(push.content.body) {
             letter.original = DeadLetter.Original(key: nil, value: payload.body)
@@ -39,18 +39,18 @@ extension PushBook {
 
     /// What a record of `deferred` says of such a push.
     func record(
-        _ content: DeferredContent, lane: LaneID, payload: StoredPayload?, now: Now
+        _ content: DeferredContent, route: RouteID, payload: StoredPayload?, now: Now
     ) -> DeferredPush {
         func wall(_ time: MonotonicTime) -> WallTime { now.wall(at: time) }
-        let lane = routing[lane]
+        let route = routing[route]
         let push = content.push
         var record = DeferredPush(
             notBefore: wall(push.notBefore), expiresAt: wall(push.expiresAt),
-            tokenClass: lane.tokenClass, attempts: Int(content.past.attempts))
+            tokenClass: route.tokenClass, attempts: Int(content.past.attempts))
         record.priority = push.priority
         record.expiration = push.expiration
         record.source = push.origin.map { source($0) }
-        record.subject = subject(of: push, app: lane.app)
+        record.subject = subject(of: push, app: route.app)
         record.firstAt = content.past.firstTriedAt.map(wall)
         if let payload {
             record.payload = EventPayload(body: payload.body, type: push.type)
@@ -89,10 +89,12 @@ extension PushBook {
     }
 
     /// Whether nothing newer is known of the token than this record of ours says.
-    func isLatest(_ verdict: TicketTable.GivenVerdict) -> Bool {
-        verdict.token.withUnsafeBytes { bytes in
-            audience.token(verdict.lane, bytes).flatMap { audience.verdictRegisteredAt($0) }
-        } == verdict.registeredAt
+    func isLatest(_ suppression: TicketTable.IssuedSuppression) -> Bool {
+        suppression.token.withUnsafeBytes { bytes in
+            audience.token(suppression.route, bytes).flatMap {
+                audience.suppressionRegisteredAt($0)
+            }
+        } == suppression.registeredAt
     }
 
     /// Identifies an event across workers and restarts.

@@ -16,7 +16,7 @@ struct PushBook: ~Copyable {
     let routing: RoutingTable
     var settings: PipelineSettings
     /// By number; copies of the routing that are cheap to read per push.
-    let lanes: [LaneTraits]
+    let routes: [RouteTraits]
     let slab: PushSlab
     var audience: Audience
     var tracker: OffsetTracker
@@ -30,7 +30,7 @@ struct PushBook: ~Copyable {
     private(set) var sequence: UInt64 = 0
     private let byAddress = PassedByAddress()
 
-    struct LaneTraits: BitwiseCopyable {
+    struct RouteTraits: BitwiseCopyable {
         let environment: PushEnvironment
         let tokenClass: TokenClass
         let pool: PoolID
@@ -42,14 +42,14 @@ struct PushBook: ~Copyable {
         self.routing = routing
         self.settings = settings
         self.slab = slab
-        lanes = routing.lanes.map { lane in
-            LaneTraits(
-                environment: lane.environment, tokenClass: lane.tokenClass, pool: lane.pool,
-                app: lane.app)
+        routes = routing.routes.map { route in
+            RouteTraits(
+                environment: route.environment, tokenClass: route.tokenClass, pool: route.pool,
+                app: route.app)
         }
         audience = Audience(
             routing: routing, hashSeed: settings.seed, allowKindWide: settings.events.allowKindWide)
-        tracker = OffsetTracker(settle: settings.settle)
+        tracker = OffsetTracker(registrationGrace: settings.registrationGrace)
         pushes = PushTable(slots: settings.slots, routing: routing)
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
@@ -58,7 +58,7 @@ struct PushBook: ~Copyable {
     /// A record was read that may ask for pushes.
     mutating func countRead() { sequence += 1 }
 
-    func traits(of lane: LaneID) -> LaneTraits { lanes[Int(lane.rawValue)] }
+    func traits(of route: RouteID) -> RouteTraits { routes[Int(route.rawValue)] }
 
     /// Slots that events may take: those kept for deferred pushes are not among them.
     var freeEventSlots: Int {
@@ -122,13 +122,13 @@ struct PushBook: ~Copyable {
 
     /// Ends the push.
     /// - Returns: its claims, which are the caller's.
-    mutating func endTakingClaims(_ slot: UInt32, withTrailing: Bool, now: Now) -> [Hold] {
+    mutating func endTakingClaims(_ slot: UInt32, withFollowUp: Bool, now: Now) -> [Hold] {
         let token = pushes.token(of: slot)
         let key = pushes.coalescingKey(of: slot)
         let isOrphaned = pushes.isOrphaned(slot)
         var goesOn = false
         var holds: [Hold] = []
-        if withTrailing {
+        if withFollowUp {
             pushes.endedForGood(slot) { holds.append($0) }
         } else {
             goesOn = pushes.ended(slot, now: now.monotonic) { holds.append($0) }
@@ -144,9 +144,9 @@ struct PushBook: ~Copyable {
         let cell = audience.pending(token)
         if cell != 0 { slots.append(cell - 1) }
         for slot in slots {
-            let isTrailing = pushes[slot].isDirty
+            let isFollowUp = pushes[slot].hasFollowUp
             let hasEnded = pushes.orphan(slot, &tracker)
-            counters.unregistered += (hasEnded ? 1 : 0) + (isTrailing ? 1 : 0)
+            counters.unregistered += (hasEnded ? 1 : 0) + (isFollowUp ? 1 : 0)
         }
     }
 

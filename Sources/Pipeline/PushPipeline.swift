@@ -17,7 +17,7 @@ internal import RecordFormats
 ///
 /// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is to
 /// be done comes out of `takeReady` (pushes to hand to delivery), `takeRecords` (records to produce) and
-/// `frontier` (offsets to store). Each fact is routed to the part that decides: what a part knows is
+/// `committableOffset` (offsets to store). Each fact is routed to the part that decides: what a part knows is
 /// its own, and the pushes themselves are in the book that all of them work on.
 package struct PushPipeline: ~Copyable {
     var book: PushBook
@@ -78,8 +78,8 @@ package struct PushPipeline: ~Copyable {
     package mutating func unassigned(_ track: TrackID) { book.tracker.closeTrack(track) }
 
     /// The offset to store for this partition: everything below it has ended.
-    package mutating func frontier(_ track: TrackID, now: Now) -> Int64 {
-        book.tracker.frontier(track, now: now.monotonic)
+    package mutating func committableOffset(_ track: TrackID, now: Now) -> Int64 {
+        book.tracker.committableOffset(track, now: now.monotonic)
     }
 
     /// Whether everything read from this partition has ended.
@@ -88,8 +88,8 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// Whether no token that registers now is owed anything by this partition's events.
-    package mutating func isSettled(_ track: TrackID, now: Now) -> Bool {
-        book.tracker.isSettled(track, now: now.monotonic)
+    package mutating func isPastGrace(_ track: TrackID, now: Now) -> Bool {
+        book.tracker.isPastGrace(track, now: now.monotonic)
     }
 
     /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
@@ -111,8 +111,8 @@ package struct PushPipeline: ~Copyable {
 
     /// A record with this key is about to be read: the processor may fetch what it will look up. Only
     /// a hint, which costs a hash and spares the misses of the index one after the other; what is
-    /// foreseen is fetched when the first of them is read, so say it of several.
-    package mutating func foresee(key: UnsafeRawBufferPointer, binding: Int) {
+    /// prefetched is fetched when the first of them is read, so say it of several.
+    package mutating func prefetch(key: UnsafeRawBufferPointer, binding: Int) {
         fanOut.prefetch(key: key, binding: binding, book)
     }
 
@@ -155,9 +155,9 @@ package struct PushPipeline: ~Copyable {
         return nil
     }
 
-    /// A record of the verdicts topic was read.
+    /// A record of the suppressions topic was read.
     /// - Returns: why it was skipped, if it was.
-    package mutating func verdictRecord(
+    package mutating func suppressionRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
     ) -> UnreadableRecord? {
         index.suppression(key: key, value: value, &book)
@@ -220,11 +220,11 @@ package struct PushPipeline: ~Copyable {
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
     /// It is produced again, and its offsets wait; but a shard is fanned out here, and what is no
-    /// longer true is given up, a verdict or a record of `deferred`: the topic must not end with it.
+    /// longer true is given up, a suppression or a record of `deferred`: the topic must not end with it.
     package mutating func refused(_ ticket: UInt64) {
         book.counters.recordsRefused += 1
         guard let refused = outbox.refused(ticket) else { return }
-        if refused.verdict.map({ !book.isLatest($0) }) ?? deferral.isObsolete(refused) {
+        if refused.suppression.map({ !book.isLatest($0) }) ?? deferral.isObsolete(refused) {
             outbox.acknowledged(ticket, &book.tracker)
         } else {
             outbox.produceAgain(refused, &book.tracker)
@@ -232,7 +232,7 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
-    /// its reason and its source; if that is too large, or it is a verdict, the record is given up.
+    /// its reason and its source; if that is too large, or it is a suppression, the record is given up.
     package mutating func tooLarge(_ ticket: UInt64) {
         book.counters.recordsRefused += 1
         guard let deferred = outbox.tooLarge(ticket, &book) else { return }

@@ -7,7 +7,7 @@ package import PushModel
 
 /// Which topic a record of ours goes to.
 package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
-    case verdicts
+    case suppressions
     case deadLetters
     case deferred
     /// Events of ours: shards.
@@ -39,7 +39,7 @@ package struct OutgoingRecord: Sendable {
 }
 
 /// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
-/// offset is stored only after the verdicts and dead letters it caused are safe.
+/// offset is stored only after the suppressions and dead letters it caused are safe.
 struct TicketTable {
     private var open: [UInt64: Ticket] = [:]
     private var last: UInt64 = 0
@@ -68,7 +68,7 @@ struct TicketTable {
         var holds: [Hold]
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
-        var verdict: GivenVerdict?
+        var suppression: IssuedSuppression?
         /// As counted when it was issued.
         fileprivate var bytes = 0
         var order: PayloadPlace?
@@ -80,9 +80,9 @@ struct TicketTable {
         var age: BodyAge
     }
 
-    /// What a verdict record says, for the comparison with what is known by the time it is refused.
-    struct GivenVerdict {
-        var lane: LaneID
+    /// What a suppression record says, for the comparison with what is known by the time it is refused.
+    struct IssuedSuppression {
+        var route: RouteID
         var token: [UInt8]
         var registeredAt: WallTime
     }
@@ -97,12 +97,13 @@ struct TicketTable {
 
     mutating func issue(
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
-        fallback: [UInt8]? = nil, verdict: GivenVerdict? = nil
+        fallback: [UInt8]? = nil, suppression: IssuedSuppression? = nil
     ) -> OutgoingRecord {
         last += 1
         let record = OutgoingRecord(
             topic: topic, key: key, value: value, ticket: last, partition: partition)
-        var ticket = Ticket(record: record, holds: holds, fallback: fallback, verdict: verdict)
+        var ticket = Ticket(
+            record: record, holds: holds, fallback: fallback, suppression: suppression)
         ticket.bytes =
             Self.overhead + key.count + (value?.count ?? 0) + (fallback?.count ?? 0)
             + holds.count * MemoryLayout<Hold>.stride

@@ -13,7 +13,7 @@ import Testing
     /// Key, lowest and highest value, and the nearest that are refused.
     static let bounds: [(key: String, low: String, high: String, below: String, above: String)] = [
         ("intake.recordBytesMax", "1KiB", "64MiB", "1023", "67108865"),
-        ("index.settle", "0s", "60s", "-1s", "60001ms"),
+        ("index.registrationGrace", "0s", "60s", "-1s", "60001ms"),
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
         ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
@@ -21,7 +21,7 @@ import Testing
         ("delivery.attemptsMax", "1", "100", "0", "101"),
         ("delivery.guard.window", "10", "10000", "9", "10001"),
         ("delivery.guard.badShareMax", "0", "1", "-0.1", "1.01"),
-        ("delivery.guard.verdictsPerMinuteMax", "1", "1000000", "0", "1000001"),
+        ("delivery.guard.suppressionsPerMinuteMax", "1", "1000000", "0", "1000001"),
         ("delivery.queuedMax", "1000", "10000000", "999", "10000001"),
         ("delivery.queuedBytesMax", "1MiB", "16GiB", "1023KiB", "17GiB"),
         ("delivery.deferredMax", "1000", "100000000", "999", "100000001"),
@@ -90,7 +90,7 @@ private let defaults = """
     kafka.group: lamplighter
     kafka.clientID: lamplighter
     kafka.topics.registrations: lamplighter.registrations
-    kafka.topics.verdicts: lamplighter.verdicts
+    kafka.topics.suppressions: lamplighter.suppressions
     kafka.topics.deferred: lamplighter.deferred
     kafka.topics.deadLetters: lamplighter.dead-letters
     kafka.events[lamplighter.events].decode: json
@@ -101,7 +101,7 @@ private let defaults = """
     kafka.skip: []
     intake.allowKindWide: false
     intake.recordBytesMax: 1MiB
-    index.settle: 2s
+    index.registrationGrace: 2s
     planning.ttl: 24h
     planning.payloadTTL: 1h
     planning.splitAbove: 100000
@@ -129,7 +129,7 @@ private let defaults = """
     delivery.attemptsMax: 10
     delivery.guard.window: 200
     delivery.guard.badShareMax: 0.05
-    delivery.guard.verdictsPerMinuteMax: 1000
+    delivery.guard.suppressionsPerMinuteMax: 1000
     delivery.queuedMax: 65536
     delivery.queuedBytesMax: 64MiB
     delivery.deferredMax: 1000000

@@ -117,8 +117,8 @@ import Worker
 @Suite struct `Configuration cross checks` {
     @Test(arguments: [
         (
-            "kafka: {topics: {verdicts: lamplighter.registrations}}",
-            "kafka.topics.verdicts: is lamplighter.registrations, "
+            "kafka: {topics: {suppressions: lamplighter.registrations}}",
+            "kafka.topics.suppressions: is lamplighter.registrations, "
                 + "as is kafka.topics.registrations; give each a topic of its own"
         ),
         (

@@ -102,7 +102,7 @@ import Testing
                         "kafka.events.ttl", "kafka.skip", "intake.recordBytesMax", "planning.ttl",
                         "planning.payloadTTL", "planning.splitAbove", "delivery.attemptsMax",
                         "delivery.guard.window", "delivery.guard.badShareMax",
-                        "delivery.guard.verdictsPerMinuteMax", "delivery.deferredMax",
+                        "delivery.guard.suppressionsPerMinuteMax", "delivery.deferredMax",
                         "delivery.backoffMin", "delivery.backoffMax", "delivery.cooldownMin",
                         "delivery.cooldownMax", "delivery.shutdownTimeout",
                         "deadLetters.eventBytesMax", "log.level", "log.format",

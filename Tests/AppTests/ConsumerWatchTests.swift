@@ -132,7 +132,7 @@ internal import Testing
         let next = lines.taken()
         #expect(next.count == 1)
         #expect(next.first?.contains("eventsUnmatched=1") == true)
-        #expect(next.first?.contains("verdictsUnreadable") == false)
+        #expect(next.first?.contains("suppressionsUnreadable") == false)
         flow.reportTotals(counters, logger: logger)
         #expect(
             lines.taken().map { $0.contains("eventsUnmatched=\(counters.eventsUnmatched)") } == [

@@ -13,7 +13,7 @@ internal import Testing
     /// None of these is the default.
     private let yaml = """
         intake: {recordBytesMax: 32KiB, allowKindWide: true}
-        index: {settle: 3s}
+        index: {registrationGrace: 3s}
         planning:
           ttl: 7s
           payloadTTL: 8s
@@ -21,7 +21,7 @@ internal import Testing
           wire: {alert: {priority: 5, expiration: none}}
         delivery:
           attemptsMax: 4
-          guard: {verdictsPerMinuteMax: 77}
+          guard: {suppressionsPerMinuteMax: 77}
           queuedMax: 2000
           queuedBytesMax: 2MiB
           deferredMax: 3000
@@ -36,14 +36,14 @@ internal import Testing
     @Test func `are those that it names`() throws {
         let settings = PipelineSettings(try configuration(yaml), eventTopics: ["events"])
         #expect(settings.events.recordBytesMax == 32 << 10 && settings.events.allowKindWide)
-        #expect(settings.settle == .seconds(3))
+        #expect(settings.registrationGrace == .seconds(3))
         #expect(settings.events.changeTTL == .seconds(7))
         #expect(settings.events.payloadTTL == .seconds(8))
         #expect(settings.splitAbove == 5000)
         #expect(settings.wireDefaults.priority(.alert) == 5)
         #expect(settings.wireDefaults.expiration(.alert) == .none)
         #expect(settings.attemptsMax == 4)
-        #expect(settings.tokenGuard.verdictsPerMinuteMax == 77)
+        #expect(settings.tokenGuard.suppressionsPerMinuteMax == 77)
         #expect(settings.slots == 2000 && settings.payloadBytesMax == 2 << 20)
         #expect(settings.deferredMax == 3000 && settings.deferredBytesMax == 2 << 20)
         #expect(settings.holdMax == .seconds(20))

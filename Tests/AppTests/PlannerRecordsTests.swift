@@ -70,11 +70,14 @@ private func at(_ milliseconds: Int64) -> Now {
 }
 
 @Suite struct `The planner's stop` {
-    @Test func `has time for every event to settle, unless it is configured not to`() throws {
+    @Test func `has time for every event to registrationGrace, unless it is configured not to`()
+        throws
+    {
         for (text, isEnough) in [
-            ("", true), ("index: {settle: 19s}", true), ("index: {settle: 20s}", false),
+            ("", true), ("index: {registrationGrace: 19s}", true),
+            ("index: {registrationGrace: 20s}", false),
             ("delivery: {shutdownTimeout: 7s}", false), ("delivery: {shutdownTimeout: 8s}", true),
-            ("{index: {settle: 60s}, delivery: {shutdownTimeout: 70s}}", true),
+            ("{index: {registrationGrace: 60s}, delivery: {shutdownTimeout: 70s}}", true),
         ] {
             let plan = WorkerPlan(try configuration(text))
             #expect(plan.stopsInTime == isEnough, "\(text)")

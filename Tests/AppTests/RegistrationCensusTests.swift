@@ -33,12 +33,12 @@ import Testing
         }
 
         /// - Parameter days: how long ago it was written.
-        func verdict(_ token: String, days: Int, registered: String = "2026-01-01T00:00:00Z") {
+        func suppression(_ token: String, days: Int, registered: String = "2026-01-01T00:00:00Z") {
             lend(
                 "production/\(app).push-type.controls/\(token)",
                 #"{"v":1,"status":410,"reason":"Unregistered","registeredAt":"\#(registered)"}"#
             ) { key, value in
-                census.verdictRecord(
+                census.suppressionRecord(
                     key: key, value: value, partition: 3,
                     timestamp: now + (.zero - .seconds(days * 86_400)))
             }
@@ -46,7 +46,7 @@ import Testing
 
         func revoke(_ token: String) {
             lend("production/\(app).push-type.controls/\(token)", nil) { key, value in
-                census.verdictRecord(key: key, value: value, partition: 3, timestamp: now)
+                census.suppressionRecord(key: key, value: value, partition: 3, timestamp: now)
             }
         }
 
@@ -77,7 +77,7 @@ import Testing
 
         func abandoned(without removed: [String] = []) -> [String] {
             let keys = removed.map { Array("production/\(app)/\($0)".utf8) }
-            return census.abandonedVerdicts(without: Set(keys)).map {
+            return census.abandonedSuppressions(without: Set(keys)).map {
                 Hexadecimal.encode($0.token.bytes)
             }
         }
@@ -89,8 +89,8 @@ import Testing
 
     @Test func `one is dead when each of its tokens has been for long enough`() {
         let topics = Topics(configuration)
-        topics.verdict("01", days: 31)
-        topics.verdict("02", days: 29)
+        topics.suppression("01", days: 31)
+        topics.suppression("02", days: 29)
         topics.register("A/h", ["01"])
         topics.register("B/h", ["02"])
         topics.register("C/h", ["01", "02"])
@@ -101,7 +101,7 @@ import Testing
 
     @Test func `a token that any registration has brought back since is not dead in another`() {
         let topics = Topics(configuration)
-        topics.verdict("01", days: 31)
+        topics.suppression("01", days: 31)
         topics.register("A/h", ["01"])
         topics.register("B/h", ["01"], at: "2026-02-01T00:00:00Z")
         #expect(topics.dead.isEmpty)
@@ -111,7 +111,7 @@ import Testing
 
     @Test func `the last record of a key counts, and an unreadable one keeps its key`() {
         let topics = Topics(configuration)
-        topics.verdict("01", days: 31)
+        topics.suppression("01", days: 31)
         topics.register("A/h", ["01"])
         topics.register("A/h", ["03"])
         topics.register("B/h", ["01"])
@@ -123,19 +123,19 @@ import Testing
         #expect(topics.census.unreadable == 1)
     }
 
-    @Test func `a verdict that was taken back kills nothing`() {
+    @Test func `a suppression that was taken back kills nothing`() {
         let topics = Topics(configuration)
-        topics.verdict("01", days: 31)
+        topics.suppression("01", days: 31)
         topics.revoke("01")
         topics.register("A/h", ["01"])
         #expect(topics.dead.isEmpty)
     }
 
-    @Test func `a verdict goes only when no registration has its token, however old it is`() {
+    @Test func `a suppression goes only when no registration has its token, however old it is`() {
         let topics = Topics(configuration)
-        topics.verdict("01", days: 400)
-        topics.verdict("02", days: 31)
-        topics.verdict("03", days: 29)
+        topics.suppression("01", days: 400)
+        topics.suppression("02", days: 31)
+        topics.suppression("03", days: 29)
         topics.register("A/h", ["01"])
         topics.register("B/h", ["01", "04"])
         #expect(topics.abandoned() == ["02"])

@@ -18,7 +18,7 @@ internal import Testing
     }
 
     private func look(_ watch: inout TableWatch, _ lags: [TableLag]) -> [String] {
-        watch.report(lags, topics: ["registrations", "verdicts"], logger: logger)
+        watch.report(lags, topics: ["registrations", "suppressions"], logger: logger)
         return lines.taken()
     }
 
@@ -27,16 +27,17 @@ internal import Testing
         #expect(look(&watch, []).isEmpty)
         let told = look(&watch, [lag(3), lag(4, seconds: 50)])
         #expect(told.count == 1)
-        #expect(told.first?.hasPrefix("warning registrations or verdicts are not read") == true)
+        #expect(told.first?.hasPrefix("warning registrations or suppressions are not read") == true)
         #expect(
             told.first?.hasSuffix(
-                "[behindSeconds=50, cause=no leader, partitions=verdicts/3, verdicts/4, unread=10]")
+                "[behindSeconds=50, cause=no leader, partitions=suppressions/3, suppressions/4, unread=10]"
+            )
                 == true)
         #expect(look(&watch, [lag(3), lag(4)]).isEmpty)
         #expect(look(&watch, [lag(3), lag(4), lag(9)]).count == 1)
         let again = look(&watch, [lag(9)])
         #expect(again.count == 1)
-        #expect(again.first?.hasSuffix("[partitions=verdicts/3, verdicts/4]") == true)
+        #expect(again.first?.hasSuffix("[partitions=suppressions/3, suppressions/4]") == true)
         #expect(look(&watch, (20..<40).map { lag($0) }).joined().contains(" and 10 more"))
     }
 }

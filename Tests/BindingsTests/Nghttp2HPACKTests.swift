@@ -99,7 +99,7 @@ private struct SessionPair: ~Copyable {
         self.constants = constants
         desk = HeaderDesk()
         server = ServerSession(requests: desk, streamLimit: 100)
-        try settle()
+        try exchange()
     }
 
     deinit {
@@ -122,7 +122,7 @@ private struct SessionPair: ~Copyable {
         let count = try client.submit(encoder.bytes, stream: streams, into: buffer)
         try server.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         server.reset(stream: streams.pointee.id, errorCode: 0)
-        try settle()
+        try exchange()
         client.forgetEnds()
         defer { desk.headers = [] }
         return Array(desk.headers.dropFirst(4))
@@ -131,7 +131,7 @@ private struct SessionPair: ~Copyable {
     /// As if SETTINGS had come; the server's decoder allows more than it is sent.
     mutating func shrinkTable(to bytes: UInt32) { encoder.tableLimitChanged(to: bytes) }
 
-    private mutating func settle() throws {
+    private mutating func exchange() throws {
         while client.wantsToWrite || server.wantsToWrite {
             let up = try client.serialise(into: buffer)
             try server.receive(UnsafeRawBufferPointer(rebasing: buffer[..<up]))

@@ -63,7 +63,7 @@ import Testing
 
     @Test func `ends with 64 when it is used wrongly`() throws {
         #expect(try execute([]).status == 64)
-        #expect(try check(Run(), ["--settle", "-1"]).status == 64)
+        #expect(try check(Run(), ["--registration-grace", "-1"]).status == 64)
     }
 
     @Test func `ends with 65 when nothing was owed, since that proves nothing`() throws {

@@ -143,62 +143,63 @@ import Testing
         #expect(report.lost == 1)
     }
 
-    @Test func `is not a 410 before the event that led to no verdict, where verdicts are known`()
+    @Test
+    func `is not a 410 before the event that led to no suppression, where suppressions are known`()
         throws
     {
         let none = try Run.cutShort {
             $0.answers.append(Self.gone(980))
-            $0.verdicts = []
+            $0.suppressions = []
         }
         #expect(none.lost == 1)
-        let verdict = try Run.cutShort {
+        let suppression = try Run.cutShort {
             $0.answers.append(Self.gone(980))
-            $0.verdicts = [Run.verdict(at: 981, token: 1)]
+            $0.suppressions = [Run.suppression(at: 981, token: 1)]
         }
-        #expect(verdict.suppressed == 1)
+        #expect(suppression.suppressed == 1)
         let older = try Run.cutShort {
             $0.answers.append(Self.gone(980))
-            $0.verdicts = [Run.verdict(at: 981, registeredAt: -3_600_001, token: 1)]
+            $0.suppressions = [Run.suppression(at: 981, registeredAt: -3_600_001, token: 1)]
         }
         #expect(older.lost == 1)
     }
 
-    @Test func `is not a verdict that no refusal led to`() throws {
+    @Test func `is not a suppression that no refusal led to`() throws {
         let report = try Run.cutShort {
-            $0.verdicts = [Run.verdict(at: 981, token: 1)]
+            $0.suppressions = [Run.suppression(at: 981, token: 1)]
         }
         #expect(report.lost == 1)
     }
 
-    /// A refusal and verdicts that do not belong together.
+    /// A refusal and suppressions that do not belong together.
     struct Mismatch {
         var refusedAt: Int64 = 980
-        var verdicts: [String]
+        var suppressions: [String]
     }
 
     @Test(arguments: [
         // Revoked again; for another refusal; from before the refusal; of a registration that the
         // refusal came before.
-        Mismatch(verdicts: [
-            Run.verdict(at: 981, token: 1), Run.verdict(at: 985, token: 1, status: nil),
+        Mismatch(suppressions: [
+            Run.suppression(at: 981, token: 1), Run.suppression(at: 985, token: 1, status: nil),
         ]),
-        Mismatch(verdicts: [Run.verdict(at: 981, token: 1, status: 400)]),
-        Mismatch(verdicts: [Run.verdict(at: 971, token: 1)]),
-        Mismatch(refusedAt: -3_600_001, verdicts: [Run.verdict(at: 981, token: 1)]),
-        Mismatch(verdicts: [Run.verdict(at: 981, token: 0)]),
+        Mismatch(suppressions: [Run.suppression(at: 981, token: 1, status: 400)]),
+        Mismatch(suppressions: [Run.suppression(at: 971, token: 1)]),
+        Mismatch(refusedAt: -3_600_001, suppressions: [Run.suppression(at: 981, token: 1)]),
+        Mismatch(suppressions: [Run.suppression(at: 981, token: 0)]),
     ])
-    func `is not a verdict that does not fit the refusal`(mismatch: Mismatch) throws {
+    func `is not a suppression that does not fit the refusal`(mismatch: Mismatch) throws {
         let report = try Run.cutShort {
             $0.answers.append(Self.gone(mismatch.refusedAt))
-            $0.verdicts = mismatch.verdicts
+            $0.suppressions = mismatch.suppressions
         }
         #expect(report.lost == 1)
     }
 
-    @Test func `is a verdict on a token that APNs did not know`() throws {
+    @Test func `is a suppression on a token that APNs did not know`() throws {
         let report = try Run.cutShort {
             $0.answers.append(Run.answer(980, 1, id: 900, status: 400, reason: "BadDeviceToken"))
-            $0.verdicts = [Run.verdict(at: 981, token: 1, status: 400)]
+            $0.suppressions = [Run.suppression(at: 981, token: 1, status: 400)]
         }
         #expect(report.suppressed == 1)
     }

@@ -26,7 +26,7 @@ struct RecordedRun {
         tokens.indices.map { answer(Int64(number) * 10 + 5, $0, id: number * 2 + $0) }
     }
     var deadLetters: [String] = []
-    var verdicts: [String]?
+    var suppressions: [String]?
     var lowWatermarks: [String] = []
     var change: (inout CheckSettings) -> Void = { _ in }
 
@@ -37,8 +37,8 @@ struct RecordedRun {
                 answers: try write(answers, "answers", directory),
                 registrations: .file(try write(registrations, "registrations", directory)))
             settings.deadLetters = .file(try write(deadLetters, "letters", directory))
-            if let verdicts {
-                settings.verdicts = .file(try write(verdicts, "verdicts", directory))
+            if let suppressions {
+                settings.suppressions = .file(try write(suppressions, "suppressions", directory))
             }
             settings.lowWatermarks = try write(lowWatermarks, "lows", directory)
             change(&settings)
@@ -131,7 +131,7 @@ struct RecordedRun {
     }
 
     /// A status of nil makes the record that revokes.
-    static func verdict(
+    static func suppression(
         at time: Int64, registeredAt: Int64 = -3_600_000, token: Int, status: Int? = 410
     ) -> String {
         let value = status.map {

@@ -20,7 +20,7 @@ import Testing
     }
 }
 
-@Suite struct `Verdict for people` {
+@Suite struct `Suppression for people` {
     @Test func `sets thousands apart and counts one kill as one`() {
         var report = CheckReport()
         report.obligations = 1_234_567

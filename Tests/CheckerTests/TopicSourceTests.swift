@@ -13,7 +13,7 @@ import Testing
 
     init() throws {
         cluster = try MockCluster(brokers: 1) { _, _, _ in }
-        for topic in ["events", "registrations", "letters", "verdicts"] {
+        for topic in ["events", "registrations", "letters", "suppressions"] {
             try cluster.createTopic(topic, partitions: 2)
         }
     }
@@ -49,7 +49,7 @@ import Testing
             $0.bootstrap = bootstrap
             $0.registrations = .topic("registrations")
             $0.deadLetters = .topic("letters")
-            $0.verdicts = .topic("verdicts")
+            $0.suppressions = .topic("suppressions")
             $0.lowWatermarks = nil
         }
         return try run.judged()

@@ -69,7 +69,8 @@ import Testing
         // 2 + 2 + 3.5 s of the 15 s in which a thousand pushes a second were owed.
         func bound(givenUp: Int = 0) -> Int {
             DuplicateBound(
-                script: script, settle: .seconds(2), session: session, duration: .seconds(15),
+                script: script, registrationGrace: .seconds(2), session: session,
+                duration: .seconds(15),
                 obligations: 15_000, givenUp: givenUp,
                 sharedPartitions: 32
             ).pushes
@@ -86,25 +87,25 @@ import Testing
 }
 
 @Suite struct `Chaos report` {
-    private func verdict(lost: Int = 0, truncated: Int = 0) -> CheckReport {
-        var verdict = CheckReport()
-        (verdict.events, verdict.obligations) = (10, 60)
-        (verdict.lost, verdict.truncated, verdict.expired) = (lost, truncated, 1)
-        (verdict.suppressed, verdict.deadLettered, verdict.withdrawn) = (2, 3, 4)
-        (verdict.ambiguous, verdict.duplicates) = (5, 6)
-        return verdict
+    private func result(lost: Int = 0, truncated: Int = 0) -> CheckReport {
+        var result = CheckReport()
+        (result.events, result.obligations) = (10, 60)
+        (result.lost, result.truncated, result.expired) = (lost, truncated, 1)
+        (result.suppressed, result.deadLettered, result.withdrawn) = (2, 3, 4)
+        (result.ambiguous, result.duplicates) = (5, 6)
+        return result
     }
 
     @Test func `is good only without loss, truncation and failures`() {
         var report = ChaosReport(seed: 1)
-        report.add(verdict())
+        report.add(result())
         #expect(report.isGood)
         #expect(report.obligations == 60)
         var losing = report
-        losing.add(verdict(lost: 1))
+        losing.add(result(lost: 1))
         #expect(!losing.isGood)
         var truncating = report
-        truncating.add(verdict(truncated: 1))
+        truncating.add(result(truncated: 1))
         #expect(!truncating.isGood)
         var failing = report
         failing.failures = ["a worker crashed"]
@@ -113,7 +114,7 @@ import Testing
 
     @Test func `adds every count of its rounds`() {
         var round = ChaosReport(seed: 1)
-        round.add(verdict(lost: 7))
+        round.add(result(lost: 7))
         (round.rounds, round.kills, round.terminations, round.freezes) = (1, 2, 3, 4)
         (round.faults, round.exits, round.deferredRecords, round.duplicatesMax) = (5, 6, 7, 8)
         round.failures = ["one"]

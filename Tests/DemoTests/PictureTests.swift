@@ -27,12 +27,12 @@ import Testing
         }
         var last = frames[seconds - 1]
         last.phase = .ended
-        last.verdict = "1,234 obligations · 3 kills · 0 lost · 0.4 % duplicates"
+        last.result = "1,234 obligations · 3 kills · 0 lost · 0.4 % duplicates"
         frames.append(last)
         return frames
     }
 
-    @Test func `is well-formed, below 60 KB, and ends with the verdict`() throws {
+    @Test func `is well-formed, below 60 KB, and ends with the result`() throws {
         let svg = try DemoPicture.svg(recording: try recording(run(of: 400)))
         #expect(svg.utf8.count < 60_000)
         #expect(XMLParser(data: Data(svg.utf8)).parse())
@@ -50,7 +50,7 @@ import Testing
         #expect(DemoPicture.choose([]).isEmpty)
     }
 
-    @Test func `needs a recording that came to its verdict`() throws {
+    @Test func `needs a recording that came to its result`() throws {
         #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "") }
         #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "{}\n") }
         let unfinished = try recording(Array(run(of: 5).dropLast()))

@@ -132,7 +132,7 @@ extension DemoFigures {
         figures.workers = Array(repeating: Worker(process: .max, seconds: .max), count: 9)
         figures.history = Array(repeating: 1 << 40, count: 200)
         figures.messages = Array(repeating: String(repeating: "m", count: 200), count: 20)
-        figures.verdict = String(repeating: "v", count: 200)
+        figures.result = String(repeating: "v", count: 200)
         return figures
     }
 }

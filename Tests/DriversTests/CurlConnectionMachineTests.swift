@@ -18,7 +18,7 @@ internal import Testing
     private static func open() -> CurlConnectionMachine {
         var machine = cold()
         machine.requestSent(bytes: 30)
-        machine.requestEnded(.welcomed, bytes: 30, at: time(0))
+        machine.requestEnded(.authenticated, bytes: 30, at: time(0))
         return machine
     }
 
@@ -28,7 +28,7 @@ internal import Testing
         machine.requestSent(bytes: 30)
         #expect(machine.phase == .warming)
         #expect(machine.requestsFree == 0)
-        machine.requestEnded(.welcomed, bytes: 30, at: Self.time(1))
+        machine.requestEnded(.authenticated, bytes: 30, at: Self.time(1))
         #expect(machine.phase == .open)
         #expect(machine.requestsFree == CurlConnectionMachine.requestsMax)
     }
@@ -49,7 +49,7 @@ internal import Testing
         }
         #expect(!machine.hasRoom(for: 4000))
         #expect(machine.hasRoom(for: 700))
-        machine.requestEnded(.welcomed, bytes: 4000, at: Self.time(1))
+        machine.requestEnded(.authenticated, bytes: 4000, at: Self.time(1))
         #expect(machine.hasRoom(for: 4000))
     }
 
@@ -69,7 +69,7 @@ internal import Testing
         for _ in 0..<4 { machine.requestSent(bytes: 30) }
         machine.requestEnded(.timedOut, bytes: 30, at: Self.time(1))
         machine.requestEnded(.reset, bytes: 30, at: Self.time(1))
-        machine.requestEnded(.welcomed, bytes: 30, at: Self.time(1))
+        machine.requestEnded(.authenticated, bytes: 30, at: Self.time(1))
         machine.requestEnded(.timedOut, bytes: 30, at: Self.time(1))
         #expect(!machine.isDead)
         for _ in 0..<2 {
@@ -86,7 +86,7 @@ internal import Testing
         #expect(machine.requestsFree == 0)
         #expect(machine.capacity == 0)
         #expect(!machine.isDrained)
-        machine.requestEnded(.welcomed, bytes: 30, at: Self.time(1))
+        machine.requestEnded(.authenticated, bytes: 30, at: Self.time(1))
         #expect(machine.phase == .retiring)
         #expect(machine.isDrained)
     }

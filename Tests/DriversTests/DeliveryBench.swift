@@ -45,7 +45,7 @@ final class DeliveryBench {
     /// Of the delivery thread.
     let clock = ThreadClock()
     private let waker = Waker()
-    private let lane: LaneID
+    private let route: RouteID
     private var vacant: [PushSlot]
     private let text: UnsafeMutableBufferPointer<UInt8>
 
@@ -66,7 +66,7 @@ final class DeliveryBench {
         tokens = try ProviderTokens(teamID: Self.teamID, keyID: Self.keyID, pem: privatePEM)
         var routing = RoutingTable()
         routing.add(credential: "team", apps: [Self.bundleID], environments: [.production])
-        lane = routing.lane(
+        route = routing.route(
             environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
         var pool = PoolSettings(
             id: PoolID(rawValue: 0), host: host, port: serverPort, serverName: serverName,
@@ -110,7 +110,7 @@ final class DeliveryBench {
         let slots = (first..<first + count).map { number -> PushSlot in
             let slot = vacant.removeLast()
             var push = WirePush()
-            push.lane = lane
+            push.route = route
             push.priority = 10
             push.expiration = 0
             push.tokenBytes = 32

@@ -34,7 +34,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     private let port: DeliveryPort
     private let slab = PushSlab(slots: 64)
     private let tokens: ProviderTokens
-    private let lane: LaneID
+    private let route: RouteID
     private var desk: DeliveryDesk
 
     init() throws {
@@ -44,7 +44,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         var routing = RoutingTable()
         routing.add(
             credential: "team", apps: [DeliveryBench.bundleID], environments: [.production])
-        lane = routing.lane(
+        route = routing.route(
             environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
         var limits = ConnectionLimits()
         limits.waitMax = .seconds(3600)
@@ -59,7 +59,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     }
 
     private func submit(_ slots: PushSlot...) {
-        for slot in slots { slab.push(slot).pointee.lane = lane }
+        for slot in slots { slab.push(slot).pointee.route = route }
         slots.withUnsafeBufferPointer { port.submit($0) }
     }
 
@@ -329,7 +329,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
                 let wait = pool.connectAt - start
                 #expect(wait >= .milliseconds(100 * ceiling) && wait <= .seconds(ceiling))
             }
-            pool.welcomed()
+            pool.authenticated()
         }
     }
 

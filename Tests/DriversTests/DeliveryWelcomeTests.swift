@@ -75,7 +75,7 @@ internal import Testing
 
     @Test(arguments: TransportKind.allCases, [(403, false), (200, true), (400, true)])
     func `a connection that is lost has the next one wait unless it was welcome`(
-        _ kind: TransportKind, _ end: (status: Int, isWelcome: Bool)
+        _ kind: TransportKind, _ end: (status: Int, isAuthenticated: Bool)
     ) throws {
         let server = try FrameServer()
         let bench = try server.bench(kind, limits: Self.never)
@@ -93,7 +93,7 @@ internal import Testing
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
         // Nobody listens there any more.
-        #expect(bench.transport.counters.snapshot.connectFailures == (end.isWelcome ? 1 : 0))
+        #expect(bench.transport.counters.snapshot.connectFailures == (end.isAuthenticated ? 1 : 0))
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -43,7 +43,7 @@ struct FramePump: ~Copyable {
                 case let tag: links[Int(tag)].read()
                 }
             }
-            for link in links { settle(link) }
+            for link in links { updateInterest(link) }
         }
         for link in links { link.end(cutting: true) }
     }
@@ -60,7 +60,7 @@ struct FramePump: ~Copyable {
         }
     }
 
-    private func settle(_ link: FrameLink) {
+    private func updateInterest(_ link: FrameLink) {
         guard !link.isGone else { return }
         link.write()
         let interest = link.interest

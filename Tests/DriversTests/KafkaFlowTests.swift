@@ -36,24 +36,25 @@ import Testing
         reading.close()
     }
 
-    @Test func `keys are foreseen a few records ahead, in the order of the records`() async throws {
+    @Test func `keys are prefetched a few records ahead, in the order of the records`() async throws
+    {
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(1000, to: "events")
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForAssignment()
         var read: [String] = reading.records.compactMap(\.value)
-        var foreseen = read
+        var prefetched = read
         var furthest = 0
         try await waitUntil("every record") {
             _ = reading.consumer.poll(now: .current, limit: 300) { _, key in
-                foreseen.append(String(decoding: key, as: UTF8.self))
+                prefetched.append(String(decoding: key, as: UTF8.self))
             } _: { record in
-                furthest = max(furthest, foreseen.count - read.count)
+                furthest = max(furthest, prefetched.count - read.count)
                 read.append(record.key.map { String(decoding: $0, as: UTF8.self) } ?? "")
             }
             return read.count >= 1000
         }
-        #expect(read.count == 1000 && foreseen == read)
+        #expect(read.count == 1000 && prefetched == read)
         #expect((2...32).contains(furthest))
         reading.close()
     }

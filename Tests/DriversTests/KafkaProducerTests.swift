@@ -11,8 +11,8 @@ import Testing
 
 @Suite struct `Record producer` {
     @Test func `each accepted ticket comes back once, and wakes`() async throws {
-        let fixture = try KafkaFixture(["verdicts": 3])
-        let producer = try fixture.producer(["verdicts"])
+        let fixture = try KafkaFixture(["suppressions": 3])
+        let producer = try fixture.producer(["suppressions"])
         for ticket in UInt64(0)..<1000 {
             let accepted = Bytes("key-\(ticket)").lend { key in
                 producer.produce(topic: 0, key: key, value: nil, ticket: ticket)
@@ -36,8 +36,8 @@ import Testing
     }
 
     @Test func `a report says where its record was written`() async throws {
-        let fixture = try KafkaFixture(["verdicts": 3])
-        let producer = try fixture.producer(["verdicts"])
+        let fixture = try KafkaFixture(["suppressions": 3])
+        let producer = try fixture.producer(["suppressions"])
         for ticket in UInt64(0)..<30 {
             let accepted = Bytes("key").lend { key in
                 producer.produce(
@@ -62,12 +62,12 @@ import Testing
     @Test func `refused replicas and lost connections are retried without a repetition`()
         async throws
     {
-        let fixture = try KafkaFixture(["verdicts": 1])
+        let fixture = try KafkaFixture(["suppressions": 1])
         // NOT_ENOUGH_REPLICAS, then a dropped connection, on Produce.
         try fixture.kafka.perform(.fail(apiKey: 0, code: 19, count: 2))
         try fixture.kafka.perform(.fail(apiKey: 0, code: -195, count: 1))
-        try fixture.write(200, to: "verdicts")
-        let reader = try fixture.reader(["verdicts"])
+        try fixture.write(200, to: "suppressions")
+        let reader = try fixture.reader(["suppressions"])
         var values: [String] = []
         try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 1000) { record in
@@ -80,10 +80,10 @@ import Testing
     }
 
     @Test func `a full queue and a record that is too large are told apart`() throws {
-        let fixture = try KafkaFixture(["verdicts": 1])
+        let fixture = try KafkaFixture(["suppressions": 1])
         try fixture.kafka.perform(.down(broker: 1))
         let producer = try fixture.producer(
-            ["verdicts"],
+            ["suppressions"],
             ["queue.buffering.max.messages": "2", "message.max.bytes": "1000"])
         let large = Bytes(String(repeating: "x", count: 2000)).lend { value in
             producer.produce(topic: 0, key: nil, value: value, ticket: 0)
@@ -100,9 +100,9 @@ import Testing
     }
 
     @Test func `a record nobody took in time comes back with its error`() async throws {
-        let fixture = try KafkaFixture(["verdicts": 1])
+        let fixture = try KafkaFixture(["suppressions": 1])
         try fixture.kafka.perform(.down(broker: 1))
-        let producer = try fixture.producer(["verdicts"], ["message.timeout.ms": "300"])
+        let producer = try fixture.producer(["suppressions"], ["message.timeout.ms": "300"])
         #expect(producer.produce(topic: 0, key: nil, value: nil, ticket: 7) == .accepted)
         var failed: [UInt64: ErrorCode] = [:]
         try await waitUntil("the failure") {

@@ -10,10 +10,10 @@ import Testing
 
 @Suite struct `Table reader` {
     @Test func `it is caught up when every partition has ended and then follows`() async throws {
-        let fixture = try KafkaFixture(["registrations": 3, "verdicts": 1])
+        let fixture = try KafkaFixture(["registrations": 3, "suppressions": 1])
         try fixture.write(1000, to: "registrations", partition: 0)
         try fixture.write(10, to: "registrations", partition: 2)
-        let reader = try fixture.reader(["registrations", "verdicts"])
+        let reader = try fixture.reader(["registrations", "suppressions"])
         var seen: [Int: Int] = [:]
         #expect(!reader.isCaughtUp)
         try await waitUntil("the end") {
@@ -31,7 +31,7 @@ import Testing
             return reader.poll(now: .current, limit: 100) { _ in } == 0
                 && !isReadable(reader.wakeDescriptor)
         }
-        try fixture.write(5, to: "verdicts")
+        try fixture.write(5, to: "suppressions")
         try await waitUntil("a wake-up") { isReadable(reader.wakeDescriptor) }
         try await waitUntil("the live records") {
             _ = reader.poll(now: .current, limit: 100) { seen[$0.topic, default: 0] += 1 }
@@ -116,8 +116,8 @@ import Testing
 
     @Test func `a right to read that is lost is told with its topic until it is back`() async throws
     {
-        let fixture = try KafkaFixture(["registrations": 1, "verdicts": 1])
-        let reader = try fixture.reader(["registrations", "verdicts"])
+        let fixture = try KafkaFixture(["registrations": 1, "suppressions": 1])
+        let reader = try fixture.reader(["registrations", "suppressions"])
         try await waitUntil("the end") {
             _ = reader.poll(now: .current, limit: 100) { _ in }
             return reader.isCaughtUp
@@ -260,10 +260,10 @@ import Testing
 
     @Test func `a missing topic is an error that names it, and at once`() throws {
         let fixture = try KafkaFixture(["registrations": 1])
-        try fixture.kafka.perform(.topicError(name: "verdicts", code: 3))
+        try fixture.kafka.perform(.topicError(name: "suppressions", code: 3))
         let start = ContinuousClock.now
-        #expect(throws: KafkaError.missingTopic("verdicts")) {
-            try fixture.reader(["registrations", "verdicts"])
+        #expect(throws: KafkaError.missingTopic("suppressions")) {
+            try fixture.reader(["registrations", "suppressions"])
         }
         #expect(ContinuousClock.now - start < .seconds(10))
     }

@@ -12,7 +12,8 @@ import Testing
     .serialized, .timeLimit(.minutes(15)),
     .fleet(
         TestPlan(
-            recordRequests: 10, answerDelay: .milliseconds(2), settle: .milliseconds(200),
+            recordRequests: 10, answerDelay: .milliseconds(2),
+            registrationGrace: .milliseconds(200),
             holdMax: .seconds(2))))
 struct `A team whose key has expired` {
     /// Events of each team a second; a push is answered before its subject changes again. Fewer where

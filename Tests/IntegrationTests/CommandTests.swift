@@ -77,9 +77,9 @@ struct `The command line` {
     }
 
     @Test func `check names every topic that is missing, and how to make it`() async throws {
-        let gone = ["verdicts", "deadLetters"].map { "\(fleet.topics.prefix).no-\($0)" }
+        let gone = ["suppressions", "deadLetters"].map { "\(fleet.topics.prefix).no-\($0)" }
         let changes = [
-            "verdicts: \(fleet.topics[.verdicts])": "verdicts: \(gone[0])",
+            "suppressions: \(fleet.topics[.suppressions])": "suppressions: \(gone[0])",
             "deadLetters: \(fleet.topics.deadLetters)": "deadLetters: \(gone[1])",
         ]
         for command in [["check", "--skip-apns"], ["topics", "check"]] {
@@ -197,7 +197,8 @@ struct `The command line` {
     @Test func `topics check is content with what the fleet was given`() async throws {
         let result = try await fleet.command(["topics", "check"])
         #expect(result.status == 0)
-        for topic in [fleet.topics[.events], fleet.topics[.verdicts], fleet.topics.deadLetters] {
+        for topic in [fleet.topics[.events], fleet.topics[.suppressions], fleet.topics.deadLetters]
+        {
             #expect(result.lines.contains("ok      \(topic)"))
         }
     }
@@ -220,7 +221,7 @@ struct `The command line` {
 
     @Test(.enabled(if: Fleet.testBootstrap != nil))
     func `topics create makes what topics check then accepts`() async throws {
-        let names = [fleet.topics[.events], fleet.topics[.verdicts], fleet.topics.deadLetters]
+        let names = [fleet.topics[.events], fleet.topics[.suppressions], fleet.topics.deadLetters]
         var changes: [String: String] = [:]
         for name in names { changes[name] = name + "-made" }
         let before = try await fleet.command(["topics", "check"], changing: changes)
@@ -236,18 +237,18 @@ struct `The command line` {
 
     @Test(.enabled(if: Fleet.testBootstrap != nil))
     func `check names a wrong cleanup policy, and what it costs`() async throws {
-        let (events, verdicts) = (fleet.topics[.events], fleet.topics[.verdicts])
+        let (events, suppressions) = (fleet.topics[.events], fleet.topics[.suppressions])
         // Each in the other's place.
         let result = try await fleet.command(
             ["check", "--skip-apns"],
             changing: [
-                "verdicts: \(verdicts)": "verdicts: \(events)",
-                "\(events): {": "\(verdicts): {",
+                "suppressions: \(suppressions)": "suppressions: \(events)",
+                "\(events): {": "\(suppressions): {",
             ])
         #expect(result.status == 78)
         result.expect(
             "\(events) has cleanup.policy=delete, and must have compact",
-            "\(verdicts) has cleanup.policy=compact, and must have delete")
+            "\(suppressions) has cleanup.policy=compact, and must have delete")
     }
 
     @Test func `the first line of run says what runs, to whom, and as which worker`() async throws {

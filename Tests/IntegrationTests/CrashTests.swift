@@ -22,13 +22,13 @@ enum `Nothing is lost` {
             #expect(try await worker.finish(within: .seconds(60)) == -SIGKILL)
             try await emission.value
             // Otherwise the crash came too late to show anything.
-            #expect(try !traffic.verdict().isProven)
+            #expect(try !traffic.suppression().isProven)
             try fleet.startWorker()
-            let verdict = try await traffic.delivered()
+            let suppression = try await traffic.delivered()
             print(
-                "after kill -9: \(verdict.acceptedPushes) accepted, \(verdict.duplicates) duplicates"
+                "after kill -9: \(suppression.acceptedPushes) accepted, \(suppression.duplicates) duplicates"
             )
-            #expect(verdict.obligations == 4004 * 3)
+            #expect(suppression.obligations == 4004 * 3)
         }
     }
 
@@ -46,11 +46,11 @@ enum `Nothing is lost` {
             fleet.workers[0].signal(SIGKILL)
             #expect(try await fleet.workers[0].finish(within: .seconds(60)) == -SIGKILL)
             try await emission.value
-            let verdict = try await traffic.delivered()
+            let suppression = try await traffic.delivered()
             print(
-                "after a takeover: \(verdict.acceptedPushes) accepted, \(verdict.duplicates) duplicates"
+                "after a takeover: \(suppression.acceptedPushes) accepted, \(suppression.duplicates) duplicates"
             )
-            #expect(verdict.obligations == 4004 * 3)
+            #expect(suppression.obligations == 4004 * 3)
         }
     }
 }

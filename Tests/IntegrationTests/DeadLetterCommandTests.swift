@@ -299,8 +299,8 @@ struct `Dead letters on the command line` {
         let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
         async let list = fleet.command(["dead-letters", "list"], changing: kafka)
         async let redrive = fleet.command(["dead-letters", "redrive"], changing: kafka)
-        async let verdicts = fleet.command(["verdicts", "list"], changing: kafka)
-        for result in [try await list, try await redrive, try await verdicts] {
+        async let suppressions = fleet.command(["suppressions", "list"], changing: kafka)
+        for result in [try await list, try await redrive, try await suppressions] {
             #expect(result.status == 69)
             result.expect("Kafka does not answer")
         }

@@ -6,7 +6,8 @@ import Foundation
 import Testing
 
 /// Nobody leads the partitions of the dead-letters topic: nothing can be written to it.
-@Suite(.serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(settle: .milliseconds(200))))
+@Suite(
+    .serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(registrationGrace: .milliseconds(200))))
 struct `While nobody leads the dead-letters topic` {
     private let fleet: Fleet
 

@@ -14,7 +14,7 @@ import Testing
 /// Pushes that must wait longer than `delivery.holdMax` wait in Kafka, whatever becomes of workers.
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
-    .fleet(TestPlan(settle: .milliseconds(200), holdMax: .seconds(2))))
+    .fleet(TestPlan(registrationGrace: .milliseconds(200), holdMax: .seconds(2))))
 struct `Deferred to Kafka` {
     /// Tells the simulator to refuse this token until the result is thrown away.
     private func refuse(_ token: TestToken, on fleet: Fleet) {

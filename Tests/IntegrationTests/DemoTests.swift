@@ -21,7 +21,7 @@ struct `A demo` {
         let directory: URL
         let process: FleetProcess
         var logs: URL { directory.appending(path: "logs") }
-        var verdict: URL { logs.appending(path: "verdict.json") }
+        var result: URL { logs.appending(path: "result.json") }
 
         init(_ arguments: [String]) throws {
             directory = FileManager.default.temporaryDirectory
@@ -82,7 +82,7 @@ struct `A demo` {
         }
 
         func report() throws -> Report {
-            try JSONDecoder().decode(Report.self, from: Data(contentsOf: verdict))
+            try JSONDecoder().decode(Report.self, from: Data(contentsOf: result))
         }
 
         func events() -> Int {
@@ -107,7 +107,7 @@ struct `A demo` {
         #expect(try await run.judgedAgain() == report)
     }
 
-    @Test func `a second interruption ends it without a verdict or a loss`() async throws {
+    @Test func `a second interruption ends it without a result or a loss`() async throws {
         let run = try Run(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         // Nothing arrives any more, so that there is something to wait for.
@@ -122,13 +122,13 @@ struct `A demo` {
         try await waitUntil("the traffic to end", within: .seconds(60)) { run.isTrafficOver }
         run.process.signal(SIGINT)
         try await waitUntil("its last word", within: .seconds(60)) {
-            run.process.output.contains("no verdict")
+            run.process.output.contains("no result")
         }
         // So that they end in order, which is sooner.
         for worker in workers { kill(worker, SIGCONT) }
         #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.excerpt)")
         let said = run.process.output
-        #expect(said.contains("pushes not awaited, no verdict"), "\(run.process.excerpt)")
+        #expect(said.contains("pushes not awaited, no result"), "\(run.process.excerpt)")
         #expect(!said.contains(": 0 pushes not awaited"))
         #expect(!said.contains(" lost · "))
         #expect(run.running == [])
@@ -148,12 +148,12 @@ struct `A demo` {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `says that there is no verdict before the first event`(signal: Int32) async throws {
+    func `says that there is no result before the first event`(signal: Int32) async throws {
         let run = try Run(["--duration", "600"])
         try await waitUntil("its simulators", within: .seconds(60)) { run.running.count > 1 }
         run.process.signal(signal)
         #expect(try await run.process.finish(within: .seconds(60)) == 130, "\(run.process.excerpt)")
-        #expect(run.process.output.contains("no verdict: ended before the first event"))
+        #expect(run.process.output.contains("no result: ended before the first event"))
     }
 
     @Test func `a folder that cannot be made is named in one line`() async throws {
@@ -174,7 +174,7 @@ struct `A demo` {
         }
     }
 
-    @Test func `ends with the verdict when it is interrupted`() async throws {
+    @Test func `ends with the result when it is interrupted`() async throws {
         let run = try Run(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         run.process.signal(SIGINT)

@@ -43,8 +43,8 @@ struct DeadLetterValue: Decodable {
 }
 
 extension Fleet {
-    var verdictLog: TopicLog {
-        get throws { try TopicLog(topic: topics[.verdicts], bootstrap: bootstrap) }
+    var suppressionLog: TopicLog {
+        get throws { try TopicLog(topic: topics[.suppressions], bootstrap: bootstrap) }
     }
 
     var deadLetterLog: TopicLog {

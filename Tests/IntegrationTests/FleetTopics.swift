@@ -8,7 +8,7 @@ import Foundation
 extension FleetTopics {
     /// Those that tests write to; the raw value is the producer's number of them.
     enum Written: Int, CaseIterable {
-        case events, orders, cloudEvents, registrations, verdicts
+        case events, orders, cloudEvents, registrations, suppressions
     }
 
     /// Each topic has so many.

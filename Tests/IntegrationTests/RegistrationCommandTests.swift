@@ -15,12 +15,12 @@ struct `Registrations on the command line` {
     init() throws { fleet = try #require(Fleet.current) }
 
     private func condemn(_ token: TestToken, registeredAt: WallTime) throws -> String {
-        let verdict = Verdict(
+        let suppression = Suppression(
             status: 410, reason: "Unregistered", apnsTimestamp: nil, registeredAt: registeredAt)
         let key = "production/\(TestApp.home).push-type.controls/\(token.hex)"
         try fleet.write(
-            to: .verdicts, key: key,
-            value: String(decoding: VerdictEncoder.value(verdict), as: UTF8.self))
+            to: .suppressions, key: key,
+            value: String(decoding: SuppressionEncoder.value(suppression), as: UTF8.self))
         return key
     }
 
@@ -57,11 +57,11 @@ struct `Registrations on the command line` {
     private static let early = WallTime(rfc3339: "2026-01-01T00:00:00Z")!
     private static let late = WallTime(rfc3339: "2026-02-01T00:00:00Z")!
 
-    @Test func `collect removes what is dead, then its verdicts, and nothing the second time`()
+    @Test func `collect removes what is dead, then its suppressions, and nothing the second time`()
         async throws
     {
         let (dead, revived, shared) = (TestToken(), TestToken(), TestToken())
-        let verdicts = try [dead, revived, shared].map {
+        let suppressions = try [dead, revived, shared].map {
             try condemn($0, registeredAt: Self.early)
         }
         let living = TestToken()
@@ -72,29 +72,31 @@ struct `Registrations on the command line` {
             try register("C4", [shared, living], at: Self.early),
         ]
         let young = try await run("collect")
-        #expect(young.status == 0 && young.lines == ["removed 0 registrations and 0 verdicts"])
+        #expect(young.status == 0 && young.lines == ["removed 0 registrations and 0 suppressions"])
         try await Task.sleep(for: .milliseconds(1200))
         let dry = try await run("collect", "--dead-for", "1s", "--dry-run")
-        #expect(dry.lines.last == "would remove 2 registrations and 1 verdicts")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 suppressions")
         #expect(try await values(of: keys, in: .registrations).allSatisfy { !$0.isEmpty })
         let result = try await run("collect", "--dead-for", "1s")
         #expect(result.status == 0)
-        #expect(result.lines.last == "removed 2 registrations and 1 verdicts")
+        #expect(result.lines.last == "removed 2 registrations and 1 suppressions")
         result.expect("C1/Doors", "C3/Doors", dead.name)
         for token in [dead, revived, shared] { #expect(!result.output.contains(token.hex)) }
         #expect(
             try await values(of: keys, in: .registrations).map(\.isEmpty)
                 == [true, false, true, false])
-        // The shared token is still registered: without its verdict it would be sent pushes again.
+        // The shared token is still registered: without its suppression it would be sent pushes again.
         #expect(
-            try await values(of: verdicts, in: .verdicts).map(\.isEmpty) == [true, false, false])
+            try await values(of: suppressions, in: .suppressions).map(\.isEmpty) == [
+                true, false, false,
+            ])
         let again = try await run("collect", "--dead-for", "1s")
-        #expect(again.lines == ["removed 0 registrations and 0 verdicts"])
+        #expect(again.lines == ["removed 0 registrations and 0 suppressions"])
     }
 
     @Test func `forget takes an installation away with all its handlers`() async throws {
         let (mine, both) = (TestToken(), TestToken())
-        let verdicts = [
+        let suppressions = [
             try condemn(mine, registeredAt: Self.early),
             try condemn(both, registeredAt: Self.early),
         ]
@@ -104,15 +106,16 @@ struct `Registrations on the command line` {
             try register("F2", [both], at: Self.late),
         ]
         let dry = try await run("forget", "--installation", "F1", "--dry-run")
-        #expect(dry.lines.last == "would remove 2 registrations and 1 verdicts")
+        #expect(dry.lines.last == "would remove 2 registrations and 1 suppressions")
         let other = try await run(
             "forget", "--installation", "F1", "--environment", "development")
-        #expect(other.lines == ["removed 0 registrations and 0 verdicts"])
+        #expect(other.lines == ["removed 0 registrations and 0 suppressions"])
         let result = try await run("forget", "--installation", "F1")
-        #expect(result.lines.last == "removed 2 registrations and 1 verdicts")
+        #expect(result.lines.last == "removed 2 registrations and 1 suppressions")
         #expect(
             try await values(of: keys, in: .registrations).map(\.isEmpty) == [true, true, false])
-        #expect(try await values(of: verdicts, in: .verdicts).map(\.isEmpty) == [true, false])
+        #expect(
+            try await values(of: suppressions, in: .suppressions).map(\.isEmpty) == [true, false])
     }
 
     @Test func `forget takes a subject out, and leaves the rest as it was`() async throws {

@@ -62,7 +62,7 @@ extension `One worker` {
         {
             try fleet.register(.controls([witness], show: [subject]))
             try await fleet.change(subject, heardBy: witness)
-            // The event has been read. `index.settle` is 2 s.
+            // The event has been read. `index.registrationGrace` is 2 s.
             try fleet.register(.controls([token], show: [subject]))
             try await fleet.eventually("the push of the event before") {
                 fleet.accepted(token) == 1

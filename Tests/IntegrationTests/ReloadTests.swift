@@ -41,7 +41,8 @@ struct `Signals to a worker` {
 
         try Self.rewrite(fleet, "ttl: never", "ttl: 12h")
         try Self.rewrite(fleet, "format: text", "format: json\n  level: debug")
-        try Self.rewrite(fleet, "index:\n  settle: 2s", "index:\n  settle: 3s")
+        try Self.rewrite(
+            fleet, "index:\n  registrationGrace: 2s", "index:\n  registrationGrace: 3s")
         worker.signal(SIGHUP)
         try await fleet.eventually("the audit line") {
             worker.output.contains("the configuration is reloaded in part")
@@ -52,7 +53,7 @@ struct `Signals to a worker` {
         #expect(audit.contains("planning.ttl: 24h -> 12h"))
         #expect(audit.contains("planning.wire.controls.priority: 10 -> 5"))
         #expect(audit.contains("log.level: info -> debug"))
-        #expect(audit.contains("index.settle: 2s -> 3s"))
+        #expect(audit.contains("index.registrationGrace: 2s -> 3s"))
         try await fleet.change("door", heardBy: token)
         #expect(fleet.requests(for: token).last?["apns-priority"] == "5")
 

@@ -100,8 +100,8 @@ enum `Faults at APNs` {
         }
         try await cut(fleet)
         try await emission.value
-        let verdict = try await traffic.delivered()
-        #expect(verdict.obligations == 1504 * 3)
+        let suppression = try await traffic.delivered()
+        #expect(suppression.obligations == 1504 * 3)
         // Each of the four ended a connection that was in use; what was in flight was sent again.
         #expect(fleet.simulator.counts.connectionsOpened >= opened + 4)
         #expect(fleet.simulator.counts.streamsRefused > 0)

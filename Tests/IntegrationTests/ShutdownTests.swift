@@ -19,11 +19,11 @@ struct `An orderly stop` {
         try await stop(fleet.workers[0])
         try await emission.value
         // Otherwise it came too late to stop anything.
-        #expect(try !traffic.verdict().isProven)
+        #expect(try !traffic.suppression().isProven)
         // What it had read was sent, and what it had sent was committed.
         try fleet.startWorker()
-        let verdict = try await traffic.delivered()
-        #expect(verdict.duplicates == 0)
+        let suppression = try await traffic.delivered()
+        #expect(suppression.duplicates == 0)
         try await stop(fleet.workers[1])
 
         // All is committed: a third one sends what is new, and only that.

@@ -7,7 +7,10 @@ import Testing
 
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
-    .fleet(TestPlan(workers: 2, recordRequests: 100, settle: .milliseconds(500), splitAbove: 1000)))
+    .fleet(
+        TestPlan(
+            workers: 2, recordRequests: 100, registrationGrace: .milliseconds(500), splitAbove: 1000
+        )))
 struct `An event of more tokens than planning.splitAbove` {
     @Test func `is sent by all workers, also when its topic is not ours to write to`() async throws
     {
@@ -46,7 +49,7 @@ struct `An event of more tokens than planning.splitAbove` {
     .serialized, .timeLimit(.minutes(3)),
     .fleet(
         TestPlan(
-            recordRequests: 100, settle: .milliseconds(200), splitAbove: 1000,
+            recordRequests: 100, registrationGrace: .milliseconds(200), splitAbove: 1000,
             producerRecordsMax: 1000))
 )
 struct `Events of many tokens while their topic takes no shards` {

@@ -14,7 +14,7 @@ import Testing
 /// sent.
 @Suite(
     .serialized, .timeLimit(.minutes(15)),
-    .fleet(TestPlan(recordRequests: 10, settle: .milliseconds(200))))
+    .fleet(TestPlan(recordRequests: 10, registrationGrace: .milliseconds(200))))
 struct `While APNs is stalled` {
     private static let subjects = 10_000
     private static let tokensEach = 10

@@ -15,8 +15,8 @@ struct TestPlan: Sendable {
     var recordRequests = 10_000
     /// So that pushes are in flight when something happens.
     var answerDelay: Duration = .zero
-    /// `index.settle`: an event's offset is held at least so long.
-    var settle = Duration.seconds(2)
+    /// `index.registrationGrace`: an event's offset is held at least so long.
+    var registrationGrace = Duration.seconds(2)
     /// `delivery.holdMax`: a push that waits longer goes to the deferred topic.
     var holdMax = Duration.seconds(10)
     /// `planning.splitAbove`: an event of more tokens is sent by all workers together.
@@ -42,7 +42,7 @@ struct TestPlan: Sendable {
             ("cloudEvents", "{app: \(TestApp.home), decode: cloudevents}"),
         ].map { (configuration.topics.name(of: $0.0), $0.1) }
         configuration.properties["queue.buffering.max.messages"] = "\(producerRecordsMax)"
-        configuration.settle = settle
+        configuration.registrationGrace = registrationGrace
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         configuration.planning = [("splitAbove", "\(splitAbove)")]

@@ -86,9 +86,9 @@ final class Traffic: Sendable {
         try events.withLock { try $0.write(contentsOf: Data(lines.utf8)) }
     }
 
-    /// The verdict on what has happened so far; no expiry, dead letter or suppression excuses a
+    /// The suppression on what has happened so far; no expiry, dead letter or suppression excuses a
     /// push that has not arrived.
-    func verdict() throws -> CheckReport {
+    func suppression() throws -> CheckReport {
         var settings = CheckSettings(
             events: eventsLog.path,
             answers: fleet.directory.appending(path: "answers.ndjson").path,
@@ -96,7 +96,7 @@ final class Traffic: Sendable {
         settings.bootstrap = fleet.bootstrap
         // Every token was registered before the first event, and the workers' settling makes up
         // for a registration that they read late: nothing is ambiguous.
-        settings.settle = .zero
+        settings.registrationGrace = .zero
         var check = DeliveryCheck(settings)
         return try check.run()
     }
@@ -110,13 +110,13 @@ final class Traffic: Sendable {
                 // Reading both logs takes a while.
                 guard ContinuousClock.now >= next else { return false }
                 next = .now + .milliseconds(250)
-                let verdict = try verdict()
-                last = verdict
-                return verdict.isProven
+                let suppression = try suppression()
+                last = suppression
+                return suppression.isProven
             }
         } catch {
             let lines = last?.lines.joined(separator: "\n") ?? ""
-            throw Timeout(description: "\(last?.summary ?? "no verdict")\n\(lines)\n\(error)")
+            throw Timeout(description: "\(last?.summary ?? "no suppression")\n\(lines)\n\(error)")
         }
         return last!
     }

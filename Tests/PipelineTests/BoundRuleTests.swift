@@ -15,7 +15,7 @@ internal import Testing
         controls: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }
     ) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
         for number in 0..<controls {
@@ -139,14 +139,14 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what is shut has four deferred pushes to probe with`(isLane: Bool) {
+    func `what is shut has four deferred pushes to probe with`(isRoute: Bool) {
         let fixture = fixture(controls: 30) {
             $0.breakerBackoff = Backoff(least: .seconds(60), most: .seconds(60))
         }
         fixture.registerControl("S", [99], shows: ["single"])
         fixture.event("single")
         let (status, reason) =
-            isLane ? (400, APNSReason.badTopic) : (403, .invalidProviderToken)
+            isRoute ? (400, APNSReason.badTopic) : (403, .invalidProviderToken)
         fixture.answer(fixture.take()[0], UInt16(status), reason)
         let deferred = DeferredFixture(fixture)
         deferred.assign()
@@ -165,7 +165,7 @@ internal import Testing
 
     // MARK: The next thing to do
 
-    @Test func `the owner is woken for a push that rests, and for a shut lane or pool`() {
+    @Test func `the owner is woken for a push that rests, and for a shut route or pool`() {
         let cases: [(UInt16, APNSReason)] = [
             (503, .serviceUnavailable), (400, .badTopic), (403, .invalidProviderToken),
         ]

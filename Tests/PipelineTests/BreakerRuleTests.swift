@@ -85,7 +85,7 @@ internal import Testing
             for push in fixture.take() { fixture.answer(push, 403, .invalidProviderToken) }
         }
         #expect(fixture.takeRecords().isEmpty)
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.pass(.seconds(900))
         #expect(fixture.deliverAll().count == 10)
     }
@@ -156,7 +156,7 @@ internal import Testing
         arguments: [
             (APNSReason.badTopic, 400), (.topicDisallowed, 400), (.invalidPushType, 400),
         ] as [(APNSReason, UInt16)])
-    func `a refused topic stops its lane alone, and is asked again later`(
+    func `a refused topic stops its route alone, and is asked again later`(
         reason: APNSReason, status: UInt16
     ) {
         let fixture = PipelineFixture()

@@ -34,7 +34,7 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1)
         #expect(fixture.counters.pushesCoalesced == 2)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 3)
+        #expect(fixture.committableOffset == 3)
         #expect(fixture.isIdle)
     }
 
@@ -47,26 +47,26 @@ internal import Testing
         fixture.event("door")
         #expect(fixture.take().isEmpty, "one push for a token is in flight at a time")
         fixture.answer(first[0], 200)
-        let trailing = fixture.take()
-        #expect(trailing.count == 1)
-        fixture.answer(trailing[0], 200)
+        let followUp = fixture.take()
+        #expect(followUp.count == 1)
+        fixture.answer(followUp[0], 200)
         #expect(fixture.take().isEmpty)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 3)
+        #expect(fixture.committableOffset == 3)
     }
 
-    @Test func `the offset is held until the trailing push has ended`() {
+    @Test func `the offset is held until the followUp push has ended`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.event("door")
         let first = fixture.take()
         let second = fixture.event("door")
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.answer(first[0], 200)
-        #expect(fixture.frontier == second)
+        #expect(fixture.committableOffset == second)
         _ = fixture.deliverAll()
-        #expect(fixture.frontier == second + 1)
+        #expect(fixture.committableOffset == second + 1)
     }
 
     @Test func `a token in two registrations is pushed once per event`() {

@@ -15,7 +15,7 @@ internal import Testing
         controls: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }
     ) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
         for number in 1...controls {

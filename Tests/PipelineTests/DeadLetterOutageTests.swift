@@ -13,7 +13,7 @@ internal import Testing
 @Suite struct `While dead letters cannot be written` {
     private func fixture(adjust: (inout PipelineSettings) -> Void = { _ in }) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
         fixture.registerControl("A", [1], shows: ["door"])
@@ -51,7 +51,7 @@ internal import Testing
             fixture.pass(.milliseconds(500))
         }
         #expect(read > 23_700 && delivered > 235)
-        #expect(fixture.frontier == 0, "the first of them waits")
+        #expect(fixture.committableOffset == 0, "the first of them waits")
         fixture.registerControl("B", [2], shows: ["lamp"])
         fixture.event("lamp")
         #expect(fixture.deliverAll().map(\.token) == [[2]])
@@ -69,7 +69,7 @@ internal import Testing
             fixture.pass(.milliseconds(100))
         }
         #expect(told == read)
-        #expect(fixture.frontier == Int64(read + delivered + 1))
+        #expect(fixture.committableOffset == Int64(read + delivered + 1))
         fixture.checkInvariants()
     }
 
@@ -133,7 +133,7 @@ internal import Testing
             fixture.event("door")
             for push in fixture.take() { fixture.answer(push, 400, .badMessageId) }
         }
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         #expect(!fixture.isIdle)
         fixture.pass(.seconds(1))
         let record = try #require(fixture.takeRecords().first)
@@ -142,14 +142,14 @@ internal import Testing
         #expect(letter.source.offset == 1 && letter.lastOffset == 3)
         #expect(letter.reason == "BadMessageId" && letter.status == 400)
         #expect(letter.firstAt == began)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         fixture.acknowledge([record])
-        #expect(fixture.frontier == 4 && fixture.isIdle)
+        #expect(fixture.committableOffset == 4 && fixture.isIdle)
     }
 
     @Test func `reasons beyond a thousand share a merged letter`() {
         var merged = MergedLetters()
-        var tracker = OffsetTracker(settle: .zero)
+        var tracker = OffsetTracker(registrationGrace: .zero)
         let source = DeadLetter.Source(topic: "events", partition: 0, offset: 1)
         let now = WallTime(milliseconds: 0)
         for number in 0..<5000 {

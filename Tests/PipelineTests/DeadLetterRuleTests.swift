@@ -26,11 +26,11 @@ internal import Testing
         #expect(letters.count == 3)
         let named = letters.map { $0.value.split(separator: #""token":"#).count - 1 }
         #expect(named.sorted() == [201, 500, 500])
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.acknowledge(Array(letters.dropLast()))
-        #expect(fixture.frontier == 0, "every letter of the event must be acknowledged")
+        #expect(fixture.committableOffset == 0, "every letter of the event must be acknowledged")
         fixture.acknowledge([letters[2]])
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `a refused record is produced again and its offset waits`() {
@@ -41,9 +41,9 @@ internal import Testing
         let second = fixture.takeRecords()
         #expect(second.map(\.value) == first.map(\.value))
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.acknowledge(second)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         fixture.acknowledge(second)
         #expect(fixture.isIdle)
     }
@@ -94,7 +94,7 @@ internal import Testing
         fixture.pipeline.skippedRecord(track: fixture.track, offset: 0, now: fixture.now)
         #expect(fixture.take().isEmpty)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         #expect(fixture.counters.eventsSkipped == 1)
     }
 
@@ -107,7 +107,7 @@ internal import Testing
         fixture.event("door")
         #expect(fixture.deliverAll().count == 1)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 2)
+        #expect(fixture.committableOffset == 2)
     }
 
     @Test func `the letter of an unreadable record has its headers, so that it can be sent again`()

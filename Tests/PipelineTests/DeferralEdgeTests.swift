@@ -19,7 +19,7 @@ internal import Testing
         let later = TopicBinding(decode: .key, delay: .seconds(60))
         let fixture = PipelineFixture(bindings: [.standard, later]) { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
             adjust(&settings)
         }
@@ -121,11 +121,11 @@ internal import Testing
 
     @Test(arguments: [true, false])
     func `leave what is shut sixteen of its pushes, and wait with the others`(
-        isLane: Bool
+        isRoute: Bool
     ) throws {
         let fixture = fixture(controls: 40)
         fixture.event("s1")
-        if isLane {
+        if isRoute {
             fixture.answer(fixture.take()[0], 400, .badTopic)
         } else {
             fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
@@ -198,20 +198,20 @@ internal import Testing
         let fixture = fixture()
         let (older, newer) = twoOfOneKey(fixture)
         fixture.acknowledge([newer])
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.pipeline.refused(older.ticket)
         #expect(fixture.takeRecords().isEmpty)
-        #expect(fixture.frontier == 2)
+        #expect(fixture.committableOffset == 2)
     }
 
     @Test func `that are refused are produced again though an earlier one has arrived`() {
         let fixture = fixture()
         let (older, newer) = twoOfOneKey(fixture)
         fixture.acknowledge([older])
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         fixture.pipeline.refused(newer.ticket)
         #expect(fixture.takeRecords().map(\.ticket) == [newer.ticket])
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     /// Both under way.

@@ -16,7 +16,7 @@ internal import Testing
     init() {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         pipeline.registerControl("A", [1], shows: ["door"])
         pipeline.register("D", [.device([9], shows: ["door"])])
@@ -59,7 +59,7 @@ internal import Testing
     }
 
     /// What the owner writes when everything is sent; it reads its own records.
-    private func settle(for duration: Duration = .seconds(1)) -> [SentPush] {
+    private func deliverAndRead(for duration: Duration = .seconds(1)) -> [SentPush] {
         pipeline.pass(duration)
         var sent: [SentPush] = []
         for _ in 0..<4 {
@@ -87,8 +87,8 @@ internal import Testing
     @Test func `a later record says when, also if that is later`() {
         deferred.assign()
         write(record(after: .seconds(10)), record(after: .seconds(30)))
-        #expect(settle(for: .seconds(20)).isEmpty)
-        #expect(settle(for: .seconds(10)).count == 1)
+        #expect(deliverAndRead(for: .seconds(20)).isEmpty)
+        #expect(deliverAndRead(for: .seconds(10)).count == 1)
     }
 
     @Test func `a later record does not bring back an older payload, nor leave it in Kafka`() {
@@ -101,7 +101,7 @@ internal import Testing
         #expect(written.count == 2 && written.allSatisfy { $0.contains("newer") })
         deferred.read()
         #expect(deferred.produce().deferred.isEmpty, "what is put right needs no second time")
-        #expect(settle(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"newer"}}"#])
+        #expect(deliverAndRead(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"newer"}}"#])
     }
 
     @Test func `of payloads of one instant the later record's is sent, and nothing put right`() {
@@ -109,7 +109,7 @@ internal import Testing
         write(payload("first", age: .zero, after: .seconds(60)))
         write(payload("second", age: .zero, after: .seconds(60)))
         #expect(deferred.produce().deferred.isEmpty)
-        #expect(settle(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"second"}}"#])
+        #expect(deliverAndRead(for: .seconds(61)).map(\.body) == [#"{"aps":{"alert":"second"}}"#])
     }
 
     @Test func `what the owner wrote again is no second push, though the first is under way`() {
@@ -121,7 +121,7 @@ internal import Testing
         #expect(push.count == 1)
         deferred.read()
         pipeline.answer(push[0], 200)
-        #expect(settle(for: .seconds(5)).isEmpty)
+        #expect(deliverAndRead(for: .seconds(5)).isEmpty)
         #expect(deferred.log.last?.value == nil && pipeline.load.deferred == 0)
     }
 
@@ -133,7 +133,7 @@ internal import Testing
         write(record(after: .seconds(120), ttl: .seconds(90), endedOffset: 0))
         #expect(deferred.produce().deferred.count == 1)
         deferred.read()
-        #expect(settle(for: .seconds(121)).count == 1)
+        #expect(deliverAndRead(for: .seconds(121)).count == 1)
     }
 
     @Test func `a replay puts right what promises less, when it is over`() {
@@ -154,7 +154,7 @@ internal import Testing
         deferred.assign()
         write(record(after: .seconds(600), endedOffset: 1000))
         write(record(after: .seconds(5)))
-        #expect(settle(for: .seconds(6)).count == 1)
+        #expect(deliverAndRead(for: .seconds(6)).count == 1)
     }
 
     @Test func `a null that speaks of a payload ends a push that has none`() {
@@ -163,7 +163,7 @@ internal import Testing
         write(
             DeferredFixture.Record(
                 key: Self.control, value: nil, endedPayloadAt: pipeline.now.wall))
-        #expect(pipeline.load.deferred == 0 && settle(for: .seconds(61)).isEmpty)
+        #expect(pipeline.load.deferred == 0 && deliverAndRead(for: .seconds(61)).isEmpty)
     }
 
     // MARK: An operator's null
@@ -175,7 +175,7 @@ internal import Testing
         let push = pipeline.take()
         write(DeferredFixture.Record(key: Self.control, value: nil), record())
         pipeline.answer(push[0], 200)
-        #expect(settle().count == 1)
+        #expect(deliverAndRead().count == 1)
         #expect(deferred.log.last?.value == nil && deferred.log.last?.endedOffset == 2)
         #expect(pipeline.load.deferred == 0)
     }
@@ -190,7 +190,7 @@ internal import Testing
         deferred.produce()
         deferred.read()
         pipeline.answer(push[0], 200)
-        _ = settle()
+        _ = deliverAndRead()
         #expect(deferred.log.last?.value == nil)
         #expect(pipeline.load.deferred == 0)
     }
@@ -203,14 +203,14 @@ internal import Testing
             record(
                 more: #","priority":5,"apnsExpiration":"none","payload":{"aps":{"alert":"a"}}"#,
                 key: Self.device + "01"))
-        let sent = settle()
+        let sent = deliverAndRead()
         #expect(sent.map(\.priority) == [5] && sent.map(\.expiration) == [-1])
     }
 
     @Test func `payloads of one token are sent each, and leave nothing behind`() {
         deferred.assign()
         write(payload("a", age: .zero), payload("b", age: .zero, key: "02"))
-        #expect(settle().count == 2)
+        #expect(deliverAndRead().count == 2)
         #expect(pipeline.load.payloadBytes == 0)
     }
 
@@ -277,7 +277,7 @@ internal import Testing
         deferred.assign()
         write(record())
         pipeline.pipeline.drain = .until(pipeline.now.monotonic)
-        #expect(settle().isEmpty)
+        #expect(deliverAndRead().isEmpty)
         #expect(pipeline.load.deferred == 1 && deferred.log.count == 1)
     }
 

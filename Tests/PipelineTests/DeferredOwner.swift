@@ -16,7 +16,7 @@ final class DeferredOwner {
     init(controls: Int = 2, adjust: (inout PipelineSettings) -> Void = { _ in }) {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
             adjust(&settings)
         }

@@ -17,7 +17,7 @@ internal import Testing
     init() {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         pipeline.registerControl("A", [1], shows: ["door"])
         old = DeferredFixture(pipeline, partition: 3)

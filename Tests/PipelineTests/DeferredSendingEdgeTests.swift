@@ -14,19 +14,19 @@ internal import Testing
 @Suite struct `Deferred pushes and their turns` {
     // MARK: Turns
 
-    @Test func `of each lane have their turn, however many another has`() {
+    @Test func `of each route have their turn, however many another has`() {
         let owner = DeferredOwner(controls: 60) { $0.slots = 8 }
         let pipeline = owner.pipeline
         pipeline.registerControl("E", [250], shows: ["dev"], environment: .development)
         for token in 1...60 as ClosedRange<UInt8> { owner.write(token) }
         owner.write(250, environment: "development")
-        let lanes = pipeline.pipeline.routing.lanes.count
+        let routes = pipeline.pipeline.routing.routes.count
         var sent: [SentPush] = []
-        for _ in 0..<lanes {
+        for _ in 0..<routes {
             pipeline.pass(.milliseconds(10))
             sent += pipeline.deliverAll(pool: 0) + pipeline.deliverAll(pool: 1)
         }
-        #expect(sent.count == lanes, "their share is one slot")
+        #expect(sent.count == routes, "their share is one slot")
         #expect(sent.contains { $0.token == [250] })
     }
 
@@ -107,7 +107,7 @@ internal import Testing
         #expect(bytes == 0)
     }
 
-    @Test func `wait for the registration of a token of which only a verdict speaks`() {
+    @Test func `wait for the registration of a token of which only a suppression speaks`() {
         let owner = DeferredOwner()
         let pipeline = owner.pipeline
         pipeline.event("s1")

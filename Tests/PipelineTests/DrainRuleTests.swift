@@ -14,7 +14,7 @@ internal import Testing
 
     init() {
         pipeline = PipelineFixture { settings in
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             // With its jitter 5 s at least.
             settings.retryBackoff = Backoff(least: .seconds(50), most: .seconds(50))
         }
@@ -33,10 +33,10 @@ internal import Testing
         for number in 0..<4 { pipeline.event("s\(number)") }
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)
         pipeline.pass(.milliseconds(10))
-        #expect(deferred.produce().deferred.isEmpty && pipeline.frontier == 0)
+        #expect(deferred.produce().deferred.isEmpty && pipeline.committableOffset == 0)
         drain(for: .seconds(2))
         #expect(deferred.produce().deferred.count == 4)
-        #expect(pipeline.frontier == 4 && pipeline.load.queued == 0)
+        #expect(pipeline.committableOffset == 4 && pipeline.load.queued == 0)
     }
 
     @Test func `defers at once what rests for longer than it lasts, and nothing else`() {
@@ -45,11 +45,11 @@ internal import Testing
         pipeline.event("s1")
         drain(for: .seconds(60))
         #expect(deferred.produce().deferred.isEmpty, "both can be sent in time")
-        #expect(pipeline.frontier == rests)
+        #expect(pipeline.committableOffset == rests)
         drain(for: .seconds(2))
         #expect(deferred.produce().deferred.map { $0.key.suffix(3) } == ["/00"])
         #expect(pipeline.deliverAll().map(\.token) == [[1]])
-        #expect(pipeline.frontier == 2)
+        #expect(pipeline.committableOffset == 2)
     }
 
     @Test func `puts a deferred push that waits for a probe back where it waited`() {
@@ -68,7 +68,7 @@ internal import Testing
         drain(for: .seconds(2))
         deferred.produce()
         #expect(pipeline.load.queued == 0 && pipeline.load.deferred >= 1)
-        #expect(pipeline.frontier == 2)
+        #expect(pipeline.committableOffset == 2)
     }
 
     @Test func `defers whatever waits when nothing is handed over any more`() {
@@ -76,7 +76,7 @@ internal import Testing
         pipeline.pipeline.drain = .ending
         pipeline.pass(.milliseconds(10))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == 1)
+        #expect(pipeline.committableOffset == 1)
     }
 
     @Test func `does not count a record that Kafka refuses among those that it waits for`() {
@@ -93,26 +93,26 @@ internal import Testing
     func `lasts until everything has settled, whatever the grace`(milliseconds: Int) {
         let settings = {
             var settings = PipelineSettings()
-            settings.settle = .milliseconds(milliseconds)
+            settings.registrationGrace = .milliseconds(milliseconds)
             return settings
         }()
         // The last event comes at any time within a step of the ledger.
         for late in stride(from: 0, to: 60, by: 7) {
-            let fixture = PipelineFixture { $0.settle = settings.settle }
+            let fixture = PipelineFixture { $0.registrationGrace = settings.registrationGrace }
             fixture.registerControl("I", [1], shows: ["door"])
             for _ in 0..<20 {
                 fixture.event("door")
                 fixture.now.monotonic = fixture.now.monotonic + .milliseconds(10)
-                _ = fixture.frontier
+                _ = fixture.committableOffset
             }
             fixture.now.monotonic = fixture.now.monotonic + .milliseconds(late)
             let last = fixture.event("door")
             _ = fixture.deliverAll()
             let end = fixture.now.monotonic + settings.drainMax
-            while fixture.now.monotonic < end, fixture.frontier <= last {
+            while fixture.now.monotonic < end, fixture.committableOffset <= last {
                 fixture.now.monotonic = fixture.now.monotonic + .milliseconds(10)
             }
-            #expect(fixture.frontier == last + 1)
+            #expect(fixture.committableOffset == last + 1)
         }
     }
 }

@@ -17,7 +17,7 @@ internal import Testing
         let later = TopicBinding(decode: .key, delay: .seconds(60))
         pipeline = PipelineFixture(bindings: [.standard, later]) { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         pipeline.registerControl("A", [1], shows: ["door"])
         deferred = DeferredFixture(pipeline)
@@ -54,7 +54,7 @@ internal import Testing
         let offset = pipeline.event("door")
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 
     @Test func `is counted from the event that trailed a deferred push which comes back`() {
@@ -64,7 +64,7 @@ internal import Testing
         pipeline.end(push, .unprocessed)
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 
     @Test func `is counted from the event that trails a waiting deferred push`() {
@@ -72,7 +72,7 @@ internal import Testing
         let offset = pipeline.event("door", binding: 1)
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 
     @Test func `is counted from the event that a deferred push in flight answers`() {
@@ -90,7 +90,7 @@ internal import Testing
         pipeline.end(push, .unprocessed)
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 
     @Test func `does not send a delayed event early with the push that it trailed`() {

@@ -15,7 +15,7 @@ internal import Testing
     ) -> PipelineFixture {
         PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
     }
@@ -54,7 +54,7 @@ internal import Testing
         fixture.pass(.seconds(9))
         #expect(deferred.produce().deferred.contains { $0.key == key })
         fixture.pass(.seconds(1))
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `events leave the deferred pushes' share of the slots alone`() {
@@ -120,23 +120,23 @@ internal import Testing
         #expect(fixture.take().map(\.expiration) == [(fixture.now.wall + .seconds(3600)).seconds])
     }
 
-    @Test func `a refused verdict is not written over a later one of another worker`() {
-        let fixture = PipelineFixture { $0.settle = .zero }
+    @Test func `a refused suppression is not written over a later one of another worker`() {
+        let fixture = PipelineFixture { $0.registrationGrace = .zero }
         fixture.registerControl("A", [1], shows: ["door"])
         fixture.event("door")
         fixture.answer(fixture.take()[0], 410, .unregistered)
         let ours = fixture.takeRecords()
-        #expect(ours.map(\.topic) == [.verdicts])
+        #expect(ours.map(\.topic) == [.suppressions])
         fixture.pass(.seconds(1))
         let later = Array(
             (#"{"v":1,"status":410,"reason":"Unregistered","registeredAt":""#
                 + fixture.now.wall.rfc3339 + #""}"#).utf8)
         let problem = Array(ours[0].key.utf8).withUnsafeBytes { key in
-            later.withUnsafeBytes { fixture.pipeline.verdictRecord(key: key, value: $0) }
+            later.withUnsafeBytes { fixture.pipeline.suppressionRecord(key: key, value: $0) }
         }
         #expect(problem == nil)
         fixture.pipeline.refused(ours[0].ticket)
         #expect(fixture.takeRecords().isEmpty)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 }

@@ -15,7 +15,7 @@ internal import Testing
     ) -> (PipelineFixture, DeferredFixture) {
         let pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
         pipeline.registerControl("A", [1], shows: ["door"])
@@ -27,15 +27,15 @@ internal import Testing
         let offset = pipeline.event("door")
         pipeline.pass(.seconds(7))
         #expect(deferred.produce().deferred.isEmpty)
-        #expect(pipeline.frontier == offset)
+        #expect(pipeline.committableOffset == offset)
         pipeline.pass(.seconds(1))
         let records = pipeline.takeRecords()
         #expect(records.map(\.topic) == [.deferred])
         #expect(records[0].key == "production/com.example.Home.push-type.controls/01")
         #expect(pipeline.load.queued == 0)
-        #expect(pipeline.frontier == offset, "held until Kafka has the record")
+        #expect(pipeline.committableOffset == offset, "held until Kafka has the record")
         pipeline.acknowledge(records)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
         #expect(pipeline.counters.deferred == 1)
     }
 
@@ -63,7 +63,7 @@ internal import Testing
         let offset = pipeline.event("door")
         pipeline.answer(pipeline.take()[0], 503, .serviceUnavailable)
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 
     @Test func `one in flight is not deferred, but its return after the bound is`() {
@@ -97,7 +97,7 @@ internal import Testing
         for _ in 0..<5 { pipeline.event("door") }
         pipeline.pass(.seconds(9))
         #expect(deferred.produce().deferred.count == 1)
-        #expect(pipeline.frontier == 5)
+        #expect(pipeline.committableOffset == 5)
     }
 
     @Test func `a later event of the token is pushed and not kept from it by the deferred one`() {
@@ -120,9 +120,9 @@ internal import Testing
         #expect(older.count == 1 && newer.count == 1)
         pipeline.pipeline.refused(older[0].ticket)
         #expect(pipeline.takeRecords().isEmpty)
-        #expect(pipeline.frontier == 0, "its events wait for the later record")
+        #expect(pipeline.committableOffset == 0, "its events wait for the later record")
         pipeline.acknowledge(newer)
-        #expect(pipeline.frontier == 2)
+        #expect(pipeline.committableOffset == 2)
     }
 
     @Test func `a later deferral says all that an earlier one does which Kafka may not have`() {
@@ -151,9 +151,9 @@ internal import Testing
         let letters = pipeline.takeRecords()
         #expect(letters.map(\.topic) == [.deadLetters])
         #expect(letters[0].value.contains("DeferralTooLarge"))
-        #expect(pipeline.frontier == 0)
+        #expect(pipeline.committableOffset == 0)
         pipeline.acknowledge(letters)
-        #expect(pipeline.frontier == 1)
+        #expect(pipeline.committableOffset == 1)
     }
 
     @Test func `deferrals unacknowledged are bounded, and the rest goes on holding`() {

@@ -51,7 +51,7 @@ internal import Testing
         let fixture = PipelineFixture { settings in
             settings.slots = 16
             settings.immediateFanOutMax = 2
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         for number in 0..<40 {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: ["hot"], kind: "door")

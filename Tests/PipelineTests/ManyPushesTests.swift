@@ -63,7 +63,7 @@ internal import Testing
             sent.formUnion(fixture.deliverAll().map(\.token))
         }
         #expect(sent.count == 100)
-        #expect(fixture.isIdle && fixture.frontier == 40)
+        #expect(fixture.isIdle && fixture.committableOffset == 40)
     }
 
     @Test func `that may go at once do not wait for those with a delay`() {

@@ -11,7 +11,7 @@ internal import Testing
 
 @Suite struct `The outbox` {
     @Test func `holds the offsets of a record until Kafka has it`() {
-        var tracker = OffsetTracker(settle: .zero)
+        var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         let hold = tracker.readOne()
         outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [hold])
@@ -24,7 +24,7 @@ internal import Testing
     }
 
     @Test func `has a refused record produced again, and its offsets wait`() throws {
-        var tracker = OffsetTracker(settle: .zero)
+        var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [tracker.readOne()])
         let ticket = outbox.takeRecords()[0].ticket
@@ -38,7 +38,7 @@ internal import Testing
     }
 
     @Test func `lets a later deferral of a key speak for a refused one`() throws {
-        var tracker = OffsetTracker(settle: .zero)
+        var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for value in [1, 2] as [UInt8] {
             outbox.writeDeferral(key: [7], value: [value], holds: [tracker.readOne()])
@@ -55,7 +55,7 @@ internal import Testing
     }
 
     @Test func `keeps refused shards apart, oldest first, to be fanned out here`() {
-        var tracker = OffsetTracker(settle: .zero)
+        var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for key in 0..<3 as Range<UInt8> {
             outbox.write(topic: .events, key: [key], value: [1], holds: [tracker.readOne()])

@@ -16,10 +16,10 @@ internal import Testing
         fixture.event("door")
         fixture.pass(.milliseconds(1999))
         fixture.registerControl("A", token, shows: ["door"])
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         #expect(fixture.take().count == 1)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0, "held until the push has ended")
+        #expect(fixture.committableOffset == 0, "held until the push has ended")
     }
 
     @Test func `a token that registers later is not`() {
@@ -28,7 +28,7 @@ internal import Testing
         fixture.pass(.milliseconds(2100))
         fixture.registerControl("A", token, shows: ["door"])
         #expect(fixture.take().isEmpty)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `a payload is owed to a device that registers within the settling time`() {
@@ -63,7 +63,7 @@ internal import Testing
         #expect(fixture.take().count == 1)
     }
 
-    @Test func `a token that registers anew after a verdict is owed a recent event`() {
+    @Test func `a token that registers anew after a suppression is owed a recent event`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.event("door")
@@ -168,7 +168,7 @@ internal import Testing
         }
         #expect(sent.count == 100)
         #expect(fixture.isIdle)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `a token that moves to another registration under a slow walk is not skipped`() {
@@ -202,10 +202,10 @@ internal import Testing
         fixture.event("hot")
         fixture.event("own")
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         // Held by the push to the token alone, once the walk is over and the other has ended.
         for push in fixture.take() where push.token == [9] { fixture.answer(push, 200) }
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
     }
 
     @Test func `an unreadable record becomes a dead letter and its offset waits for it`() {
@@ -213,15 +213,15 @@ internal import Testing
         fixture.event("door", "{")
         fixture.event("door", #"{"v":2}"#)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         let letters = fixture.takeRecords()
         #expect(letters.count == 2)
         #expect(letters[0].value.contains(#""reason":"invalidJSON""#))
         #expect(letters[1].value.contains(#""reason":"unknownVersion""#))
         fixture.acknowledge([letters[1]])
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.acknowledge([letters[0]])
-        #expect(fixture.frontier == 2)
+        #expect(fixture.committableOffset == 2)
     }
 
     @Test func `a binding's delay is kept by a push that trails another`() {

@@ -25,7 +25,7 @@ internal import Testing
     ) -> PipelineFixture {
         let worker = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.immediateFanOutMax = 1
             change(&settings)
         }
@@ -196,7 +196,7 @@ internal import Testing
         pipeline.acknowledge(pipeline.takeRecords())
         pipeline.pipeline.refused(deferral[0].ticket)
         #expect(pipeline.takeRecords().isEmpty)
-        #expect(pipeline.frontier == 2)
+        #expect(pipeline.committableOffset == 2)
     }
 
     @Test(arguments: [-1, 0, 1])
@@ -300,7 +300,7 @@ internal import Testing
         #expect(pipeline.deliverAll().map(\.body) == [body("new")])
         _ = pipeline.pipeline.advanceFanOuts(steps: 10, now: pipeline.now)
         #expect(pipeline.deliverAll().map(\.token) == [[8]])
-        #expect(pipeline.isIdle && pipeline.frontier == 2)
+        #expect(pipeline.isIdle && pipeline.committableOffset == 2)
     }
 
     // MARK: Clocks

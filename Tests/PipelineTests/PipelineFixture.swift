@@ -60,7 +60,7 @@ final class PipelineFixture {
         // The owner asks ten times a second; the ledger notes by that what was read when.
         let first = min(duration, .milliseconds(100))
         moveClocks(by: first)
-        for track in tracks { _ = pipeline.frontier(track, now: now) }
+        for track in tracks { _ = pipeline.committableOffset(track, now: now) }
         moveClocks(by: duration - first)
         pipeline.advance(now: now)
         _ = pipeline.advanceFanOuts(steps: 10_000, now: now)
@@ -175,7 +175,7 @@ final class PipelineFixture {
     func takeExpired() -> ExpiredEvents { pipeline.takeExpiredEvents() }
     var kindsKnown: Int { pipeline.audience.statistics.kinds }
     var track: TrackID { tracks.last! }
-    var frontier: Int64 { pipeline.frontier(track, now: now) }
+    var committableOffset: Int64 { pipeline.committableOffset(track, now: now) }
 
     // MARK: APNs
 
@@ -236,7 +236,7 @@ struct ProducedRecord {
 struct SentPush: Equatable {
     var slot: PushSlot
     let token: [UInt8]
-    let lane: LaneID
+    let route: RouteID
     let type: PushType
     let priority: UInt8
     let expiration: Int64
@@ -248,7 +248,7 @@ struct SentPush: Equatable {
         let push = slab.push(slot).pointee
         self.slot = slot
         token = Array(slab.token(slot))
-        lane = push.lane
+        route = push.route
         type = push.type
         priority = push.priority
         expiration = push.expiration

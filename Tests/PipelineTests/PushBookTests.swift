@@ -16,7 +16,7 @@ internal import Testing
 private struct BookBench: ~Copyable {
     var book: PushBook
     let token: TokenID
-    private let lane: LaneID
+    private let route: RouteID
     private let track: TrackID
     let now = Now(
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
@@ -42,10 +42,10 @@ private struct BookBench: ~Copyable {
             }
         }
         _ = book.audience.apply(registration)
-        let lane = routing.lane(
+        let route = routing.route(
             environment: .production, app: routing.app(named: "one")!, tokenClass: .control)!
-        token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(lane, $0)! }
-        self.lane = lane
+        token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(route, $0)! }
+        self.route = route
         track = book.tracker.openTrack(startOffset: 0)
         self.book = book
     }
@@ -60,7 +60,7 @@ private struct BookBench: ~Copyable {
             origin: book.tracker.position(track, offset: offset), readSequence: 1,
             subject: .none, subjectTag: 0)
         var push = PushRequest(
-            token: token, lane: lane, content: content, heldSince: now.monotonic)
+            token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = key
         let slot =
             book.existingPush(for: push.token, key: key) ?? book.add(push, now: now)
@@ -72,7 +72,7 @@ private struct BookBench: ~Copyable {
 
     mutating func takeOne() -> UInt32? {
         book.pushes.take(
-            from: book.traits(of: lane).pool, sequence: 1, now: now.monotonic
+            from: book.traits(of: route).pool, sequence: 1, now: now.monotonic
         ) { _ in false }
     }
 }
@@ -104,7 +104,7 @@ private struct BookBench: ~Copyable {
         var bench = BookBench()
         let slot = bench.push()
         _ = bench.push()
-        let holds = bench.book.endTakingClaims(slot, withTrailing: true, now: bench.now)
+        let holds = bench.book.endTakingClaims(slot, withFollowUp: true, now: bench.now)
         bench.book.checkInvariants(claimed: Set(holds.map(\.holder)))
         #expect(holds.map(\.offset) == [0], "the older of two on one partition")
         bench.book.release(holds)

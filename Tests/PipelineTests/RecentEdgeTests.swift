@@ -100,13 +100,13 @@ internal import Testing
         fixture.registerControl("B", [1], shows: ["door"], at: WallTime(milliseconds: 0))
         #expect(fixture.take().isEmpty && fixture.counters.suppressed == 1)
         fixture.pass(.seconds(3))
-        #expect(fixture.isIdle && fixture.frontier == 2)
+        #expect(fixture.isIdle && fixture.committableOffset == 2)
     }
 
     // MARK: Partitions
 
     @Test func `is owed nothing by a table that has the number of a lost partition`() {
-        let fixture = PipelineFixture { $0.settle = .zero }
+        let fixture = PipelineFixture { $0.registrationGrace = .zero }
         fixture.assign(startOffset: 0)
         fixture.unassign()
         let deferred = DeferredFixture(fixture)
@@ -145,7 +145,7 @@ internal import Testing
         #expect(fixture.load.fanOuts == 0 && fixture.counters.unregistered == 1)
         #expect(fixture.deliverAll().map(\.token) == [[9]])
         fixture.pass(.seconds(3))
-        #expect(fixture.deliverAll().isEmpty && fixture.isIdle && fixture.frontier == 2)
+        #expect(fixture.deliverAll().isEmpty && fixture.isIdle && fixture.committableOffset == 2)
     }
 
     @Test func `ends what expires before there is a slot, counted`() {

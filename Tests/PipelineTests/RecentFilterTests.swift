@@ -144,6 +144,6 @@ internal import Testing
             fixture.pass(.milliseconds(200))
         }
         #expect(bodies == (0..<20).map { #"{"aps":{"alert":"\#($0)"}}"# })
-        #expect(fixture.isIdle && fixture.frontier == 21)
+        #expect(fixture.isIdle && fixture.committableOffset == 21)
     }
 }

@@ -14,7 +14,7 @@ internal import Testing
     init() {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         pipeline.registerControl("A", [1], shows: ["door"])
     }
@@ -24,21 +24,21 @@ internal import Testing
         pipeline.answer(pipeline.take()[0], 410, .unregistered)
     }
 
-    @Test func `a refused verdict is not produced again behind a later one of its token`() {
+    @Test func `a refused suppression is not produced again behind a later one of its token`() {
         die()
         let older = pipeline.takeRecords()
         pipeline.pass(.seconds(5))
         pipeline.registerControl("A", [1], shows: ["door"])
         die()
         let newer = pipeline.takeRecords()
-        #expect(older.map(\.topic) == [.verdicts] && newer.map(\.topic) == [.verdicts])
+        #expect(older.map(\.topic) == [.suppressions] && newer.map(\.topic) == [.suppressions])
         pipeline.pipeline.refused(older[0].ticket)
         #expect(pipeline.takeRecords().isEmpty)
         pipeline.pipeline.refused(newer[0].ticket)
         #expect(pipeline.takeRecords().map(\.value) == newer.map(\.value))
-        #expect(pipeline.frontier == 1)
+        #expect(pipeline.committableOffset == 1)
         pipeline.acknowledge(newer)
-        #expect(pipeline.frontier == 2)
+        #expect(pipeline.committableOffset == 2)
     }
 
     @Test func `a deferred push that the operator has ended does not wait again`() {
@@ -62,6 +62,6 @@ internal import Testing
         #expect(pipeline.load.deferred == 0)
         let written = deferred.produce().deferred
         #expect(written.count == 1 && written[0].value != nil, "the event's, and no null")
-        #expect(pipeline.frontier == offset + 1)
+        #expect(pipeline.committableOffset == offset + 1)
     }
 }

@@ -59,11 +59,11 @@ internal import Testing
         let fixture = PipelineFixture()
         try adopt(fixture) {
             $0.slots = 10
-            $0.settle = .zero
+            $0.registrationGrace = .zero
             $0.holdMax = .seconds(2)
         }
         #expect(fixture.pipeline.book.settings.slots == 256)
-        #expect(fixture.pipeline.book.settings.settle == .seconds(2))
+        #expect(fixture.pipeline.book.settings.registrationGrace == .seconds(2))
         #expect(fixture.pipeline.book.settings.holdMax == .seconds(10_000_000))
     }
 }

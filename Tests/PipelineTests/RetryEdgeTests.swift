@@ -57,7 +57,7 @@ internal import Testing
 
     @Test func `the first delay is within a second, the seventh is not`() {
         let fixture = controls(64) { settings in
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.coolDownBackoff = Backoff(least: .seconds(1), most: .seconds(900))
         }
         fixture.event("hot")
@@ -108,7 +108,7 @@ internal import Testing
     // MARK: Breakers
 
     @Test(arguments: [APNSReason.badTopic, .topicDisallowed])
-    func `a lane opens with its probe, slowly`(reason: APNSReason) {
+    func `a route opens with its probe, slowly`(reason: APNSReason) {
         let fixture = controls(40)
         fixture.event("s0")
         fixture.answer(fixture.take()[0], 400, reason)
@@ -120,7 +120,7 @@ internal import Testing
         #expect(fixture.take().count == 8)
     }
 
-    @Test func `a fault of Apple's does not open a lane`() {
+    @Test func `a fault of Apple's does not open a route`() {
         let fixture = controls(40)
         fixture.event("s0")
         fixture.answer(fixture.take()[0], 400, .badTopic)
@@ -131,7 +131,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a lane's probe that fails is not an attempt`(isAnswered: Bool) {
+    func `a route's probe that fails is not an attempt`(isAnswered: Bool) {
         let fixture = controls(1) { $0.attemptsMax = 1 }
         fixture.event("hot")
         fixture.answer(fixture.take()[0], 400, .badTopic)
@@ -161,7 +161,7 @@ internal import Testing
     }
 
     @Test func `a pool that was parked is not parked again by what was before`() {
-        let fixture = controls(60) { $0.settle = .zero }
+        let fixture = controls(60) { $0.registrationGrace = .zero }
         fixture.event("hot")
         for push in fixture.take(50) { fixture.answer(push, 503, .serviceUnavailable) }
         #expect(fixture.counters.poolBreakersOpened == 1)

@@ -38,7 +38,7 @@ internal import Testing
         #expect(again.map(\.apnsID) == [push.apnsID])
         fixture.answer(again[0], 200)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test(
@@ -57,9 +57,9 @@ internal import Testing
         #expect(records.first?.key == "door")
         #expect(records.first?.value.contains(#""status":\#(status)"#) == true)
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0, "held until the letter is acknowledged")
+        #expect(fixture.committableOffset == 0, "held until the letter is acknowledged")
         fixture.acknowledge(records)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `what was provably not processed costs no attempt`() {
@@ -110,7 +110,7 @@ internal import Testing
         fixture.pass(.seconds(10))
         #expect(fixture.take().isEmpty)
         #expect(fixture.counters.expired == 1)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
     }
 
     @Test func `expiry is looked at before each try`() {
@@ -171,7 +171,7 @@ internal import Testing
         fixture.pass(.seconds(900))
         #expect(fixture.take().isEmpty)
         #expect(fixture.isIdle)
-        #expect(fixture.frontier == 3)
+        #expect(fixture.committableOffset == 3)
     }
 
     @Test func `an orphaned push disturbs nothing of the token's next life`() {

@@ -61,9 +61,9 @@ internal import Testing
         #expect(shards.allSatisfy { $0.key == "door" })
         fixture.acknowledge(shards.dropLast())
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         fixture.acknowledge(shards.suffix(1))
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 1)
         #expect(fixture.isIdle && fixture.counters.eventsSplit == 1)
     }
 
@@ -146,10 +146,10 @@ internal import Testing
         fixture.acknowledge(shards.suffix(5))
         fixture.pass(.seconds(3))
         #expect(fixture.takeRecords().isEmpty)
-        #expect(fixture.frontier == 0)
+        #expect(fixture.committableOffset == 0)
         #expect(isAll(fixture.deliverAll() + sent(of: shards.suffix(5))))
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 1 && fixture.isIdle)
+        #expect(fixture.committableOffset == 1 && fixture.isIdle)
         #expect(fixture.counters.shardsRefused == 3)
     }
 
@@ -198,7 +198,7 @@ internal import Testing
         for shard in shards { fixture.pipeline.refused(shard.ticket) }
         fixture.pass(.seconds(3))
         #expect(fixture.take().isEmpty)
-        #expect(fixture.frontier == 1 && fixture.isIdle)
+        #expect(fixture.committableOffset == 1 && fixture.isIdle)
         #expect(fixture.counters.eventsExpired == shards.count)
     }
 

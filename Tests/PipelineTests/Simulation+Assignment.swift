@@ -18,16 +18,16 @@ extension Simulation {
         tell("worker \(number) starts with \(worker.settings.slots) slots")
         let isCompacted = chance(50)
         let registrations = kafka.registrations
-        let verdicts = kafka.verdicts
+        let suppressions = kafka.suppressions
         let replay =
             isCompacted
             ? SimulatedKafka.compacted(registrations, end: registrations.count)
-                + SimulatedKafka.compacted(verdicts, end: verdicts.count)
-            : verdicts + registrations
+                + SimulatedKafka.compacted(suppressions, end: suppressions.count)
+            : suppressions + registrations
         let now = time(of: number)
         for record in replay { try worker.apply(record, now: now) }
         worker.registrationsRead = registrations.count
-        worker.verdictsRead = verdicts.count
+        worker.suppressionsRead = suppressions.count
         for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
             if index % 2 == number || chance(30) { assign(index, to: number) }
         }
@@ -100,7 +100,7 @@ extension Simulation {
         worker.tracks[index] = worker.pipeline.assigned(
             topic: partition.topic, partition: partition.number, startOffset: partition.stored)
         worker.positions[index] = partition.stored
-        worker.frontiers[index] = partition.stored
+        worker.committableOffsets[index] = partition.stored
         tell("worker \(number) is assigned \(index) from \(partition.stored)")
     }
 

@@ -15,9 +15,9 @@ extension Simulation {
     mutating func readTables(_ number: Int, limit: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         var left = min(limit, worker.pipeline.roomForRegistrations)
-        while left > 0, worker.verdictsRead < kafka.verdicts.count {
-            let record = kafka.verdicts[worker.verdictsRead]
-            worker.verdictsRead += 1
+        while left > 0, worker.suppressionsRead < kafka.suppressions.count {
+            let record = kafka.suppressions[worker.suppressionsRead]
+            worker.suppressionsRead += 1
             left -= 1
             tell("worker \(number) learns of \(String(decoding: record.key, as: UTF8.self))")
             try apply(record, number)

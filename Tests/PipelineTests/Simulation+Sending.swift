@@ -117,10 +117,11 @@ extension Simulation {
         case .deadLetters: kafka.deadLetters.append(record.value ?? [])
         case .deferred:
             kafka.deferred.append(record, debts: debts, now: now)
-        case .verdicts:
-            kafka.verdicts.append(
+        case .suppressions:
+            kafka.suppressions.append(
                 SimulatedTableRecord(
-                    key: record.key, value: record.value, timestamp: now.wall, meaning: .verdict))
+                    key: record.key, value: record.value, timestamp: now.wall, meaning: .suppression
+                ))
         case .events: preconditionFailure("nothing is split here")
         }
     }
@@ -130,16 +131,20 @@ extension Simulation {
         let now = time(of: number)
         for index in kafka.partitions.indices {
             guard let track = worker.tracks[index] else { continue }
-            let frontier = worker.pipeline.frontier(track, now: now)
-            try require(frontier >= worker.frontiers[index], "the frontier went back")
-            try require(frontier <= worker.positions[index], "the frontier was not read yet")
-            try worker.requireEnded(partition: index, below: frontier)
-            guard frontier > worker.frontiers[index] else { continue }
-            worker.frontiers[index] = frontier
-            tell("worker \(number) stores \(index)/\(frontier)")
+            let committableOffset = worker.pipeline.committableOffset(track, now: now)
+            try require(
+                committableOffset >= worker.committableOffsets[index],
+                "the committable offset went back")
+            try require(
+                committableOffset <= worker.positions[index],
+                "the committable offset was not read yet")
+            try worker.requireEnded(partition: index, below: committableOffset)
+            guard committableOffset > worker.committableOffsets[index] else { continue }
+            worker.committableOffsets[index] = committableOffset
+            tell("worker \(number) stores \(index)/\(committableOffset)")
             let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
             stores.append(
-                (index, kafka.partitions[index].epoch, frontier, now.monotonic + delay))
+                (index, kafka.partitions[index].epoch, committableOffset, now.monotonic + delay))
         }
     }
 

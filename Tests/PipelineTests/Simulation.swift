@@ -138,11 +138,11 @@ struct Simulation {
     }
 
     mutating func register() {
-        if chance(6), let verdict = kafka.verdicts.randomElement(using: &dice) {
-            kafka.verdicts.append(
+        if chance(6), let suppression = kafka.suppressions.randomElement(using: &dice) {
+            kafka.suppressions.append(
                 SimulatedTableRecord(
-                    key: verdict.key, value: nil, timestamp: now.wall, meaning: .verdict))
-            tell("revoked: \(String(decoding: verdict.key, as: UTF8.self))")
+                    key: suppression.key, value: nil, timestamp: now.wall, meaning: .suppression))
+            tell("revoked: \(String(decoding: suppression.key, as: UTF8.self))")
             return
         }
         let record = traffic.registration(now: now)

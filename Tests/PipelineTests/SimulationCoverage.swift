@@ -15,12 +15,12 @@ struct SimulationCoverage {
     /// whatever else the worker has at that moment counts for every fault.
     enum Station: String, CaseIterable {
         // Of the push that is answered.
-        case payload, trailing, orphan, again
+        case payload, followUp, orphan, again
         // Of the worker.
         case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
         case shut
 
-        var isOfPush: Bool { [.payload, .trailing, .orphan, .again].contains(self) }
+        var isOfPush: Bool { [.payload, .followUp, .orphan, .again].contains(self) }
     }
 
     static let events = [
@@ -48,7 +48,7 @@ struct SimulationCoverage {
         let load = worker.pipeline.load
         return switch station {
         case .payload: push.map { $0.coalescingKey != 0 } ?? false
-        case .trailing: push?.isDirty ?? false
+        case .followUp: push?.hasFollowUp ?? false
         case .orphan: push?.isOrphaned ?? false
         case .again: push.map { $0.attempts > 0 } ?? false
         case .queued: load.queued > 0
@@ -89,7 +89,7 @@ struct SimulationCoverage {
     var commonGaps: [String] {
         Self.faults.filter { met[$0] == nil }
             + Self.answers.flatMap { answer in
-                [Station.payload, .trailing, .again, .queued, .walking, .letters, .waiting]
+                [Station.payload, .followUp, .again, .queued, .walking, .letters, .waiting]
                     .filter { counts[answer]?[$0] == nil }.map { "\(answer) × \($0.rawValue)" }
             }
     }

@@ -47,7 +47,7 @@ struct SimulatedDeferred {
     private var endings: [[UInt8]: [Ending]] = [:]
     /// When each event with a payload was read: by the clocks of its readers, and in truth.
     private var reads: [Int: [WallTime: MonotonicTime]] = [:]
-    /// When a verdict on the token was last written that its registration did not outlive.
+    /// When a suppression on the token was last written that its registration did not outlive.
     private var suppressions: [SimulatedToken: MonotonicTime] = [:]
     private var endedUpTo: [[UInt8]: Int64] = [:]
     private var endedPayloads: [[UInt8]: WallTime] = [:]
@@ -68,7 +68,7 @@ struct SimulatedDeferred {
         partitions[index].records.append(
             Record(
                 offset: offset, key: record.key, value: record.value,
-                expiresAt: record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! },
+                expiresAt: record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! },
                 endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
                 writtenAt: now.monotonic))
         if let readAt = record.endedPayloadAt { endPayloads(of: record.key, upTo: readAt) }
@@ -184,7 +184,7 @@ struct SimulatedDeferred {
                 endings[record.key, default: []].contains { $0.payloadAt >= readAt },
                 "a null ends payloads up to one that was not accepted")
         }
-        let until = record.value.map { SimulatedVerdict.time("expiresAt", in: $0)! }
+        let until = record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! }
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
             if isOver(owed, by: worker, now: now) { continue }
             guard let until else {

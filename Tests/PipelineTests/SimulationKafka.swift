@@ -48,7 +48,7 @@ struct SimulatedKafka {
         SimulatedPartition(topic: 0, number: 2), SimulatedPartition(topic: 1, number: 0),
     ]
     var registrations: [SimulatedTableRecord] = []
-    var verdicts: [SimulatedTableRecord] = []
+    var suppressions: [SimulatedTableRecord] = []
     var deadLetters: [[UInt8]] = []
     var deferred = SimulatedDeferred()
     /// Events by their payload's text.

@@ -16,26 +16,26 @@ struct SimulationModel {
     private var registeredAt: [SimulatedToken: WallTime] = [:]
     /// When a token was last shown by nobody any more, be it back since or not.
     private(set) var unregisteredAt: [SimulatedToken: MonotonicTime] = [:]
-    private var verdicts: [SimulatedToken: WallTime] = [:]
+    private var suppressions: [SimulatedToken: WallTime] = [:]
     /// When a token was last suppressed, of those that are not any more.
     private(set) var unsuppressedAt: [SimulatedToken: MonotonicTime] = [:]
     private var recent: [ReadEvent] = []
     /// Pushes with a payload: a token that has a newer one is owed no older one.
     private var accepted: [Flight] = []
-    private let settle: Duration
+    private let registrationGrace: Duration
 
     init(settings: PipelineSettings) {
-        settle = settings.settle
+        registrationGrace = settings.registrationGrace
     }
 
     func isRegistered(_ token: SimulatedToken) -> Bool { registeredAt[token] != nil }
     func registrationTime(_ token: SimulatedToken) -> WallTime? { registeredAt[token] }
 
     func isSuppressed(_ token: SimulatedToken) -> Bool {
-        guard let verdict = verdicts[token], let registered = registeredAt[token] else {
+        guard let suppression = suppressions[token], let registered = registeredAt[token] else {
             return false
         }
-        return verdict >= registered
+        return suppression >= registered
     }
 
     private func shows(_ token: SimulatedToken, _ event: SimulatedEvent) -> Bool {
@@ -66,9 +66,9 @@ struct SimulationModel {
         switch record.meaning {
         case .registered(let rows, let at): (shown, time) = (rows, at)
         case .unregistered: break
-        case .unreadable, .verdict: return
+        case .unreadable, .suppression: return
         }
-        recent.removeAll { now.monotonic - $0.readAt >= settle }
+        recent.removeAll { now.monotonic - $0.readAt >= registrationGrace }
         var owedBefore: Set<SimulatedToken> = []
         var pairsBefore: Set<[Int]> = []
         var numbers: [SimulatedToken: Int] = [:]
@@ -105,12 +105,12 @@ struct SimulationModel {
 
     // MARK: What ends them
 
-    mutating func learned(_ token: SimulatedToken, verdict: WallTime?, now: Now) {
+    mutating func learned(_ token: SimulatedToken, suppression: WallTime?, now: Now) {
         if isSuppressed(token) { unsuppressedAt[token] = now.monotonic }
-        if let verdict {
-            verdicts[token] = max(verdicts[token] ?? verdict, verdict)
+        if let suppression {
+            suppressions[token] = max(suppressions[token] ?? suppression, suppression)
         } else {
-            verdicts[token] = nil
+            suppressions[token] = nil
         }
         forgive(now: now)
     }

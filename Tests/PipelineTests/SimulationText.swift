@@ -5,8 +5,8 @@ internal import Intake
 internal import PushModel
 internal import RecordFormats
 
-/// Reads verdict records as a stranger would.
-enum SimulatedVerdict {
+/// Reads suppression records as a stranger would.
+enum SimulatedSuppression {
     static func parse(key: [UInt8], value: [UInt8]?) -> (SimulatedToken, WallTime?) {
         let parts = String(decoding: key, as: UTF8.self).split(separator: "/").map(String.init)
         let tokenClass: TokenClass =

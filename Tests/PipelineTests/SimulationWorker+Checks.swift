@@ -37,8 +37,9 @@ extension SimulationWorker {
         try require(pipeline.fanOut.walks.count <= settings.fanOutsMax + 1, "too many fan-outs")
         // When a replay has ended, what a later partition's rows had hidden is written again at once.
         let rewritten = Int(pipeline.counters.deferredRewritten)
-        let verdicts = pipeline.outbox.tickets.usage(of: .verdicts).count
-        try require(verdicts <= settings.unacknowledgedMax, "too many verdicts: \(verdicts)")
+        let suppressions = pipeline.outbox.tickets.usage(of: .suppressions).count
+        try require(
+            suppressions <= settings.unacknowledgedMax, "too many suppressions: \(suppressions)")
         let deferrals = pipeline.outbox.tickets.deferrals
         try require(
             deferrals <= settings.unacknowledgedMax + rewritten,

@@ -25,19 +25,19 @@ extension SimulationWorker {
                 continue
             }
             deferrals[record.ticket] = record.key
-            if let payloadAt = SimulatedVerdict.time("payloadAt", in: value) {
+            if let payloadAt = SimulatedSuppression.time("payloadAt", in: value) {
                 payloadOrder.deferred(record.key, payloadAt: payloadAt)
             }
             // A claim that came back by a lost partition holds nothing.
             guard waits(for: record) else { continue }
-            let (token, _) = SimulatedVerdict.parse(key: record.key, value: nil)
+            let (token, _) = SimulatedSuppression.parse(key: record.key, value: nil)
             let payload = world.payload(in: value)
-            let until = SimulatedVerdict.time("expiresAt", in: value)!
+            let until = SimulatedSuppression.time("expiresAt", in: value)!
             model.deferred(token, ticket: record.ticket) { read in
                 guard until + .seconds(1) > now.wall + (read.deadline - now.monotonic) else {
                     return false
                 }
-                let payloadAt = SimulatedVerdict.time("payloadAt", in: value)
+                let payloadAt = SimulatedSuppression.time("payloadAt", in: value)
                 return self.isAnswer(payload, readAt: payloadAt, to: read)
             } holding: {
                 self.holding(record.ticket)($0)
@@ -196,7 +196,7 @@ extension SimulationWorker {
         if deferrals.removeValue(forKey: record.ticket) != nil {
             // A letter takes its place.
             model.pass(record.ticket, to: pipeline.records[written].ticket)
-            untold.append((SimulatedVerdict.parse(key: record.key, value: nil).0, nil))
+            untold.append((SimulatedSuppression.parse(key: record.key, value: nil).0, nil))
         }
         if pipeline.records.count == written {
             model.acknowledged(record.ticket)
@@ -223,7 +223,8 @@ extension SimulationWorker {
         try require(problem == nil, "a deferred push was not read: \(problem!)")
         deferredPositions[partition] = record.offset + 1
         readings[partition].read(record, now: now)
-        if let payloadAt = record.value.flatMap({ SimulatedVerdict.time("payloadAt", in: $0) }) {
+        if let payloadAt = record.value.flatMap({ SimulatedSuppression.time("payloadAt", in: $0) })
+        {
             payloadOrder.read(
                 record.key, payloadAt: payloadAt, offset: record.offset,
                 isRewritten: record.endedOffset != nil)

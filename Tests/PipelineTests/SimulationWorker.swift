@@ -28,9 +28,9 @@ final class SimulationWorker {
     /// The next offset to read, by partition.
     var positions: [Int64] = []
     /// The offset stored last, by partition.
-    var frontiers: [Int64] = []
+    var committableOffsets: [Int64] = []
     var registrationsRead = 0
-    var verdictsRead = 0
+    var suppressionsRead = 0
     /// By partition of `deferred`; nil where it is another worker's.
     var deferredTracks: [TrackID?] = [nil, nil]
     var deferredPositions: [Int64] = [0, 0]
@@ -75,7 +75,7 @@ final class SimulationWorker {
         settings.breakerBackoff = Backoff(least: .milliseconds(300), most: .seconds(3))
         settings.tokenGuard.window = 8
         settings.tokenGuard.badShareMax = 0.4
-        settings.tokenGuard.verdictsPerMinuteMax = 6
+        settings.tokenGuard.suppressionsPerMinuteMax = 6
         settings.deadLetterTokensMax = 3
         settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
@@ -93,7 +93,7 @@ final class SimulationWorker {
         model = SimulationModel(settings: settings)
         tracks = Array(repeating: nil, count: partitions)
         positions = Array(repeating: 0, count: partitions)
-        frontiers = positions
+        committableOffsets = positions
     }
 
     // MARK: Reading
@@ -101,8 +101,8 @@ final class SimulationWorker {
     func apply(_ record: SimulatedTableRecord, now: Now) throws(SimulationFailure) {
         let isReadable = withBytes(record.key) { key in
             withBytes(record.value) { value in
-                if case .verdict = record.meaning {
-                    return pipeline.verdictRecord(key: key, value: value) == nil
+                if case .suppression = record.meaning {
+                    return pipeline.suppressionRecord(key: key, value: value) == nil
                 }
                 return pipeline.registrationRecord(
                     key: key, value: value, timestamp: record.timestamp, now: now) == nil
@@ -113,9 +113,9 @@ final class SimulationWorker {
         } else {
             try require(isReadable, "a record was not read: \(record)")
         }
-        if case .verdict = record.meaning {
-            let (token, time) = SimulatedVerdict.parse(key: record.key, value: record.value)
-            model.learned(token, verdict: time, now: now)
+        if case .suppression = record.meaning {
+            let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
+            model.learned(token, suppression: time, now: now)
         } else {
             model.apply(record, now: now)
         }
@@ -136,7 +136,7 @@ final class SimulationWorker {
                 ) { _ in nil }
                 // For the next one, with whatever the index learns until then: a key that does not
                 // come, or has gone from the index, is to change nothing.
-                if let key, !key.isEmpty { pipeline.foresee(key: key, binding: Int(topic)) }
+                if let key, !key.isEmpty { pipeline.prefetch(key: key, binding: Int(topic)) }
             }
         }
         positions[partition] = record.offset + 1
@@ -174,11 +174,11 @@ final class SimulationWorker {
         for slot in batch[..<count] {
             sequence += 1
             let push = SentPush(slot, slab)
-            let lane = pipeline.routing[push.lane]
+            let route = pipeline.routing[push.route]
             let token = SimulatedToken(
-                environment: lane.environment, tokenClass: lane.tokenClass, bytes: push.token)
-            try require(Int(lane.pool.rawValue) == pool, "a push of another pool")
-            try require(push.type.tokenClass == lane.tokenClass, "the type is not the token's")
+                environment: route.environment, tokenClass: route.tokenClass, bytes: push.token)
+            try require(Int(route.pool.rawValue) == pool, "a push of another pool")
+            try require(push.type.tokenClass == route.tokenClass, "the type is not the token's")
             try require(!model.isSuppressed(token), "a push to a token known dead")
             try require(model.isRegistered(token), "a push to a token that nobody registered")
             try require(slab.push(slot).pointee.expiresAt > now.monotonic, "an expired push")
@@ -201,7 +201,7 @@ final class SimulationWorker {
             }
             let key = push.token.withUnsafeBufferPointer { token in
                 RecordKey.deferred(
-                    lane: lane, token: token,
+                    route: route, token: token,
                     coalescingKey: pipeline.book.pushes.coalescingKey(of: slot))
             }
             // Without a collapse ID the newer one is the same event, read again.
@@ -236,7 +236,7 @@ final class SimulationWorker {
         // What trails waits for a delay of its own.
         let isAhead =
             !pipeline.fanOut.walks.isEmpty || !pipeline.late.entries.isEmpty
-            || pipeline.book.pushes[flight.slot].isDirty
+            || pipeline.book.pushes[flight.slot].hasFollowUp
         let before = pipeline.counters
         let written = pipeline.records.count
         pipeline.outcome(outcome, now: now)
@@ -260,18 +260,18 @@ final class SimulationWorker {
             world.deferred.ended(flight)
         }
         try note(from: written, world: world, now: now)
-        let verdicts = pipeline.records[written...].filter { $0.topic == .verdicts }
-        for record in verdicts {
-            try require(outcome.status == 410 || outcome.reason == .badDeviceToken, "a verdict")
-            let (token, time) = SimulatedVerdict.parse(key: record.key, value: record.value)
-            try require(token == flight.token && time != nil, "a verdict on another token")
-            try require(time == flight.registeredAt, "a verdict under another registration")
+        let suppressions = pipeline.records[written...].filter { $0.topic == .suppressions }
+        for record in suppressions {
+            try require(outcome.status == 410 || outcome.reason == .badDeviceToken, "a suppression")
+            let (token, time) = SimulatedSuppression.parse(key: record.key, value: record.value)
+            try require(token == flight.token && time != nil, "a suppression on another token")
+            try require(time == flight.registeredAt, "a suppression under another registration")
             model.rejected(
                 flight, ticket: record.ticket, isAhead: isAhead, holding: holding(record.ticket))
-            model.learned(token, verdict: time, now: now)
+            model.learned(token, suppression: time, now: now)
             // What trails ends with it, even if the token registers again before that is in Kafka.
             if model.isSuppressed(token) { world.deferred.suppressed(token, now: now) }
         }
-        if outcome.status == 410, !isOrphaned, verdicts.isEmpty { model.ended(flight) }
+        if outcome.status == 410, !isOrphaned, suppressions.isEmpty { model.ended(flight) }
     }
 }

@@ -74,8 +74,8 @@ struct SimulatedTableRecord {
         case registered([SimulatedRow], at: WallTime)
         case unregistered
         case unreadable
-        /// What a verdict says is read from its text, as every other reader would.
-        case verdict
+        /// What a suppression says is read from its text, as every other reader would.
+        case suppression
     }
 }
 

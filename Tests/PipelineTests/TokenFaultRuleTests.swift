@@ -122,7 +122,7 @@ internal import Testing
     }
 
     @Test func `is asked for while any pool has one, and not after`() throws {
-        let fixture = PipelineFixture { $0.settle = .zero }
+        let fixture = PipelineFixture { $0.registrationGrace = .zero }
         let environments: [PushEnvironment] = [.production, .development]
         for (number, environment) in environments.enumerated() {
             fixture.registerControl(

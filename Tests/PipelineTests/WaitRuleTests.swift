@@ -16,7 +16,7 @@ internal import Testing
     init() {
         pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
         }
         pipeline.registerControl("A", [1], shows: ["door", "lamp"])

@@ -16,7 +16,7 @@ internal import Testing
         let fixture = PipelineFixture { settings in
             settings.slots = 16
             settings.immediateFanOutMax = immediate
-            settings.settle = .zero
+            settings.registrationGrace = .zero
         }
         for number in 0..<controls {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: ["hot"])

@@ -29,15 +29,15 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         DocumentedAnswer(400, "BadExpirationDate", .reject),
         DocumentedAnswer(400, "BadMessageId", .reject),
         DocumentedAnswer(400, "BadPriority", .reject),
-        DocumentedAnswer(400, "BadTopic", .openLane),
+        DocumentedAnswer(400, "BadTopic", .openRouteBreaker),
         DocumentedAnswer(400, "DeviceTokenNotForTopic", .rejectToken),
         DocumentedAnswer(400, "DuplicateHeaders", .reject),
         DocumentedAnswer(400, "IdleTimeout", .resend, .retire),
-        DocumentedAnswer(400, "InvalidPushType", .openLane),
+        DocumentedAnswer(400, "InvalidPushType", .openRouteBreaker),
         DocumentedAnswer(400, "MissingDeviceToken", .reject),
         DocumentedAnswer(400, "MissingTopic", .reject),
         DocumentedAnswer(400, "PayloadEmpty", .reject),
-        DocumentedAnswer(400, "TopicDisallowed", .openLane, .retire),
+        DocumentedAnswer(400, "TopicDisallowed", .openRouteBreaker, .retire),
         DocumentedAnswer(403, "BadCertificate", .openCredential, .retire),
         DocumentedAnswer(403, "BadCertificateEnvironment", .openCredential, .retire),
         DocumentedAnswer(403, "ExpiredProviderToken", .openCredential, .retireAndRenew),
@@ -48,8 +48,8 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         DocumentedAnswer(403, "BadEnvironmentKeyIdInToken", .openCredential, .retire),
         DocumentedAnswer(404, "BadPath", .reject),
         DocumentedAnswer(405, "MethodNotAllowed", .reject),
-        DocumentedAnswer(410, "ExpiredToken", .verdict),
-        DocumentedAnswer(410, "Unregistered", .verdict),
+        DocumentedAnswer(410, "ExpiredToken", .suppression),
+        DocumentedAnswer(410, "Unregistered", .suppression),
         DocumentedAnswer(413, "PayloadTooLarge", .reject),
         DocumentedAnswer(429, "TooManyProviderTokenUpdates", .openCredential),
         DocumentedAnswer(429, "TooManyRequests", .coolDown),
@@ -61,7 +61,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
 
 @Suite struct `The table of answers` {
     private static let retrying: Set<AnswerTable.PushAction> = [
-        .resend, .coolDown, .backOff, .openCredential, .openLane,
+        .resend, .coolDown, .backOff, .openCredential, .openRouteBreaker,
     ]
 
     @Test(arguments: DocumentedAnswer.all)
@@ -96,7 +96,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
     @Test(
         arguments: [
             (400, AnswerTable.PushAction.reject), (403, .openCredential), (404, .reject),
-            (410, .verdict), (413, .reject), (418, .reject), (429, .coolDown), (301, .reject),
+            (410, .suppression), (413, .reject), (418, .reject), (429, .coolDown), (301, .reject),
             (500, .backOff), (502, .backOff), (503, .backOff), (504, .backOff), (599, .backOff),
         ] as [(UInt16, AnswerTable.PushAction)])
     func `goes by the status where the reason says nothing`(

@@ -21,11 +21,11 @@ enum AudienceFixture {
         Audience(routing: routing, hashSeed: 0x0DD5_EED5, allowKindWide: allowKindWide)
     }
 
-    static func lane(
+    static func route(
         _ app: AppID = home, _ tokenClass: TokenClass = .control,
         _ environment: PushEnvironment = .production
-    ) -> LaneID {
-        routing.lane(environment: environment, app: app, tokenClass: tokenClass)!
+    ) -> RouteID {
+        routing.route(environment: environment, app: app, tokenClass: tokenClass)!
     }
 
     static func registration(
@@ -80,8 +80,8 @@ extension Audience {
         }
     }
 
-    func token(named name: String, lane: LaneID = AudienceFixture.lane()) -> TokenID? {
-        Array(name.utf8).withUnsafeBytes { token(lane, $0) }
+    func token(named name: String, route: RouteID = AudienceFixture.route()) -> TokenID? {
+        Array(name.utf8).withUnsafeBytes { token(route, $0) }
     }
 
     func tokenName(_ token: TokenID) -> String {
@@ -112,17 +112,19 @@ extension Audience {
     }
 
     mutating func apply(
-        verdictAt milliseconds: Int64, _ token: String, lane: LaneID = AudienceFixture.lane()
+        suppressionAt milliseconds: Int64, _ token: String, route: RouteID = AudienceFixture.route()
     ) -> Bool {
-        let verdict = Verdict(
+        let suppression = Suppression(
             status: 410, reason: "Unregistered", apnsTimestamp: nil,
             registeredAt: WallTime(milliseconds: milliseconds))
-        return Array(token.utf8).withUnsafeBytes { apply(verdict: verdict, lane: lane, token: $0) }
+        return Array(token.utf8).withUnsafeBytes {
+            apply(suppression: suppression, route: route, token: $0)
+        }
     }
 
-    mutating func revokeVerdict(
-        _ token: String, lane: LaneID = AudienceFixture.lane()
+    mutating func revokeSuppression(
+        _ token: String, route: RouteID = AudienceFixture.route()
     ) -> Bool {
-        Array(token.utf8).withUnsafeBytes { revokeVerdict(lane: lane, token: $0) }
+        Array(token.utf8).withUnsafeBytes { revokeSuppression(route: route, token: $0) }
     }
 }

@@ -7,7 +7,7 @@ internal import PushModel
 /// What an audience should be, kept in dictionaries and recomputed the slow way.
 struct AudienceModel {
     struct Token: Hashable {
-        var lane: LaneID
+        var route: RouteID
         var name: String
     }
 
@@ -25,7 +25,7 @@ struct AudienceModel {
 
     private(set) var snapshots: [String: Snapshot] = [:]
     private(set) var registeredAt: [Token: Int64] = [:]
-    private(set) var verdicts: [Token: Int64] = [:]
+    private(set) var suppressions: [Token: Int64] = [:]
     /// What the last step should have reported.
     private(set) var subscribed: [Shown: Int] = [:]
     private(set) var removed: Set<Token> = []
@@ -36,8 +36,8 @@ struct AudienceModel {
         let before = holders()
         var shown: [Shown: Bool] = [:]
         for row in rows {
-            let lane = AudienceFixture.lane(app, row.tokenClass, environment)
-            let token = Token(lane: lane, name: row.token)
+            let route = AudienceFixture.route(app, row.tokenClass, environment)
+            let token = Token(route: route, name: row.token)
             registeredAt[token] = max(registeredAt[token] ?? .min, time)
             let name = Shown(token: token, subject: row.subject, kind: row.kind)
             shown[name] = shown[name] == true || row.hearsChanges
@@ -57,14 +57,14 @@ struct AudienceModel {
         removed = []
     }
 
-    mutating func apply(verdictAt time: Int64, _ token: Token) -> Bool {
-        guard time > verdicts[token] ?? .min else { return false }
-        verdicts[token] = time
+    mutating func apply(suppressionAt time: Int64, _ token: Token) -> Bool {
+        guard time > suppressions[token] ?? .min else { return false }
+        suppressions[token] = time
         return true
     }
 
-    mutating func revokeVerdict(_ token: Token) -> Bool {
-        verdicts.removeValue(forKey: token) != nil
+    mutating func revokeSuppression(_ token: Token) -> Bool {
+        suppressions.removeValue(forKey: token) != nil
     }
 
     /// Every held token, with the number of rows that hold it.
@@ -76,23 +76,23 @@ struct AudienceModel {
         return holders
     }
 
-    /// The lines of a subject's list in any order: `lane token kind hears`.
+    /// The lines of a subject's list in any order: `route token kind hears`.
     func list(_ app: AppID, _ subject: String) -> [String] {
         var lines: [String] = []
         for snapshot in snapshots.values where snapshot.app == app {
             for (shown, hears) in snapshot.rows where shown.subject == subject {
                 lines.append(
-                    "\(shown.token.lane.rawValue) \(shown.token.name) \(shown.kind) \(hears)")
+                    "\(shown.token.route.rawValue) \(shown.token.name) \(shown.kind) \(hears)")
             }
         }
         return lines.sorted()
     }
 
     func isSuppressed(_ token: Token) -> Bool {
-        guard let verdict = verdicts[token], let registered = registeredAt[token] else {
+        guard let suppression = suppressions[token], let registered = registeredAt[token] else {
             return false
         }
-        return verdict >= registered
+        return suppression >= registered
     }
 }
 

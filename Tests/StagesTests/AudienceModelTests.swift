@@ -26,7 +26,7 @@ private typealias Fixture = AudienceFixture
         let rest = run.audience.statistics
         #expect(rest.tokens + rest.subjects + rest.subscriptions + rest.registrations == 0)
         #expect(rest.kinds == 0)
-        #expect(rest.verdicts == run.model.verdicts.count)
+        #expect(rest.suppressions == run.model.suppressions.count)
     }
 }
 
@@ -35,8 +35,8 @@ private struct ModelRun: ~Copyable {
     var model = AudienceModel()
     private var dice: AudienceDice
     private var time: Int64 = 100
-    /// Whether the last verdict or revocation said the same of itself as the model.
-    private var verdictAgrees = true
+    /// Whether the last suppression or revocation said the same of itself as the model.
+    private var suppressionAgrees = true
 
     init(seed: UInt64) { dice = AudienceDice(seed: seed) }
 
@@ -70,7 +70,7 @@ private struct ModelRun: ~Copyable {
     private mutating func forget(_ key: String) {
         let known = model.snapshots[key] != nil
         model.apply(key, app: Fixture.home, environment: .production, at: 0, [])
-        verdictAgrees = audience.removeRegistration(key) == known
+        suppressionAgrees = audience.removeRegistration(key) == known
     }
 
     private mutating func register() {
@@ -93,26 +93,27 @@ private struct ModelRun: ~Copyable {
         model.apply(key, app: app, environment: environment, at: registeredAt, rows)
         let registration = Fixture.registration(
             key, app: app, environment: environment, at: registeredAt, rows)
-        verdictAgrees = audience.apply(registration) == SetAside()
+        suppressionAgrees = audience.apply(registration) == SetAside()
     }
 
     private mutating func judge() {
         let token = AudienceModel.Token(
-            lane: Fixture.lane(Fixture.home, .control), name: "token-\(dice.below(40))")
+            route: Fixture.route(Fixture.home, .control), name: "token-\(dice.below(40))")
         if dice.below(3) == 0 {
-            verdictAgrees =
-                model.revokeVerdict(token) == audience.revokeVerdict(token.name, lane: token.lane)
+            suppressionAgrees =
+                model.revokeSuppression(token)
+                == audience.revokeSuppression(token.name, route: token.route)
         } else {
             let at = time - Int64(dice.below(6))
-            verdictAgrees =
-                model.apply(verdictAt: at, token)
-                == audience.apply(verdictAt: at, token.name, lane: token.lane)
+            suppressionAgrees =
+                model.apply(suppressionAt: at, token)
+                == audience.apply(suppressionAt: at, token.name, route: token.route)
         }
     }
 
     /// The first thing in which the audience and the model differ.
     func difference(thorough: Bool) -> String? {
-        guard verdictAgrees else { return "a call answered otherwise" }
+        guard suppressionAgrees else { return "a call answered otherwise" }
         if reported() != model.subscribed { return "reports of subscriptions" }
         let removed = Set(audience.changes.removedTokens.map { token($0) })
         guard removed == model.removed, removed.count == audience.changes.removedTokens.count
@@ -134,18 +135,18 @@ private struct ModelRun: ~Copyable {
 
     private func kind(of entry: AudienceEntry) -> String {
         audience.name(
-            of: entry.kind, in: Fixture.routing[audience.lane(of: entry.token)].app)
+            of: entry.kind, in: Fixture.routing[audience.route(of: entry.token)].app)
     }
 
     private func token(_ token: TokenID) -> AudienceModel.Token {
-        AudienceModel.Token(lane: audience.lane(of: token), name: audience.tokenName(token))
+        AudienceModel.Token(route: audience.route(of: token), name: audience.tokenName(token))
     }
 
     private func differingToken() -> String? {
         let holders = model.holders()
         guard audience.statistics.tokens == holders.count else { return "number of tokens" }
         for token in holders.keys {
-            guard let row = audience.token(named: token.name, lane: token.lane) else {
+            guard let row = audience.token(named: token.name, route: token.route) else {
                 return "\(token) is lost"
             }
             if audience.registeredAt(of: row).milliseconds != model.registeredAt[token] {
@@ -155,7 +156,8 @@ private struct ModelRun: ~Copyable {
                 return "suppression of \(token)"
             }
         }
-        return audience.statistics.verdicts == model.verdicts.count ? nil : "number of verdicts"
+        return audience.statistics.suppressions == model.suppressions.count
+            ? nil : "number of suppressions"
     }
 
     private func differingList() -> String? {
@@ -173,9 +175,9 @@ private struct ModelRun: ~Copyable {
         guard let subject = audience.subject(named: name, app: app) else { return [] }
         return (0..<audience.count(subject)).map { position in
             let entry = audience.entry(subject, at: position)
-            let lane = audience.lane(of: entry.token).rawValue
+            let route = audience.route(of: entry.token).rawValue
             let kind = kind(of: entry)
-            return "\(lane) \(audience.tokenName(entry.token)) \(kind) \(entry.hearsChanges)"
+            return "\(route) \(audience.tokenName(entry.token)) \(kind) \(entry.hearsChanges)"
         }.sorted()
     }
 }

@@ -28,7 +28,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.shows("door-1", app: Fixture.home) == ["t1"])
         let other = audience.subject(named: "door-1", app: Fixture.mail)!
         let token = audience.entry(other, at: 0).token
-        #expect(audience.lane(of: token) == Fixture.lane(Fixture.mail))
+        #expect(audience.route(of: token) == Fixture.route(Fixture.mail))
         #expect(audience.statistics.tokens == 2)
     }
 
@@ -125,7 +125,7 @@ private typealias Fixture = AudienceFixture
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "", .device)]))
         audience.checkInvariants()
-        #expect(audience.token(named: "t1", lane: Fixture.lane(Fixture.home, .device)) != nil)
+        #expect(audience.token(named: "t1", route: Fixture.route(Fixture.home, .device)) != nil)
         #expect(audience.changes.subscribed == [])
         #expect(audience.statistics.subscriptions == 0)
         audience.apply(Fixture.registration("a", []))

@@ -5,7 +5,7 @@ internal import Delivery
 internal import PushModel
 internal import Testing
 
-@Suite struct `The circuit breakers of pools and lanes` {
+@Suite struct `The circuit breakers of pools and routes` {
     private static let backoff = Backoff(least: .seconds(10), most: .seconds(600))
     private static let routing = {
         var routing = RoutingTable()
@@ -20,10 +20,10 @@ internal import Testing
             limits: TokenGuard.Limits(), seed: 7)
     }
 
-    private func lane(
+    private func route(
         _ app: String = "one", _ environment: PushEnvironment = .production
-    ) -> LaneID {
-        Self.routing.lane(
+    ) -> RouteID {
+        Self.routing.route(
             environment: environment, app: Self.routing.app(named: app)!, tokenClass: .control)!
     }
 
@@ -33,7 +33,7 @@ internal import Testing
     ) {
         [UInt8(truncatingIfNeeded: number)].withUnsafeBytes { bytes in
             breakers.received(
-                answer, lane(), token: TokenID(rawValue: number), bytes: bytes,
+                answer, route(), token: TokenID(rawValue: number), bytes: bytes,
                 now: .after(.seconds(seconds)))
         }
         breakers.checkInvariants()
@@ -43,28 +43,28 @@ internal import Testing
         _ number: UInt8, _ breakers: borrowing CircuitBreakers, at seconds: Int
     ) -> Bool {
         [number].withUnsafeBytes { bytes in
-            breakers.held(bytes, lane(), now: .after(.seconds(seconds))) != nil
+            breakers.held(bytes, route(), now: .after(.seconds(seconds))) != nil
         }
     }
 
-    @Test func `a refused topic blocks its lane alone`() {
+    @Test func `a refused topic blocks its route alone`() {
         var breakers = breakers()
-        breakers.topicRefused(lane(), .topicDisallowed, now: .after(.zero))
-        let closed = [breakers.isClosed(lane()), breakers.isClosed(lane("two"))]
+        breakers.topicRefused(route(), .topicDisallowed, now: .after(.zero))
+        let closed = [breakers.isClosed(route()), breakers.isClosed(route("two"))]
         #expect(closed == [false, true])
-        let blocking = breakers.isBlocking(lane(), now: .after(.zero))
+        let blocking = breakers.isBlocking(route(), now: .after(.zero))
         #expect(blocking)
         let opened = (breakers.poolsOpened, breakers.lanesOpened)
         #expect(opened == (0, 1))
-        breakers.topicTaken(lane())
-        let isClosed = breakers.isClosed(lane())
+        breakers.topicTaken(route())
+        let isClosed = breakers.isClosed(route())
         #expect(isClosed)
     }
 
-    @Test func `a refused credential blocks all lanes of its pool, and of no other`() {
+    @Test func `a refused credential blocks all routes of its pool, and of no other`() {
         var breakers = breakers()
-        breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
-        let closed = [lane(), lane("two"), lane("one", .development)].map {
+        breakers.credentialRefused(route(), .invalidProviderToken, now: .after(.zero))
+        let closed = [route(), route("two"), route("one", .development)].map {
             breakers.isClosed($0)
         }
         #expect(closed == [false, false, true])
@@ -76,11 +76,11 @@ internal import Testing
         for isRefused in [true, false] {
             var breakers = breakers()
             if isRefused {
-                breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
+                breakers.credentialRefused(route(), .invalidProviderToken, now: .after(.zero))
             } else {
                 for token in 0..<50 as Range<UInt32> { answer(.fault, token, &breakers) }
             }
-            let pool = breakers.pool(of: lane())
+            let pool = breakers.pool(of: route())
             breakers.keyChanged(of: pool, now: .after(.zero))
             let allowance = breakers.allowance(of: pool, now: .after(.zero))
             #expect(allowance == (isRefused ? 1 : 0))
@@ -94,16 +94,16 @@ internal import Testing
         let isAnyOpen = breakers.isAnyPoolOpen
         #expect(opened == 1 && isAnyOpen)
         let due = breakers.nextDue(now: .after(.zero))
-        let sendable = breakers.sendable(lane(), from: .after(.zero))
+        let sendable = breakers.sendable(route(), from: .after(.zero))
         #expect(due == sendable && due > .after(.zero))
     }
 
     @Test func `a token whose fault comes back while others are accepted waits by itself`() {
         var breakers = breakers()
         answer(.fault, 1, &breakers)
-        breakers.taken(lane())
-        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
-        breakers.accepted(lane(), token: TokenID(rawValue: 2), now: .after(.zero))
+        breakers.taken(route())
+        breakers.handedOver(1, of: breakers.pool(of: route()), now: .after(.zero))
+        breakers.accepted(route(), token: TokenID(rawValue: 2), now: .after(.zero))
         answer(.fault, 1, &breakers)
         let waits = [held(1, breakers, at: 0), held(2, breakers, at: 0)]
         #expect(waits == [true, false])
@@ -115,15 +115,15 @@ internal import Testing
 
     @Test func `what is in flight counts against a breaker that has just closed`() {
         var breakers = breakers()
-        let pool = breakers.pool(of: lane())
-        breakers.credentialRefused(lane(), .invalidProviderToken, now: .after(.zero))
-        breakers.credentialTaken(lane())
+        let pool = breakers.pool(of: route())
+        breakers.credentialRefused(route(), .invalidProviderToken, now: .after(.zero))
+        breakers.credentialTaken(route())
         let first = breakers.allowance(of: pool, now: .after(.zero))
-        for _ in 0..<first { breakers.taken(lane()) }
+        for _ in 0..<first { breakers.taken(route()) }
         breakers.handedOver(first, of: pool, now: .after(.zero))
         breakers.checkInvariants()
         let none = breakers.allowance(of: pool, now: .after(.zero))
-        breakers.landed(lane())
+        breakers.landed(route())
         breakers.checkInvariants()
         let one = breakers.allowance(of: pool, now: .after(.zero))
         #expect(first > 0 && none == 0 && one == 1)
@@ -133,8 +133,8 @@ internal import Testing
 
     @Test func `a pool that answers nothing is taken for ill`() {
         var breakers = breakers()
-        breakers.taken(lane())
-        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
+        breakers.taken(route())
+        breakers.handedOver(1, of: breakers.pool(of: route()), now: .after(.zero))
         for seconds in [0, 9, 10] {
             breakers.lookForSilence(now: .after(.seconds(seconds)))
             let cause = breakers.tripped(Self.routing, now: .after(.zero)).first?.cause
@@ -148,11 +148,11 @@ internal import Testing
         limits.window = 2
         limits.badShareMax = 0.5
         breakers.adopt(backoff: Self.backoff, tokenBackoff: Self.backoff, limits: limits)
-        let early = breakers.believesRejection(lane(), now: .after(.zero))
-        breakers.taken(lane())
-        breakers.handedOver(1, of: breakers.pool(of: lane()), now: .after(.zero))
-        breakers.accepted(lane(), token: TokenID(rawValue: 1), now: .after(.zero))
-        let later = breakers.believesRejection(lane(), now: .after(.zero))
+        let early = breakers.believesRejection(route(), now: .after(.zero))
+        breakers.taken(route())
+        breakers.handedOver(1, of: breakers.pool(of: route()), now: .after(.zero))
+        breakers.accepted(route(), token: TokenID(rawValue: 1), now: .after(.zero))
+        let later = breakers.believesRejection(route(), now: .after(.zero))
         #expect(!early && later)
     }
 }

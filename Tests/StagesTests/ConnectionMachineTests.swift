@@ -21,7 +21,7 @@ private func machine(
     machine.settingsArrived(announced: announced, at: at(0))
     if phase == .warming { return machine }
     machine.streamsOpened(1)
-    machine.streamsEnded(1, answered: 1, welcomed: 1)
+    machine.streamsEnded(1, answered: 1, authenticated: 1)
     return machine
 }
 
@@ -41,7 +41,7 @@ private func machine(
     @Test func `are as many as announced after an answer`() {
         var machine = machine(.warming, announced: 500)
         machine.streamsOpened(1)
-        machine.streamsEnded(1, answered: 1, welcomed: 1)
+        machine.streamsEnded(1, answered: 1, authenticated: 1)
         #expect(machine.phase == .open)
         #expect(machine.streamsFree == 500)
     }
@@ -49,7 +49,7 @@ private func machine(
     @Test func `stay one after a 403`() {
         var machine = machine(.warming)
         machine.streamsOpened(1)
-        machine.streamsEnded(1, answered: 1, welcomed: 0)
+        machine.streamsEnded(1, answered: 1, authenticated: 0)
         #expect(machine.phase == .warming)
         #expect(machine.streamsFree == 1)
     }
@@ -67,7 +67,7 @@ private func machine(
         machine.streamsOpened(60)
         machine.settingsArrived(announced: 50, at: at(1))
         #expect(machine.streamsFree == 0)
-        machine.streamsEnded(20, answered: 20, welcomed: 20)
+        machine.streamsEnded(20, answered: 20, authenticated: 20)
         #expect(machine.streamsFree == 10)
         machine.settingsArrived(announced: 200, at: at(2))
         #expect(machine.streamsFree == 160)
@@ -88,9 +88,9 @@ private func machine(
         machine.retired()
         #expect(machine.streamsFree == 0)
         #expect(!machine.isWanted)
-        machine.streamsEnded(1, answered: 1, welcomed: 1)
+        machine.streamsEnded(1, answered: 1, authenticated: 1)
         #expect(!machine.isDrained)
-        machine.streamsEnded(1, answered: 1, welcomed: 1)
+        machine.streamsEnded(1, answered: 1, authenticated: 1)
         #expect(machine.isDrained)
     }
 }
@@ -166,7 +166,7 @@ private func machine(
         machine.streamsOpened(5)
         machine.streamTimedOut()
         machine.streamTimedOut()
-        machine.streamsEnded(1, answered: 1, welcomed: 1)
+        machine.streamsEnded(1, answered: 1, authenticated: 1)
         machine.streamTimedOut()
         #expect(machine.due(at: at(1)) == .nothing)
         #expect(machine.streamsInFlight == 1)

@@ -142,7 +142,7 @@ internal import Testing
             ])
         for row in AnswerTable.rows where AnswerTable.forbiddenToRetry.contains(row.reason) {
             switch row.push {
-            case .reject, .rejectToken, .verdict: break
+            case .reject, .rejectToken, .suppression: break
             default: Issue.record("\(row.reason) is tried again by itself")
             }
         }

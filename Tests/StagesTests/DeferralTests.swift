@@ -9,8 +9,8 @@ internal import Testing
 
 /// A table of deferred pushes with the tracker whose claims it keeps.
 private struct DeferralBench: ~Copyable {
-    var tracker = OffsetTracker(settle: .zero)
-    var table = DeferredTable(lanes: 2, seed: 5)
+    var tracker = OffsetTracker(registrationGrace: .zero)
+    var table = DeferredTable(routes: 2, seed: 5)
     let track: TrackID
     private var offset: Int64 = 0
 
@@ -26,13 +26,13 @@ private struct DeferralBench: ~Copyable {
     }
 
     mutating func insert(
-        _ token: UInt8, lane: UInt16 = 0, dueIn seconds: Int = 0, isActive: Bool = true
+        _ token: UInt8, route: UInt16 = 0, dueIn seconds: Int = 0, isActive: Bool = true
     ) -> UInt32 {
         offset += 1
         let content = content(dueIn: seconds)
         let row = [token].withUnsafeBytes { bytes in
             table.insert(
-                content, lane: LaneID(rawValue: lane), token: bytes, coalescingKey: 0,
+                content, route: RouteID(rawValue: route), token: bytes, coalescingKey: 0,
                 track: track, offset: offset, saidAt: offset, isActive: isActive, &tracker)
         }
         checkInvariants()
@@ -47,7 +47,7 @@ private struct DeferralBench: ~Copyable {
         return needsRewrite
     }
 
-    func firstReady(lane: UInt16 = 0) -> UInt32? { table.firstReady(of: LaneID(rawValue: lane)) }
+    func firstReady(route: UInt16 = 0) -> UInt32? { table.firstReady(of: RouteID(rawValue: route)) }
 
     func checkInvariants() {
         table.checkInvariants()
@@ -56,13 +56,13 @@ private struct DeferralBench: ~Copyable {
 }
 
 @Suite struct `The table of deferred pushes` {
-    @Test func `has a row wait for its time, in the queue of its lane from then on`() {
+    @Test func `has a row wait for its time, in the queue of its route from then on`() {
         var bench = DeferralBench()
         let late = bench.insert(1, dueIn: 2)
         let soon = bench.insert(2, dueIn: 1)
-        let other = bench.insert(3, lane: 1, dueIn: 1)
+        let other = bench.insert(3, route: 1, dueIn: 1)
         bench.table.wake(now: .after(.seconds(1)), limit: 100)
-        let first = [bench.firstReady(), bench.firstReady(lane: 1)]
+        let first = [bench.firstReady(), bench.firstReady(route: 1)]
         #expect(first == [soon, other])
         bench.table.take(soon)
         bench.table.wake(now: .after(.seconds(2)), limit: 100)

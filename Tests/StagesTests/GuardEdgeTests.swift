@@ -58,7 +58,7 @@ internal import Testing
         }
     }
 
-    @Test func `a thousand verdicts may be given in a minute, as documented`() {
+    @Test func `a thousand suppressions may be given in a minute, as documented`() {
         var guardian = TokenGuard(limits: TokenGuard.Limits())
         let believed = (0..<1200).count { _ in guardian.tokenDied(now: .after(.seconds(60))) }
         #expect(believed == 1000)

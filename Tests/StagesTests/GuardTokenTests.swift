@@ -16,7 +16,7 @@ internal import Testing
         return tokenGuard
     }
 
-    @Test func `believes a single bad token of a busy, healthy lane`() {
+    @Test func `believes a single bad token of a busy, healthy route`() {
         var tokenGuard = Self.seen(accepted: 1_000)
         let believed = tokenGuard.tokenRejected(now: Self.start)
         #expect(believed)
@@ -77,7 +77,7 @@ internal import Testing
 
     @Test func `believes a 410 without a window, up to so many in a minute`() {
         var limits = TokenGuard.Limits()
-        limits.verdictsPerMinuteMax = 3
+        limits.suppressionsPerMinuteMax = 3
         var tokenGuard = TokenGuard(limits: limits)
         var believed: [Bool] = []
         for _ in 0..<5 { believed.append(tokenGuard.tokenDied(now: Self.start)) }
@@ -88,21 +88,21 @@ internal import Testing
         #expect(later == [true, true, true, false])
     }
 
-    @Test func `counts both kinds of verdict against the same minute`() {
+    @Test func `counts both kinds of suppression against the same minute`() {
         var limits = TokenGuard.Limits()
-        limits.verdictsPerMinuteMax = 2
+        limits.suppressionsPerMinuteMax = 2
         var tokenGuard = TokenGuard(limits: limits)
         for _ in 0..<400 { tokenGuard.accepted(now: Self.start) }
-        let verdicts = [
+        let suppressions = [
             tokenGuard.tokenDied(now: Self.start), tokenGuard.tokenRejected(now: Self.start),
             tokenGuard.tokenRejected(now: Self.start), tokenGuard.tokenDied(now: Self.start),
         ]
-        #expect(verdicts == [true, true, false, false])
+        #expect(suppressions == [true, true, false, false])
     }
 
-    @Test func `spends no verdict on a complaint that it does not believe`() {
+    @Test func `spends no suppression on a complaint that it does not believe`() {
         var limits = TokenGuard.Limits()
-        limits.verdictsPerMinuteMax = 1
+        limits.suppressionsPerMinuteMax = 1
         var tokenGuard = TokenGuard(limits: limits)
         for _ in 0..<50 { _ = tokenGuard.tokenRejected(now: Self.start) }
         let believed = tokenGuard.tokenDied(now: Self.start)

@@ -126,7 +126,7 @@ enum IntakeSamples {
 
     static let tokenKey = "production/com.example.Home.push-type.controls/00fc13"
 
-    static let goodVerdicts = [
+    static let goodSuppressions = [
         #"""
         {"v":1,"status":410,"reason":"Unregistered",
          "apnsTimestamp":"2026-11-21T06:12:00.000Z","registeredAt":"2026-11-20T00:00:00Z"}
@@ -134,7 +134,7 @@ enum IntakeSamples {
         #"{"v":1,"status":400,"reason":"BadDeviceToken","registeredAt":"2026-11-20T00:00:00Z"}"#,
     ]
 
-    static let badVerdicts: [(String, UnreadableCode)] = [
+    static let badSuppressions: [(String, UnreadableCode)] = [
         ("", .emptyValue), (#"{"status":410}"#, .missingField), (#"{"v":3}"#, .unknownVersion),
         (#"{"v":1,"reason":"x","registeredAt":"2026-11-20T00:00:00Z"}"#, .missingField),
         (#"{"v":1,"status":410,"registeredAt":"2026-11-20T00:00:00Z"}"#, .missingField),

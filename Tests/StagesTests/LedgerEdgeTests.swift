@@ -6,34 +6,34 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `The ledger at its edges` {
-    private static let settle = Duration.seconds(2)
+    private static let registrationGrace = Duration.seconds(2)
 
     @Test func `a track has settled though an event of it is still claimed`() {
-        var ledger = OffsetTracker(settle: Self.settle)
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
-        _ = ledger.frontier(track, now: .after(.zero))
-        let early = ledger.isSettled(track, now: .after(Self.settle - .nanoseconds(1)))
-        let settled = ledger.isSettled(track, now: .after(Self.settle))
-        let drained = ledger.isDrained(track, now: .after(Self.settle))
+        _ = ledger.committableOffset(track, now: .after(.zero))
+        let early = ledger.isPastGrace(track, now: .after(Self.registrationGrace - .nanoseconds(1)))
+        let settled = ledger.isPastGrace(track, now: .after(Self.registrationGrace))
+        let drained = ledger.isDrained(track, now: .after(Self.registrationGrace))
         #expect([early, settled, drained] == [false, true, false])
         ledger.release(hold)
     }
 
     @Test func `a pin shares the holder of the newest one, whatever older ones stand`() {
-        var ledger = OffsetTracker(settle: Self.settle)
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: .after(.zero))
-        let older = ledger.pinUnsettled(track, now: .after(.zero))
+        let older = ledger.pinWithinGrace(track, now: .after(.zero))
         ledger.received(track, offset: 1, now: .after(.seconds(3)))
-        let newer = (0..<3).map { _ in ledger.pinUnsettled(track, now: .after(.seconds(3))) }
+        let newer = (0..<3).map { _ in ledger.pinWithinGrace(track, now: .after(.seconds(3))) }
         #expect([older?.offset] + newer.map { $0?.offset } == [0, 1, 1, 1])
         #expect(ledger.holderCount == 2)
         ledger.checkInvariants()
     }
 
     @Test func `only rows of open tables are told when they end`() {
-        var ledger = OffsetTracker(settle: .zero)
+        var ledger = OffsetTracker(registrationGrace: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.release(ledger.read(track, 0))
         #expect(ledger.endedRows.isEmpty, "an event is no row")
@@ -49,11 +49,11 @@ internal import Testing
     }
 
     @Test func `the next record notes when the one before was read, though nobody asks`() {
-        var ledger = OffsetTracker(settle: Self.settle)
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: .after(.zero))
         ledger.received(track, offset: 1, now: .after(.seconds(1)))
-        let frontier = ledger.frontier(track, now: .after(.seconds(3)))
-        #expect(frontier == 1)
+        let committableOffset = ledger.committableOffset(track, now: .after(.seconds(3)))
+        #expect(committableOffset == 1)
     }
 }

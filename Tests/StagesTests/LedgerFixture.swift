@@ -21,8 +21,8 @@ extension OffsetTracker {
     }
 
     /// Where every offset is settled already, whatever the settling time.
-    mutating func settledFrontier(_ track: TrackID) -> Int64 {
-        _ = frontier(track, now: .after(.seconds(1_000_000)))
-        return frontier(track, now: .after(.seconds(2_000_000)))
+    mutating func finalCommittableOffset(_ track: TrackID) -> Int64 {
+        _ = committableOffset(track, now: .after(.seconds(1_000_000)))
+        return committableOffset(track, now: .after(.seconds(2_000_000)))
     }
 }

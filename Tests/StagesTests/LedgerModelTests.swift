@@ -8,18 +8,19 @@ internal import Testing
 
 @Suite struct `A random life of the ledger` {
     @Test(arguments: [Duration.zero, .milliseconds(300), .seconds(2)])
-    func `agrees with a naive model after every step`(settle: Duration) {
+    func `agrees with a naive model after every step`(registrationGrace: Duration) {
         for seed in 1...40 as ClosedRange<UInt64> {
-            var run = LedgerRun(settle: settle, seed: seed)
+            var run = LedgerRun(registrationGrace: registrationGrace, seed: seed)
             for step in 0..<400 {
                 run.step()
                 if let difference = run.difference() {
-                    Issue.record("settle \(settle), seed \(seed), step \(step): \(difference)")
+                    Issue.record(
+                        "settle \(registrationGrace), seed \(seed), step \(step): \(difference)")
                     return
                 }
             }
             if let rest = run.windDown() {
-                Issue.record("settle \(settle), seed \(seed), at the end: \(rest)")
+                Issue.record("settle \(registrationGrace), seed \(seed), at the end: \(rest)")
                 return
             }
         }
@@ -31,18 +32,18 @@ private struct TrackModel {
     let startOffset: Int64
     var reads: [(offset: Int64, time: MonotonicTime)] = []
     var isOpen = true
-    var frontier: Int64
+    var committableOffset: Int64
 
     init(startOffset: Int64) {
         self.startOffset = startOffset
-        frontier = startOffset
+        committableOffset = startOffset
     }
 
     var nextOffset: Int64 { reads.last.map { $0.offset + 1 } ?? startOffset }
 
-    /// No offset from here on was read at least `settle` ago.
-    func firstUnsettled(now: MonotonicTime, settle: Duration) -> Int64 {
-        reads.first { $0.time + settle > now }?.offset ?? nextOffset
+    /// No offset from here on was read at least `registrationGrace` ago.
+    func firstWithinGrace(now: MonotonicTime, registrationGrace: Duration) -> Int64 {
+        reads.first { $0.time + registrationGrace > now }?.offset ?? nextOffset
     }
 
     /// All below was read more than `age` ago.
@@ -53,7 +54,7 @@ private struct TrackModel {
 
 private struct LedgerRun: ~Copyable {
     private var ledger: OffsetTracker
-    private let settle: Duration
+    private let registrationGrace: Duration
     private var dice: SplitMix64
     private var now = MonotonicTime.after(.seconds(100))
     private var tracks: [TrackID: TrackModel] = [:]
@@ -64,9 +65,9 @@ private struct LedgerRun: ~Copyable {
     /// The window remembers in steps of 50 ms, and a step of this run takes up to 20 ms.
     private static let lag = Duration.milliseconds(100)
 
-    init(settle: Duration, seed: UInt64) {
-        ledger = OffsetTracker(settle: settle)
-        self.settle = settle
+    init(registrationGrace: Duration, seed: UInt64) {
+        ledger = OffsetTracker(registrationGrace: registrationGrace)
+        self.registrationGrace = registrationGrace
         dice = SplitMix64(seed: seed)
         open()
     }
@@ -89,17 +90,21 @@ private struct LedgerRun: ~Copyable {
         if let fault { return fault }
         for (id, track) in tracks where track.isOpen {
             let oldest = claims.filter { $0.hold.track == id }.map(\.offset).min() ?? .max
-            let atMost = min(oldest, track.firstUnsettled(now: now, settle: settle))
-            let age = settle == .zero ? .zero : settle + Self.lag
+            let atMost = min(
+                oldest, track.firstWithinGrace(now: now, registrationGrace: registrationGrace))
+            let age = registrationGrace == .zero ? .zero : registrationGrace + Self.lag
             let atLeast = min(oldest, track.readBefore(now: now, age: age))
-            let frontier = ledger.frontier(id, now: now)
-            guard (atLeast...atMost).contains(frontier) else {
-                return "frontier \(frontier) of \(id), not within \(atLeast)...\(atMost)"
+            let committableOffset = ledger.committableOffset(id, now: now)
+            guard (atLeast...atMost).contains(committableOffset) else {
+                return
+                    "committableOffset \(committableOffset) of \(id), not within \(atLeast)...\(atMost)"
             }
-            guard frontier >= track.frontier else { return "the frontier of \(id) went back" }
-            tracks[id]?.frontier = frontier
+            guard committableOffset >= track.committableOffset else {
+                return "the committable offset of \(id) went back"
+            }
+            tracks[id]?.committableOffset = committableOffset
             guard ledger.nextOffset(id) == track.nextOffset else { return "next of \(id)" }
-            guard ledger.isDrained(id, now: now) == (frontier == track.nextOffset) else {
+            guard ledger.isDrained(id, now: now) == (committableOffset == track.nextOffset) else {
                 return "isDrained of \(id)"
             }
         }
@@ -112,13 +117,15 @@ private struct LedgerRun: ~Copyable {
         while !claims.isEmpty { release() }
         ledger.checkInvariants()
         if ledger.holderCount != 0 { return "\(ledger.holderCount) holders are left" }
-        let end = now + settle + Self.lag
+        let end = now + registrationGrace + Self.lag
         while now < end {
             now = now + .milliseconds(20)
             if let difference = difference() { return difference }
         }
         for (id, track) in tracks where track.isOpen {
-            if ledger.frontier(id, now: now) != track.nextOffset { return "\(id) never drains" }
+            if ledger.committableOffset(id, now: now) != track.nextOffset {
+                return "\(id) never drains"
+            }
         }
         return nil
     }
@@ -152,14 +159,16 @@ private struct LedgerRun: ~Copyable {
 
     private mutating func pin() {
         guard let id = someTrack(), let track = tracks[id] else { return }
-        let unsettled = track.firstUnsettled(now: now, settle: settle)
-        guard let pin = ledger.pinUnsettled(id, now: now) else {
+        let unsettled = track.firstWithinGrace(now: now, registrationGrace: registrationGrace)
+        guard let pin = ledger.pinWithinGrace(id, now: now) else {
             if unsettled < track.nextOffset { fault = "\(unsettled) of \(id) was not pinned" }
             return
         }
         let offset = ledger.offset(of: pin)
         if offset > unsettled { fault = "\(id) pinned at \(offset), after \(unsettled)" }
-        if offset < track.frontier { fault = "\(id) pinned at \(offset), which had passed" }
+        if offset < track.committableOffset {
+            fault = "\(id) pinned at \(offset), which had passed"
+        }
         claims.append((pin, offset))
     }
 

@@ -176,18 +176,18 @@ internal import Testing
         return table
     }
 
-    @Test func `every route has one lane and every lane leads back`() throws {
+    @Test func `every route has one route and every route leads back`() throws {
         let table = Self.table
         #expect(table.apps == ["a", "b", "c"])
         #expect(table.pools.count == 3)
-        #expect(table.lanes.count == 5 * TokenClass.allCases.count)
-        for (index, lane) in table.lanes.enumerated() {
-            let byRoute = table.lane(
-                environment: lane.environment, app: lane.app, tokenClass: lane.tokenClass)
-            #expect(byRoute == LaneID(rawValue: UInt16(index)))
-            let byTopic = table.lane(environment: lane.environment, apnsTopic: lane.apnsTopic)
-            #expect(byTopic == LaneID(rawValue: UInt16(index)))
-            #expect(table[lane.pool].environment == lane.environment)
+        #expect(table.routes.count == 5 * TokenClass.allCases.count)
+        for (index, route) in table.routes.enumerated() {
+            let byRoute = table.route(
+                environment: route.environment, app: route.app, tokenClass: route.tokenClass)
+            #expect(byRoute == RouteID(rawValue: UInt16(index)))
+            let byTopic = table.route(environment: route.environment, apnsTopic: route.apnsTopic)
+            #expect(byTopic == RouteID(rawValue: UInt16(index)))
+            #expect(table[route.pool].environment == route.environment)
         }
     }
 
@@ -197,7 +197,7 @@ internal import Testing
         func topic(_ tokenClass: TokenClass) throws -> String {
             table[
                 try #require(
-                    table.lane(environment: .production, app: app, tokenClass: tokenClass))
+                    table.route(environment: .production, app: app, tokenClass: tokenClass))
             ].apnsTopic
         }
         #expect(try topic(.control) == "a.push-type.controls")
@@ -206,15 +206,15 @@ internal import Testing
         #expect(try topic(.voip) == "a.voip")
     }
 
-    @Test func `credentials stay apart, and what is not served has no lane`() throws {
+    @Test func `credentials stay apart, and what is not served has no route`() throws {
         let table = Self.table
         let shared = try #require(table.app(named: "b"))
         let other = try #require(table.app(named: "c"))
-        let one = table.lane(environment: .production, app: shared, tokenClass: .control)
-        let two = table.lane(environment: .production, app: other, tokenClass: .control)
+        let one = table.route(environment: .production, app: shared, tokenClass: .control)
+        let two = table.route(environment: .production, app: other, tokenClass: .control)
         #expect(table[table[try #require(one)].pool].credential == "one")
         #expect(table[table[try #require(two)].pool].credential == "two")
-        #expect(table.lane(environment: .development, app: other, tokenClass: .control) == nil)
+        #expect(table.route(environment: .development, app: other, tokenClass: .control) == nil)
         #expect(table.app(named: "d") == nil)
     }
 }

@@ -7,7 +7,7 @@ internal import PushModel
 
 /// A push table with the ledger whose claims it keeps, and the events that it is told of.
 struct PlanningBench: ~Copyable {
-    var ledger = OffsetTracker(settle: .zero)
+    var ledger = OffsetTracker(registrationGrace: .zero)
     var table: PushTable
     var now = MonotonicTime.after(.seconds(1))
     /// The planner's count of the events read.
@@ -32,9 +32,9 @@ struct PlanningBench: ~Copyable {
         tracks = opened
     }
 
-    /// The lane of a class of one app's tokens.
-    static func lane(_ app: String = "one", _ tokenClass: TokenClass = .control) -> LaneID {
-        routing.lane(
+    /// The route of a class of one app's tokens.
+    static func route(_ app: String = "one", _ tokenClass: TokenClass = .control) -> RouteID {
+        routing.route(
             environment: .production, app: routing.app(named: app)!, tokenClass: tokenClass)!
     }
 
@@ -50,7 +50,7 @@ struct PlanningBench: ~Copyable {
 
     /// What `event` asks of a token, not yet asked.
     func request(
-        _ event: ReadEvent, token: UInt32 = 1, lane: LaneID = lane(), priority: UInt8 = 10,
+        _ event: ReadEvent, token: UInt32 = 1, route: RouteID = route(), priority: UInt8 = 10,
         expiresIn: Duration = .seconds(3600), key: UInt64 = 0, body: BodyID = .none
     ) -> PushRequest {
         var content = PushContent(
@@ -59,7 +59,7 @@ struct PlanningBench: ~Copyable {
             subject: .none, subjectTag: 0)
         content.body = body
         var request = PushRequest(
-            token: TokenID(rawValue: token), lane: lane, content: content, heldSince: now)
+            token: TokenID(rawValue: token), route: route, content: content, heldSince: now)
         request.coalescingKey = key
         return request
     }
@@ -114,8 +114,8 @@ struct PlanningBench: ~Copyable {
         table.checkInvariants()
     }
 
-    mutating func frontier(partition: Int = 0) -> Int64 {
-        ledger.frontier(tracks[partition], now: now)
+    mutating func committableOffset(partition: Int = 0) -> Int64 {
+        ledger.committableOffset(tracks[partition], now: now)
     }
 
     func checkInvariants() {

@@ -24,7 +24,7 @@ internal import Testing
         let slot = bench.queue(bench.request(first), first)
         let second = bench.read()
         let joined = bench.join(slot, delayed(bench, second), second)
-        #expect(joined == .trailing)
+        #expect(joined == .followUp)
         _ = bench.take()
         let goesOn = bench.accept(slot)
         #expect(goesOn)
@@ -39,7 +39,7 @@ internal import Testing
         bench.retry(slot, after: .seconds(1))
         let second = bench.read()
         let joined = bench.join(slot, delayed(bench, second), second)
-        #expect(joined == .trailing)
+        #expect(joined == .followUp)
         #expect(bench.table.restsUntil(slot) == bench.now + .seconds(1))
     }
 
@@ -55,8 +55,8 @@ internal import Testing
         _ = bench.take()
         let goesOn = bench.accept(slot)
         #expect(goesOn, "nobody has looked again since the delay")
-        let frontier = bench.frontier()
-        #expect(frontier == 1)
+        let committableOffset = bench.committableOffset()
+        #expect(committableOffset == 1)
     }
 
     @Test func `waits for the longest delay of those that trail together`() {
@@ -75,7 +75,7 @@ internal import Testing
     @Test func `has its payload forgotten when a newer one may go at once`() {
         var bench = PlanningBench()
         let slot = queueThree(&bench, inOrder: [0, 1, 2])
-        #expect(!bench.table[slot].isDirty)
+        #expect(!bench.table[slot].hasFollowUp)
         #expect(text(bench, slot) == "2")
         _ = bench.take()
         let goesOn = bench.accept(slot)
@@ -86,7 +86,7 @@ internal import Testing
     @Test func `keeps its payload when an older one comes to the token late`() {
         var bench = PlanningBench()
         let slot = queueThree(&bench, inOrder: [0, 2, 1])
-        #expect(bench.table[slot].isDirty)
+        #expect(bench.table[slot].hasFollowUp)
         #expect(text(bench, slot) == "2")
         _ = bench.take()
         let goesOn = bench.accept(slot)

@@ -53,7 +53,7 @@ internal import Testing
         #expect(bodies.payload(with)?.collapseID == "c 1")
     }
 
-    @Test func `the newest payload brings its own expiration, queued or trailing`() {
+    @Test func `the newest payload brings its own expiration, queued or followUp`() {
         var bench = PlanningBench()
         var slot = UInt32(0)
         let rules: [ExpirationRule] = [.immediate, .deadline, .none]
@@ -98,29 +98,29 @@ internal import Testing
         #expect(bench.table.nextWake == bench.now + .seconds(10))
     }
 
-    @Test func `lanes are served in the order in which they began to wait`() {
-        let lanes = [
-            PlanningBench.lane("one", .control), PlanningBench.lane("one", .widget),
-            PlanningBench.lane("two", .control),
+    @Test func `routes are served in the order in which they began to wait`() {
+        let routes = [
+            PlanningBench.route("one", .control), PlanningBench.route("one", .widget),
+            PlanningBench.route("two", .control),
         ]
         var bench = PlanningBench()
-        for (number, lane) in lanes.enumerated() {
+        for (number, route) in routes.enumerated() {
             let event = bench.read()
-            _ = bench.queue(bench.request(event, token: UInt32(number), lane: lane), event)
+            _ = bench.queue(bench.request(event, token: UInt32(number), route: route), event)
         }
-        var served: [LaneID] = []
-        // Each lane that is served has nothing more, and the turns close up behind it.
-        while let slot = bench.take() { served.append(bench.table.lane(of: slot)) }
-        #expect(served == lanes)
+        var served: [RouteID] = []
+        // Each route that is served has nothing more, and the turns close up behind it.
+        while let slot = bench.take() { served.append(bench.table.route(of: slot)) }
+        #expect(served == routes)
     }
 
     @Test func `a subject that changed is remembered in the very tick that means never`() {
-        let settle = Duration.seconds(2)
+        let registrationGrace = Duration.seconds(2)
         // The one whose number would be zero is called one, and seems a tick older.
         let now = MonotonicTime(nanoseconds: ((1 << 32) - 1) << 24)
-        var recent = RecentSubjects(cells: 4, settle: settle)
-        recent.changed(hash: 1, expiresAt: now + settle, now: now - settle)
+        var recent = RecentSubjects(cells: 4, registrationGrace: registrationGrace)
+        recent.changed(hash: 1, expiresAt: now + registrationGrace, now: now - registrationGrace)
         let expiry = recent.expiry(ofChange: 1, now: now)
-        #expect(expiry.map { $0 >= now + settle } ?? false)
+        #expect(expiry.map { $0 >= now + registrationGrace } ?? false)
     }
 }

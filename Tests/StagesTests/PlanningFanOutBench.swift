@@ -8,7 +8,7 @@ internal import PushModel
 
 /// Walks with the ledger whose claims they keep.
 struct FanOutBench: ~Copyable {
-    var ledger = OffsetTracker(settle: .zero)
+    var ledger = OffsetTracker(registrationGrace: .zero)
     var fanOuts: FanOuts
     var bodies = BodyStore()
     /// Subjects whose last walk has ended.
@@ -54,8 +54,8 @@ struct FanOutBench: ~Copyable {
         ledger.checkInvariants()
     }
 
-    mutating func frontier(_ partition: Int) -> Int64 {
-        ledger.frontier(tracks[partition], now: .after(.zero))
+    mutating func committableOffset(_ partition: Int) -> Int64 {
+        ledger.committableOffset(tracks[partition], now: .after(.zero))
     }
 
     /// The oldest offset of this partition that a push made by `walk` would hold.
@@ -106,7 +106,7 @@ struct FanOutRun: ~Copyable {
         if let fault { return fault }
         for event in owed where !event.entries.isEmpty {
             let origin = event.request.origin!
-            guard bench.frontier(Int(origin.partition)) <= origin.offset else {
+            guard bench.committableOffset(Int(origin.partition)) <= origin.offset else {
                 return "\(origin) passed; not met: \(event.entries)"
             }
         }

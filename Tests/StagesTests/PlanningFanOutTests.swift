@@ -18,7 +18,7 @@ internal import Testing
         for _ in 0..<5 {
             _ = bench.step(most: 1) { _ in 3 }
             bench.checkInvariants()
-            held.append([bench.frontier(0), bench.frontier(1)])
+            held.append([bench.committableOffset(0), bench.committableOffset(1)])
         }
         // Two entries more for the first event; then one further for the second; then nothing.
         #expect(held == [[0, 0], [0, 0], [1, 0], [1, 1], [1, 1]])
@@ -114,7 +114,7 @@ internal import Testing
     @Test(.timeLimit(.minutes(1)))
     func `are found in turn at little cost, however many their subject has`() {
         let most = 4096
-        var ledger = OffsetTracker(settle: .zero)
+        var ledger = OffsetTracker(registrationGrace: .zero)
         let track = ledger.openTrack(startOffset: 0)
         var fanOuts = FanOuts(cursorsMax: most)
         for number in 0..<most {

@@ -8,7 +8,7 @@ internal import Testing
 
 @Suite struct `The claims of a waiting push` {
     @Test func `are one for each partition, and all come back`() {
-        var ledger = OffsetTracker(settle: .zero)
+        var ledger = OffsetTracker(registrationGrace: .zero)
         var pool = HoldPool()
         var set = HoldSet()
         #expect(set.isEmpty)
@@ -35,7 +35,7 @@ internal import Testing
     }
 
     @Test func `do not mix between sets that share a pool`() {
-        var ledger = OffsetTracker(settle: .zero)
+        var ledger = OffsetTracker(registrationGrace: .zero)
         var pool = HoldPool()
         var sets = [HoldSet](repeating: HoldSet(), count: 8)
         var expected = [[Hold]](repeating: [], count: 8)
@@ -70,7 +70,7 @@ internal import Testing
         let quick = bench.read()
         let slot = bench.queue(bench.request(quick), quick)
         _ = bench.join(slot, bench.request(slow), slow)
-        let held = bench.frontier()
+        let held = bench.committableOffset()
         #expect(held == 0)
         #expect(bench.ledger.holderCount == 1)
     }
@@ -83,7 +83,7 @@ internal import Testing
         let slot = bench.queue(bench.request(other), other)
         _ = bench.join(slot, bench.request(quick), quick)
         _ = bench.join(slot, bench.request(slow), slow)
-        let held = [bench.frontier(partition: 0), bench.frontier(partition: 1)]
+        let held = [bench.committableOffset(partition: 0), bench.committableOffset(partition: 1)]
         #expect(held == [0, 0])
         #expect(bench.ledger.holderCount == 2)
     }
@@ -95,11 +95,11 @@ internal import Testing
         let slot = bench.queue(bench.request(quick), quick)
         _ = bench.take()
         _ = bench.join(slot, bench.request(slow), slow)
-        let held = bench.frontier()
+        let held = bench.committableOffset()
         #expect(held == 0)
     }
 
-    @Test func `is kept when a retry takes in what was trailing`() {
+    @Test func `is kept when a retry takes in what was followUp`() {
         var bench = PlanningBench()
         let slow = bench.read()
         let quick = bench.read()
@@ -112,7 +112,7 @@ internal import Testing
         _ = bench.join(slot, request, slow)
         bench.ledger.release(later.hold)
         bench.retry(slot)
-        let held = bench.frontier()
+        let held = bench.committableOffset()
         #expect(held == 0)
         #expect(bench.ledger.holderCount == 1)
     }

@@ -108,7 +108,7 @@ private struct PushTableRun: ~Copyable {
             let oldest = covered[bench.tracks[debt.partition]] ?? .max
             guard oldest <= debt.offset else { return "nothing holds \(debt)" }
             let push = bench.table[slot]
-            guard push.content.expiresAt >= debt.expiresAt || push.isDirty else {
+            guard push.content.expiresAt >= debt.expiresAt || push.hasFollowUp else {
                 return "the push expires before \(debt)"
             }
         }

@@ -49,9 +49,9 @@ internal import Testing
         _ = bench.take()
         // What is in flight says the old thing, whenever it was handed over.
         let joined = bench.join(slot, bench.request(newer, key: 7, body: new), newer)
-        #expect(joined == .trailing)
+        #expect(joined == .followUp)
         let goesOn = bench.accept(slot)
-        let held = bench.frontier(partition: 1)
+        let held = bench.committableOffset(partition: 1)
         #expect(goesOn)
         #expect(held == 0)
     }

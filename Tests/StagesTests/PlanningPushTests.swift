@@ -17,9 +17,9 @@ internal import Testing
         #expect(taken == slot)
         #expect(bench.table[slot].state == .inFlight)
         #expect(bench.table.inFlightCount == 1)
-        let before = bench.frontier()
+        let before = bench.committableOffset()
         let goesOn = bench.accept(slot)
-        let after = bench.frontier()
+        let after = bench.committableOffset()
         #expect(!goesOn)
         #expect([before, after] == [0, 1])
         #expect(bench.table.freeSlots == bench.table.slots)
@@ -37,12 +37,12 @@ internal import Testing
             #expect(joined == .coalesced)
         }
         #expect(bench.ledger.holderCount == 1)
-        let held = bench.frontier()
+        let held = bench.committableOffset()
         #expect(held == 0)
         #expect(bench.table[slot].content.origin == first.position)
         _ = bench.take()
         let goesOn = bench.accept(slot)
-        let after = bench.frontier()
+        let after = bench.committableOffset()
         #expect(!goesOn)
         #expect(after == 21)
     }
@@ -56,17 +56,17 @@ internal import Testing
             _ = bench.join(slot, bench.request(event), event)
         }
         #expect(bench.ledger.holderCount == 3)
-        let held = (0..<3).map { bench.frontier(partition: $0) }
+        let held = (0..<3).map { bench.committableOffset(partition: $0) }
         #expect(held == [0, 0, 0])
         _ = bench.take()
         _ = bench.accept(slot)
-        let after = (0..<3).map { bench.frontier(partition: $0) }
+        let after = (0..<3).map { bench.committableOffset(partition: $0) }
         #expect(after == [2, 2, 2])
     }
 
     // MARK: In flight
 
-    @Test func `events read after the hand-over make one trailing push between them`() {
+    @Test func `events read after the hand-over make one followUp push between them`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -74,10 +74,10 @@ internal import Testing
         for _ in 0..<3 {
             let event = bench.read()
             let joined = bench.join(slot, bench.request(event), event)
-            #expect(joined == .trailing)
+            #expect(joined == .followUp)
         }
         let goesOn = bench.accept(slot)
-        let held = bench.frontier()
+        let held = bench.committableOffset()
         #expect(goesOn)
         #expect(held == 1)
         #expect(bench.table[slot].state == .queued)
@@ -85,7 +85,7 @@ internal import Testing
         let again = bench.take()
         #expect(again == slot)
         let goesOnAgain = bench.accept(slot)
-        let after = bench.frontier()
+        let after = bench.committableOffset()
         #expect(!goesOnAgain)
         #expect(after == 4)
         #expect(bench.table.freeSlots == bench.table.slots)
@@ -99,10 +99,10 @@ internal import Testing
         _ = bench.take()
         let joined = bench.join(slot, bench.request(slow), slow)
         #expect(joined == .coalesced)
-        #expect(!bench.table[slot].isDirty)
-        let held = bench.frontier(partition: 1)
+        #expect(!bench.table[slot].hasFollowUp)
+        let held = bench.committableOffset(partition: 1)
         let goesOn = bench.accept(slot)
-        let after = bench.frontier(partition: 1)
+        let after = bench.committableOffset(partition: 1)
         #expect(!goesOn)
         #expect([held, after] == [0, 1])
     }
@@ -119,7 +119,7 @@ internal import Testing
         #expect(bench.table.expiresAt(of: slot) == bench.now + .seconds(900))
     }
 
-    @Test func `a trailing push counts its tries from nought`() {
+    @Test func `a followUp push counts its tries from nought`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -170,10 +170,10 @@ internal import Testing
         let fourth = bench.read()
         _ = bench.join(other, bench.request(fourth, priority: priorities[1]), fourth)
         bench.retry(other)
-        #expect([0, 10].contains(bench.table[other].content.priority), "trailing, then retried")
+        #expect([0, 10].contains(bench.table[other].content.priority), "followUp, then retried")
     }
 
-    @Test func `trailing, takes the latest expiry and the highest priority of what trails only`() {
+    @Test func `followUp, takes the latest expiry and the highest priority of what trails only`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(

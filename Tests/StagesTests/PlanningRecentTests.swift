@@ -7,16 +7,16 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `Subjects that changed recently` {
-    private static let settle = Duration.seconds(2)
+    private static let registrationGrace = Duration.seconds(2)
 
     @Test func `are remembered for the whole settling time, whenever they changed`() {
         var dice = SplitMix64(seed: 11)
         for round in 0..<2_000 {
-            var recent = RecentSubjects(cells: 64, settle: Self.settle)
+            var recent = RecentSubjects(cells: 64, registrationGrace: Self.registrationGrace)
             let hash = dice.next()
             let changedAt = MonotonicTime(nanoseconds: Int64(dice.next(below: 1 << 62)))
             recent.changed(hash: hash, now: changedAt)
-            for age in [Duration.zero, .seconds(1), Self.settle] {
+            for age in [Duration.zero, .seconds(1), Self.registrationGrace] {
                 let answer = recent.hasChanged(hash: hash, now: changedAt + age)
                 #expect(answer, "round \(round), changed at \(changedAt), age \(age)")
             }
@@ -27,10 +27,10 @@ internal import Testing
         // 2^32 ticks of 2^24 ns: two years and some months after the machine has started.
         let turn = MonotonicTime(nanoseconds: 1 << 56)
         for milliseconds in stride(from: -100, through: 100, by: 3) {
-            var recent = RecentSubjects(cells: 4, settle: Self.settle)
+            var recent = RecentSubjects(cells: 4, registrationGrace: Self.registrationGrace)
             let changedAt = turn + .milliseconds(milliseconds)
             recent.changed(hash: 1, now: changedAt)
-            for age in [Duration.zero, .milliseconds(50), Self.settle] {
+            for age in [Duration.zero, .milliseconds(50), Self.registrationGrace] {
                 let answer = recent.hasChanged(hash: 1, now: changedAt + age)
                 #expect(answer, "changed \(milliseconds) ms from the turn, age \(age)")
             }
@@ -38,16 +38,17 @@ internal import Testing
     }
 
     @Test func `are forgotten soon after`() {
-        var recent = RecentSubjects(cells: 64, settle: Self.settle)
+        var recent = RecentSubjects(cells: 64, registrationGrace: Self.registrationGrace)
         let changedAt = MonotonicTime.after(.seconds(50))
         recent.changed(hash: 5, now: changedAt)
         // A tick is 17 ms, and a few of them are allowed.
-        let answer = recent.hasChanged(hash: 5, now: changedAt + Self.settle + .milliseconds(100))
+        let answer = recent.hasChanged(
+            hash: 5, now: changedAt + Self.registrationGrace + .milliseconds(100))
         #expect(!answer)
     }
 
     @Test func `are not those that never changed`() {
-        var recent = RecentSubjects(cells: 64, settle: Self.settle)
+        var recent = RecentSubjects(cells: 64, registrationGrace: Self.registrationGrace)
         recent.changed(hash: 5, now: .after(.zero))
         for hash in (0..<64 as Range<UInt64>) where hash != 5 {
             let answer = recent.hasChanged(hash: hash, now: .after(.zero))
@@ -56,7 +57,7 @@ internal import Testing
     }
 
     @Test func `that share a cell are remembered too`() {
-        var recent = RecentSubjects(cells: 8, settle: Self.settle)
+        var recent = RecentSubjects(cells: 8, registrationGrace: Self.registrationGrace)
         recent.changed(hash: 3, now: .after(.seconds(1)))
         recent.changed(hash: 3 + 8, now: .after(.seconds(2)))
         for hash in [3, 11] as [UInt64] {
@@ -70,7 +71,7 @@ internal import Testing
         let life = Duration.milliseconds(milliseconds)
         var dice = SplitMix64(seed: 12)
         for _ in 0..<500 {
-            var recent = RecentSubjects(cells: 4, settle: Self.settle)
+            var recent = RecentSubjects(cells: 4, registrationGrace: Self.registrationGrace)
             let changedAt = MonotonicTime(nanoseconds: Int64(dice.next(below: 1 << 60)))
             let now = changedAt + .milliseconds(Int64(dice.next(below: 900)))
             recent.changed(hash: 1, expiresAt: changedAt + life, now: changedAt)
@@ -85,7 +86,7 @@ internal import Testing
 
     @Test func `are worth a push until the last of their changes expires`() throws {
         for lives in [[50, 9], [9, 50], [50, 9, 9]] as [[Int64]] {
-            var recent = RecentSubjects(cells: 4, settle: Self.settle)
+            var recent = RecentSubjects(cells: 4, registrationGrace: Self.registrationGrace)
             for (second, life) in lives.enumerated() {
                 let now = MonotonicTime.after(.milliseconds(second * 500))
                 recent.changed(hash: 1, expiresAt: .after(.seconds(life)), now: now)
@@ -97,7 +98,7 @@ internal import Testing
     }
 
     @Test func `have expiries of their own after the settling time`() throws {
-        var recent = RecentSubjects(cells: 4, settle: Self.settle)
+        var recent = RecentSubjects(cells: 4, registrationGrace: Self.registrationGrace)
         recent.changed(hash: 1, expiresAt: .after(.seconds(50)), now: .after(.zero))
         recent.changed(hash: 1, expiresAt: .after(.seconds(9)), now: .after(.seconds(4)))
         let known = recent.expiry(ofChange: 1, now: .after(.seconds(4)))

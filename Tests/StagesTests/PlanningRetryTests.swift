@@ -7,7 +7,7 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `A push that is tried again` {
-    @Test func `takes in what was trailing: one push, the oldest offset of each partition`() {
+    @Test func `takes in what was followUp: one push, the oldest offset of each partition`() {
         var bench = PlanningBench()
         let first = bench.read(partition: 0)
         let slot = bench.queue(
@@ -21,15 +21,15 @@ internal import Testing
         #expect(bench.ledger.holderCount == 3)
         bench.retry(slot)
         #expect(bench.ledger.holderCount == 2)
-        let held = [bench.frontier(partition: 0), bench.frontier(partition: 1)]
+        let held = [bench.committableOffset(partition: 0), bench.committableOffset(partition: 1)]
         #expect(held == [0, 0])
-        #expect(!bench.table[slot].isDirty)
+        #expect(!bench.table[slot].hasFollowUp)
         #expect(bench.table[slot].content.priority == 10)
         #expect(bench.table[slot].content.origin == first.position)
         #expect(bench.table.expiresAt(of: slot) == bench.now + .seconds(50))
         _ = bench.take()
         let goesOn = bench.accept(slot)
-        let after = [bench.frontier(partition: 0), bench.frontier(partition: 1)]
+        let after = [bench.committableOffset(partition: 0), bench.committableOffset(partition: 1)]
         #expect(!goesOn)
         #expect(after == [2, 2])
     }
@@ -139,9 +139,9 @@ internal import Testing
         let slot = bench.queue(bench.request(event), event)
         let ended = bench.orphan(slot)
         #expect(ended)
-        let frontier = bench.frontier()
+        let committableOffset = bench.committableOffset()
         let taken = bench.take()
-        #expect(frontier == 1)
+        #expect(committableOffset == 1)
         #expect(taken == nil)
         #expect(bench.table.freeSlots == bench.table.slots)
     }
@@ -153,13 +153,13 @@ internal import Testing
         _ = bench.take()
         bench.retry(slot, after: .seconds(9))
         let ended = bench.orphan(slot)
-        let frontier = bench.frontier()
+        let committableOffset = bench.committableOffset()
         #expect(ended)
-        #expect(frontier == 1)
+        #expect(committableOffset == 1)
         #expect(bench.table.nextWake == .distantFuture)
     }
 
-    @Test func `ends with its outcome when in flight, what was trailing at once`() {
+    @Test func `ends with its outcome when in flight, what was followUp at once`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -169,11 +169,11 @@ internal import Testing
         let ended = bench.orphan(slot)
         #expect(!ended)
         #expect(bench.table[slot].isOrphaned)
-        let trailing = bench.frontier(partition: 1)
-        let inFlight = bench.frontier(partition: 0)
-        #expect([trailing, inFlight] == [1, 0])
+        let followUp = bench.committableOffset(partition: 1)
+        let inFlight = bench.committableOffset(partition: 0)
+        #expect([followUp, inFlight] == [1, 0])
         let goesOn = bench.accept(slot)
-        let after = bench.frontier()
+        let after = bench.committableOffset()
         #expect(!goesOn)
         #expect(after == 1)
     }

@@ -41,7 +41,7 @@ internal import Testing
     @Test func `no table has more fields than a reader has room for`() {
         let tables: [[FieldRow]] = [
             EventField.rows, ShardField.rows, RegistrationField.rows, TargetField.rows,
-            ShowField.rows, VerdictField.rows, DeferredField.rows, DeadLetterField.rows,
+            ShowField.rows, SuppressionField.rows, DeferredField.rows, DeadLetterField.rows,
             LetterTargetField.rows, OriginalField.rows, HeaderField.rows, SourceField.rows,
         ]
         for rows in tables {
@@ -123,8 +123,10 @@ internal import Testing
         for (value, code) in IntakeSamples.badRegistrations where code != .keyMismatch {
             try add("registration", value, valid: false)
         }
-        for value in IntakeSamples.goodVerdicts { try add("verdict", value, valid: true) }
-        for (value, _) in IntakeSamples.badVerdicts { try add("verdict", value, valid: false) }
+        for value in IntakeSamples.goodSuppressions { try add("suppression", value, valid: true) }
+        for (value, _) in IntakeSamples.badSuppressions {
+            try add("suppression", value, valid: false)
+        }
         for value in IntakeSamples.goodDeferred { try add("deferred", value, valid: true) }
         for (value, _) in IntakeSamples.badDeferred { try add("deferred", value, valid: false) }
         let written = DeadLetterEncoder.value(letter(), eventBytesMax: 1000)

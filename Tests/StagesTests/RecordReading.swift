@@ -34,10 +34,10 @@ enum RecordReading {
             var registration = Registration()
             _ = try decoder.decode(
                 key: key, value: value, timestamp: IntakeFixtures.now, into: &registration)
-        case "verdict":
+        case "suppression":
             var decoder = TokenRecordDecoder(routing: routing)
             var tokenKey = TokenKey()
-            _ = try decoder.verdict(key: key, value: value, into: &tokenKey)
+            _ = try decoder.suppression(key: key, value: value, into: &tokenKey)
         case "deferred":
             var decoder = TokenRecordDecoder(routing: routing)
             var tokenKey = TokenKey()

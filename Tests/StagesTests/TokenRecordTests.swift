@@ -8,11 +8,11 @@ internal import Testing
 @Suite struct `Token records` {
     private static let routing = IntakeFixtures.routing()
 
-    private func verdict(
+    private func suppression(
         _ value: String?, key: String = IntakeSamples.tokenKey
-    ) throws -> (key: TokenKey, verdict: Verdict?) {
+    ) throws -> (key: TokenKey, suppression: Suppression?) {
         try decode(value, key) { decoder, key, value, tokenKey in
-            try decoder.verdict(key: key, value: value, into: &tokenKey)
+            try decoder.suppression(key: key, value: value, into: &tokenKey)
         }
     }
 
@@ -43,23 +43,23 @@ internal import Testing
         return (tokenKey, result)
     }
 
-    @Test func `a key names a lane and a token`() throws {
-        let controls = try verdict(nil).key
+    @Test func `a key names a route and a token`() throws {
+        let controls = try suppression(nil).key
         #expect(controls.token == [0x00, 0xFC, 0x13])
-        let lane = Self.routing[controls.lane]
-        #expect(lane.environment == .production)
-        #expect(lane.tokenClass == .control)
-        let device = try verdict(nil, key: "sandbox/com.example.Home/AB").key
-        #expect(Self.routing[device.lane].environment == .development)
-        #expect(Self.routing[device.lane].tokenClass == .device)
+        let route = Self.routing[controls.route]
+        #expect(route.environment == .production)
+        #expect(route.tokenClass == .control)
+        let device = try suppression(nil, key: "sandbox/com.example.Home/AB").key
+        #expect(Self.routing[device.route].environment == .development)
+        #expect(Self.routing[device.route].tokenClass == .device)
     }
 
-    @Test func `every lane's key leads back to it`() throws {
+    @Test func `every route's key leads back to it`() throws {
         let token: [UInt8] = [1, 0xFF]
-        for (index, lane) in Self.routing.lanes.enumerated() {
-            let key = token.withUnsafeBufferPointer { RecordKey.token(lane: lane, token: $0) }
-            let decoded = try verdict(nil, key: String(decoding: key, as: UTF8.self)).key
-            #expect(Int(decoded.lane.rawValue) == index)
+        for (index, route) in Self.routing.routes.enumerated() {
+            let key = token.withUnsafeBufferPointer { RecordKey.token(route: route, token: $0) }
+            let decoded = try suppression(nil, key: String(decoding: key, as: UTF8.self)).key
+            #expect(Int(decoded.route.rawValue) == index)
             #expect(decoded.token == token)
         }
     }
@@ -75,18 +75,18 @@ internal import Testing
             ("production/com.example.Home/" + String(repeating: "ab", count: 513), .invalidKey),
         ] as [(String, UnreadableCode)])
     func `a malformed key is refused`(key: String, code: UnreadableCode) {
-        #expect(refusal { _ = try verdict(nil, key: key) } == code)
+        #expect(refusal { _ = try suppression(nil, key: key) } == code)
     }
 
-    @Test(arguments: IntakeSamples.goodVerdicts)
-    func `a well-formed verdict is read`(value: String) throws {
-        let decoded = try #require(try verdict(value).verdict)
+    @Test(arguments: IntakeSamples.goodSuppressions)
+    func `a well-formed suppression is read`(value: String) throws {
+        let decoded = try #require(try suppression(value).suppression)
         #expect(decoded.registeredAt == WallTime(rfc3339: "2026-11-20T00:00:00Z"))
     }
 
-    @Test(arguments: IntakeSamples.badVerdicts)
-    func `a malformed verdict is refused with its reason`(value: String, code: UnreadableCode) {
-        #expect(refusal { _ = try verdict(value) } == code)
+    @Test(arguments: IntakeSamples.badSuppressions)
+    func `a malformed suppression is refused with its reason`(value: String, code: UnreadableCode) {
+        #expect(refusal { _ = try suppression(value) } == code)
     }
 
     @Test(arguments: IntakeSamples.goodDeferred)
@@ -109,26 +109,27 @@ internal import Testing
         for bad in ["/ff", "/00000000000000fg", "/00000000000000ff/1"] {
             #expect(refusal { _ = try deferred(nil, key: plain + bad) } == .invalidKey)
         }
-        #expect(refusal { _ = try verdict(nil, key: plain + "/00000000000000ff") } == .invalidKey)
-        let lane = Self.routing[try deferred(nil, key: plain).key.lane]
+        #expect(
+            refusal { _ = try suppression(nil, key: plain + "/00000000000000ff") } == .invalidKey)
+        let route = Self.routing[try deferred(nil, key: plain).key.route]
         let written = [0x00, 0xFC, 0x13].withUnsafeBufferPointer {
-            RecordKey.deferred(lane: lane, token: $0, coalescingKey: 255)
+            RecordKey.deferred(route: route, token: $0, coalescingKey: 255)
         }
         #expect(String(decoding: written, as: UTF8.self) == plain + "/00000000000000ff")
     }
 
     @Test func `null revokes, and ends a wait`() throws {
-        #expect(try verdict(nil).verdict == nil)
+        #expect(try suppression(nil).suppression == nil)
         #expect(try deferred(nil).push == nil)
     }
 
     @Test(arguments: [nil, WallTime(milliseconds: 1_795_241_520_123)])
     func `what the encoders write, the decoders read`(instant: WallTime?) throws {
-        let dead = Verdict(
+        let dead = Suppression(
             status: 410, reason: "Unregistered", apnsTimestamp: instant,
             registeredAt: WallTime(milliseconds: -1))
-        let written = String(decoding: VerdictEncoder.value(dead), as: UTF8.self)
-        #expect(try verdict(written).verdict == dead)
+        let written = String(decoding: SuppressionEncoder.value(dead), as: UTF8.self)
+        #expect(try suppression(written).suppression == dead)
 
         var push = DeferredPush(
             notBefore: WallTime(milliseconds: 1), expiresAt: WallTime(milliseconds: 2),
@@ -154,11 +155,11 @@ internal import Testing
         var random = IntakeRandom(state: seed)
         var read = 0
         for _ in 0..<500 {
-            let sample = (IntakeSamples.goodVerdicts + IntakeSamples.goodDeferred)
+            let sample = (IntakeSamples.goodSuppressions + IntakeSamples.goodDeferred)
                 .randomElement(using: &random)!
             let value = String(decoding: random.damaged(sample), as: UTF8.self)
             let key = String(decoding: random.damaged(IntakeSamples.tokenKey), as: UTF8.self)
-            if let pair = try? verdict(value, key: key) {
+            if let pair = try? suppression(value, key: key) {
                 #expect((1...512).contains(pair.key.token.count))
                 read += 1
             }

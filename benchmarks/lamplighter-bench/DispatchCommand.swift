@@ -80,7 +80,7 @@ struct DispatchBench: ~Copyable {
     private let slab = PushSlab(slots: 8192)
     private let routing = Town.routing()
     private let epoll: Epoll
-    private let lane: LaneID
+    private let route: RouteID
     private let sendsAPNSID: Bool
     private let batchMax: Int
     private var vacant: [PushSlot]
@@ -109,7 +109,7 @@ struct DispatchBench: ~Copyable {
         self.sendsAPNSID = sendsAPNSID
         self.batchMax = batchMax
         port = DeliveryPort(slab: slab, pools: 1, plannerWaker: Waker())
-        lane = routing.lane(
+        route = routing.route(
             environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
         vacant = Array(0..<PushSlot(slab.slots))
         chosen.reserveCapacity(slab.slots)
@@ -194,7 +194,7 @@ struct DispatchBench: ~Copyable {
             for word in 0..<4 { words[word] = random.next() }
         }
         var push = WirePush()
-        push.lane = lane
+        push.route = route
         push.priority = 10
         push.expiration = 0
         push.tokenBytes = 32

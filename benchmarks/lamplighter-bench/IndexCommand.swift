@@ -39,7 +39,7 @@ struct IndexCommand: ParsableCommand {
         let steady = try ProcessUsage.statusBytes("VmRSS") - base
         let peak = try ProcessUsage.statusBytes("VmHWM") - base
         let count = bench.statistics.subscriptions
-        let foreseen = bench.lookUp(lookups, together: Audience.prefetchMax)
+        let prefetched = bench.lookUp(lookups, together: Audience.prefetchMax)
         let single = bench.lookUp(lookups, together: 1)
         try Report.print(
             Figures(
@@ -49,8 +49,8 @@ struct IndexCommand: ParsableCommand {
                 countedBytesPerSubscription: Double(bench.statistics.totalBytes) / Double(count),
                 replayPerSecond: Double(count) / replay.decoding,
                 applyPerSecond: Double(count) / replay.applying,
-                lookupNanoseconds: foreseen.nanoseconds,
-                singleLookupNanoseconds: single.nanoseconds, lookupsFound: foreseen.share))
+                lookupNanoseconds: prefetched.nanoseconds,
+                singleLookupNanoseconds: single.nanoseconds, lookupsFound: prefetched.share))
     }
 
     private struct Figures: Encodable {
@@ -198,7 +198,7 @@ struct IndexBench: ~Copyable {
         audience.changes.clear()
     }
 
-    /// Looks subjects up in a random order, so many of them foreseen together: 1 is none.
+    /// Looks subjects up in a random order, so many of them prefetched together: 1 is none.
     func lookUp(_ count: Int, together: Int) -> (nanoseconds: Double, share: Double) {
         let app = AppID(rawValue: 0)
         var found = 0

@@ -57,7 +57,7 @@ struct PipelineBench: ~Copyable {
     private static let eventsPerTurn = 64
     private static let fanOutStepsPerTurn = 2048
     /// As the consumer of events does.
-    private static let keysForeseen = 32
+    private static let keysPrefetched = 32
 
     init(tokens: Int, fanOut: Int) throws {
         var settings = PipelineSettings()
@@ -85,7 +85,7 @@ struct PipelineBench: ~Copyable {
     /// One event for each subject; returns when every push of theirs has ended.
     mutating func round() {
         for position in subjects.indices {
-            if position % Self.keysForeseen == 0 { foresee(from: position) }
+            if position % Self.keysPrefetched == 0 { prefetch(from: position) }
             read(position)
             if offset % Int64(Self.eventsPerTurn) == 0 { finishTurn() }
         }
@@ -94,9 +94,9 @@ struct PipelineBench: ~Copyable {
         now.wall = now.wall + .milliseconds(10)
     }
 
-    private mutating func foresee(from first: Int) {
-        for position in first..<min(first + Self.keysForeseen, subjects.count) {
-            subjects[position].withUnsafeBytes { pipeline.foresee(key: $0, binding: 0) }
+    private mutating func prefetch(from first: Int) {
+        for position in first..<min(first + Self.keysPrefetched, subjects.count) {
+            subjects[position].withUnsafeBytes { pipeline.prefetch(key: $0, binding: 0) }
         }
     }
 
@@ -124,6 +124,6 @@ struct PipelineBench: ~Copyable {
             }
             pushes += count
         }
-        _ = pipeline.frontier(track, now: now)
+        _ = pipeline.committableOffset(track, now: now)
     }
 }

@@ -12,12 +12,12 @@ package enum APNSAdvice {
         case .reject: "APNs does not take this push; a worker writes a dead letter"
         case .rejectToken:
             "the token is not one of this app in this environment; check both, and the token"
-        case .verdict: "the token is dead; a worker sends nothing more to it"
+        case .suppression: "the token is dead; a worker sends nothing more to it"
         case .resend: "the push is not at fault; a worker sends it again at once"
         case .coolDown: "too many pushes to this token; a worker waits and sends it again"
         case .backOff: "a fault at APNs; a worker waits and sends it again"
         case .openCredential: credential(outcome.reason)
-        case .openLane: topic(outcome.reason)
+        case .openRouteBreaker: topic(outcome.reason)
         }
     }
 

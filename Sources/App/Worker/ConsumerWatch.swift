@@ -183,7 +183,7 @@ struct TroubledTopic {
     /// For people: what is kept back, and what that means.
     static func words(_ topic: RecordTopic) -> (records: String, consequence: String) {
         switch topic {
-        case .verdicts:
+        case .suppressions:
             (
                 "suppressions",
                 "pushes go on, but offsets of events that met dead tokens are held, "

@@ -197,14 +197,14 @@ extension SinglePush {
         of key: SigningKey, credential: String, environment: PushEnvironment,
         configuration: Configuration, plan: WorkerPlan, keys: SigningKeys, logger: Logger
     ) -> KeyTrial {
-        let lane = plan.routing.lanes.firstIndex { lane in
-            let pool = plan.routing.pools[Int(lane.pool.rawValue)]
+        let route = plan.routing.routes.firstIndex { route in
+            let pool = plan.routing.pools[Int(route.pool.rawValue)]
             return pool.credential == credential && pool.environment == environment
-                && lane.tokenClass == .control
+                && route.tokenClass == .control
         }
-        guard let lane else { return KeyTrial(result: .unanswered, reason: "it has no app") }
+        guard let route else { return KeyTrial(result: .unanswered, reason: "it has no app") }
         var push = SinglePush(
-            plan, lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+            plan, route: RouteID(rawValue: UInt16(route)), type: .controls,
             token: Array(repeating: 0, count: 32), now: PlannerLoop.clock().wall)
         push.tokens = ProviderTokens(key)
         let answer: Answer?

@@ -12,7 +12,7 @@ internal import Rdkafka
 internal import RecordFormats
 
 extension PlannerLoop {
-    // MARK: Registrations and verdicts
+    // MARK: Registrations and suppressions
 
     mutating func readTables(limit: Int, now: Now) -> Bool {
         let limit = min(limit, pipeline.roomForRegistrations)
@@ -29,7 +29,7 @@ extension PlannerLoop {
                 ? pipeline.registrationRecord(
                     key: record.key, value: record.value,
                     timestamp: WallTime(milliseconds: record.timestampMilliseconds), now: now)
-                : pipeline.verdictRecord(key: record.key, value: record.value)
+                : pipeline.suppressionRecord(key: record.key, value: record.value)
             if let problem {
                 watch.unreadable(
                     problem, of: record, topic: plan.tableTopics[record.topic], now: now,
@@ -58,13 +58,13 @@ extension PlannerLoop {
         if !plan.stopsInTime {
             logger.warning(
                 "each stop sends its last events again: set delivery.shutdownTimeout higher",
-                metadata: ["least": "\(plan.pipeline.settle + .seconds(6))"])
+                metadata: ["least": "\(plan.pipeline.registrationGrace + .seconds(6))"])
         }
         do {
             let consumer = try EventConsumer(
                 settings: plan.kafka, topics: plan.eventTopics + [plan.deferredTopic],
                 replayed: [plan.deferredConsumed], startFrom: plan.startFrom,
-                foreseenMax: Audience.prefetchMax, logger: logger)
+                prefetchMax: Audience.prefetchMax, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
             self.consumer = consumer
             control.enter(.running)
@@ -93,7 +93,7 @@ extension PlannerLoop {
         let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
         var isFirst = true
         let read = consumer.poll(now: now, limit: limit) { topic, key in
-            if topic != plan.deferredConsumed { pipeline.foresee(key: key, binding: topic) }
+            if topic != plan.deferredConsumed { pipeline.prefetch(key: key, binding: topic) }
         } _: { record in
             // A record may follow the fact of its partition's assignment within one batch.
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }
@@ -258,7 +258,7 @@ extension PlannerLoop {
         let isDrained = drain.partitions.allSatisfy { id in
             guard let track = partitions.track(of: id) else { return true }
             return isUseless
-                ? pipeline.isSettled(track, now: now) : pipeline.isDrained(track, now: now)
+                ? pipeline.isPastGrace(track, now: now) : pipeline.isDrained(track, now: now)
         }
         guard isDrained || drain.deadline <= now.monotonic else { return }
         consumer.completeRevoke(store: positions(of: drain.partitions, now: now), now: now)
@@ -277,7 +277,7 @@ extension PlannerLoop {
     mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {
         ids.compactMap { id in
             partitions.track(of: id).map { track in
-                StoredPosition(partition: id, offset: pipeline.frontier(track, now: now))
+                StoredPosition(partition: id, offset: pipeline.committableOffset(track, now: now))
             }
         }
     }
@@ -306,7 +306,7 @@ extension PlannerLoop {
             end = .clientFailed("Kafka's producer has failed for good: \(error)")
         }
         if let error = tables.failure {
-            end = .clientFailed("registrations or verdicts cannot be followed: \(error)")
+            end = .clientFailed("registrations or suppressions cannot be followed: \(error)")
         }
         guard let consumer, stop == nil, revoke == nil else { return }
         let stalled = consumer.stalledPartitions(now: now)

@@ -19,7 +19,7 @@ extension PlannerLoop {
         pipeline.flushDeadLetters(now: now, all: true)
         let isOver = stop!.deadline <= now.monotonic
         let isUseless = stop!.watch.isOver(pipeline.load, pipeline.counters, now: now)
-        if !stop!.hasAskedDelivery, isOver || isUseless && isSettled(now: now) {
+        if !stop!.hasAskedDelivery, isOver || isUseless && isPastGrace(now: now) {
             stop!.hasAskedDelivery = true
             let isComplete = pipeline.load.inFlight == 0
             for port in ports { port.enter(isComplete ? .draining : .stopping) }
@@ -35,14 +35,14 @@ extension PlannerLoop {
         control.enter(.draining)
         consumer?.pauseAll(now: now)
         stop = StopDrain(
-            settledAt: now.monotonic + min(plan.stopPatience, plan.pipeline.drainMax),
+            graceEndsAt: now.monotonic + min(plan.stopPatience, plan.pipeline.drainMax),
             deadline: now.monotonic + plan.stopPatience)
     }
 
     /// Every partition's events have settled: nobody who registers now is owed any of them.
-    private mutating func isSettled(now: Now) -> Bool {
+    private mutating func isPastGrace(now: Now) -> Bool {
         partitions.open.allSatisfy { id in
-            partitions.track(of: id).map { pipeline.isSettled($0, now: now) } ?? true
+            partitions.track(of: id).map { pipeline.isPastGrace($0, now: now) } ?? true
         }
     }
 

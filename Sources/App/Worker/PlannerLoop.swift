@@ -60,14 +60,14 @@ struct PlannerLoop: ~Copyable {
     /// Nil while nothing is given up.
     private var drain: Drain? {
         if stop?.hasAskedDelivery == true { return .ending }
-        let ends = [revoke?.deadline, stop?.settledAt].compactMap(\.self)
+        let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
         return ends.min().map { .until($0) }
     }
 
     /// An orderly stop.
     struct StopDrain {
         /// Until when everything has settled that was read. What rests for longer is deferred.
-        var settledAt: MonotonicTime
+        var graceEndsAt: MonotonicTime
         /// From here on nothing is waited for.
         var deadline: MonotonicTime
         var hasAskedDelivery = false

@@ -4,12 +4,12 @@
 package import PushModel
 internal import RecordFormats
 
-/// Which registrations are dead, and which verdicts are about tokens that nobody has any more: decided
-/// from all records of both topics, verdicts first, without asking anybody.
+/// Which registrations are dead, and which suppressions are about tokens that nobody has any more: decided
+/// from all records of both topics, suppressions first, without asking anybody.
 ///
-/// A verdict must outlive every registration of its token, or that token is sent pushes again; so it
-/// is never removed for its age alone. Registrations none of whose tokens a verdict is about are not
-/// kept: memory is by the number of verdicts.
+/// A suppression must outlive every registration of its token, or that token is sent pushes again; so it
+/// is never removed for its age alone. Registrations none of whose tokens a suppression is about are not
+/// kept: memory is by the number of suppressions.
 package struct RegistrationCensus: ~Copyable {
     /// A registration that is removed or changed.
     package struct Entry: Sendable {
@@ -22,11 +22,11 @@ package struct RegistrationCensus: ~Copyable {
     }
 
     package struct Token: Hashable, Sendable {
-        package let lane: LaneID
+        package let route: RouteID
         package let bytes: [UInt8]
     }
 
-    /// A verdict that stands.
+    /// A suppression that stands.
     package struct Standing: Sendable {
         package let key: [UInt8]
         package let partition: Int32
@@ -38,18 +38,18 @@ package struct RegistrationCensus: ~Copyable {
     /// Of apps that are served, and not readable all the same.
     package private(set) var unreadable = 0
     private let routing: RoutingTable
-    /// Verdicts written later than this are too young to act on.
+    /// Suppressions written later than this are too young to act on.
     private let deadline: WallTime
     private let isWanted: @Sendable (_ key: [UInt8]) -> Bool
-    private var verdictDecoder: TokenRecordDecoder
+    private var suppressionDecoder: TokenRecordDecoder
     private var decoder: RegistrationDecoder
     private var registration = Registration()
     private var tokenKey = TokenKey()
-    private var verdicts: [Token: Standing] = [:]
+    private var suppressions: [Token: Standing] = [:]
     private var entries: [[UInt8]: Entry] = [:]
 
     /// - Parameters:
-    ///   - deadFor: how long a verdict must have stood.
+    ///   - deadFor: how long a suppression must have stood.
     ///   - isWanted: registrations that are kept whatever their tokens are.
     package init(
         _ configuration: Configuration, deadFor: Duration, now: WallTime,
@@ -58,34 +58,35 @@ package struct RegistrationCensus: ~Copyable {
         routing = WorkerPlan(configuration).routing
         deadline = now + (.zero - deadFor)
         self.isWanted = isWanted
-        verdictDecoder = TokenRecordDecoder(routing: routing)
+        suppressionDecoder = TokenRecordDecoder(routing: routing)
         decoder = RegistrationDecoder(routing: routing)
     }
 
     // MARK: Records
 
-    package mutating func verdictRecord(
+    package mutating func suppressionRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
-        let verdict: Verdict?
+        let suppression: Suppression?
         do throws(UnreadableRecord) {
-            verdict = try verdictDecoder.verdict(key: key, value: value, into: &tokenKey)
+            suppression = try suppressionDecoder.suppression(
+                key: key, value: value, into: &tokenKey)
         } catch {
             // What stood before goes on to stand.
             return
         }
-        let token = Token(lane: tokenKey.lane, bytes: tokenKey.token)
-        guard let verdict else {
-            verdicts[token] = nil
+        let token = Token(route: tokenKey.route, bytes: tokenKey.token)
+        guard let suppression else {
+            suppressions[token] = nil
             return
         }
-        verdicts[token] = Standing(
+        suppressions[token] = Standing(
             key: key.map { Array($0) } ?? [], partition: partition, token: token,
-            registeredAt: verdict.registeredAt, writtenAt: timestamp)
+            registeredAt: suppression.registeredAt, writtenAt: timestamp)
     }
 
-    /// In the order of the log, after every verdict.
+    /// In the order of the log, after every suppression.
     package mutating func registrationRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
@@ -108,7 +109,7 @@ package struct RegistrationCensus: ~Copyable {
             return
         }
         let tokens = self.tokens
-        let isKept = isWanted(bytes) || tokens.contains { verdicts[$0] != nil }
+        let isKept = isWanted(bytes) || tokens.contains { suppressions[$0] != nil }
         entries[bytes] =
             isKept
             ? Entry(
@@ -121,14 +122,14 @@ package struct RegistrationCensus: ~Copyable {
     private var tokens: Set<Token> {
         var tokens: Set<Token> = []
         for row in registration.rows {
-            let lane = routing.lane(
+            let route = routing.route(
                 environment: registration.environment, app: registration.app,
                 tokenClass: row.tokenClass)
-            guard let lane else { continue }
+            guard let route else { continue }
             let start = Int(row.token.offset)
             tokens.insert(
                 Token(
-                    lane: lane,
+                    route: route,
                     bytes: Array(registration.bytes[start..<start + Int(row.token.count)])))
         }
         return tokens
@@ -136,22 +137,22 @@ package struct RegistrationCensus: ~Copyable {
 
     // MARK: Answers
 
-    /// Registrations whose every token has had a standing verdict for long enough, one that no
+    /// Registrations whose every token has had a active suppression for long enough, one that no
     /// registration of that token has outlived.
     package func deadRegistrations() -> [Entry] {
         var latest: [Token: WallTime] = [:]
         for entry in entries.values {
-            for token in entry.tokens where verdicts[token] != nil {
+            for token in entry.tokens where suppressions[token] != nil {
                 latest[token] = max(latest[token] ?? entry.registeredAt, entry.registeredAt)
             }
         }
         return entries.values.filter { entry in
             entry.isWhole && !entry.tokens.isEmpty
                 && entry.tokens.allSatisfy { token in
-                    guard let verdict = verdicts[token], let time = latest[token] else {
+                    guard let suppression = suppressions[token], let time = latest[token] else {
                         return false
                     }
-                    return verdict.writtenAt <= deadline && verdict.registeredAt >= time
+                    return suppression.writtenAt <= deadline && suppression.registeredAt >= time
                 }
         }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
@@ -162,20 +163,21 @@ package struct RegistrationCensus: ~Copyable {
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 
-    /// Verdicts of tokens that no registration has.
+    /// Suppressions of tokens that no registration has.
     /// - Parameters:
     ///   - removed: keys of registrations that are as good as gone.
-    ///   - tokens: whose verdicts may go, however young they are; nil for all that are old enough.
-    package func abandonedVerdicts(
+    ///   - tokens: whose suppressions may go, however young they are; nil for all that are old enough.
+    package func abandonedSuppressions(
         without removed: Set<[UInt8]> = [], of tokens: Set<Token>? = nil
     ) -> [Standing] {
         var held: Set<Token> = []
         for entry in entries.values where !removed.contains(entry.key) {
             held.formUnion(entry.tokens)
         }
-        return verdicts.values.filter { verdict in
-            !held.contains(verdict.token)
-                && (tokens.map { $0.contains(verdict.token) } ?? (verdict.writtenAt <= deadline))
+        return suppressions.values.filter { suppression in
+            !held.contains(suppression.token)
+                && (tokens.map { $0.contains(suppression.token) }
+                    ?? (suppression.writtenAt <= deadline))
         }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 }

@@ -12,7 +12,7 @@ package import PushModel
 /// One push outside the pipeline: for `lamplighter push` and for `check`'s question to APNs. Its
 /// headers are those that a worker of the same configuration would send.
 package struct SinglePush: Sendable {
-    package let lane: LaneID
+    package let route: RouteID
     package let type: PushType
     package let token: [UInt8]
     package let body: [UInt8]
@@ -38,10 +38,10 @@ package struct SinglePush: Sendable {
     }
 
     package init(
-        _ plan: WorkerPlan, lane: LaneID, type: PushType, token: [UInt8], now: WallTime,
+        _ plan: WorkerPlan, route: RouteID, type: PushType, token: [UInt8], now: WallTime,
         wishes: Wishes = Wishes()
     ) {
-        self.lane = lane
+        self.route = route
         self.type = type
         self.token = token
         // In the place of an event's coordinates: no two of these are one event.
@@ -104,7 +104,7 @@ package struct SinglePush: Sendable {
         _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys
     ) -> DeliveryPlan {
         var delivery = plan.delivery(configuration.apns, keys: keys)
-        let pool = plan.routing[lane].pool
+        let pool = plan.routing[route].pool
         delivery.pools.removeAll { $0.id != pool }
         if let tokens { delivery.pools[0].providerTokens = tokens }
         // A push needs no more than one.
@@ -127,7 +127,7 @@ package struct SinglePush: Sendable {
 
     private func fill(_ slab: PushSlab) {
         let wire = slab.push(0)
-        wire.pointee.lane = lane
+        wire.pointee.route = route
         wire.pointee.type = type
         wire.pointee.priority = priority
         wire.pointee.expiration = expiration

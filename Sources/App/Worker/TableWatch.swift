@@ -19,7 +19,7 @@ struct TableWatch {
         let cured = stale.subtracting(now).sorted { ($0.topic, $0.number) < ($1.topic, $1.number) }
         if !cured.isEmpty {
             logger.notice(
-                "registrations or verdicts are read to their end again",
+                "registrations or suppressions are read to their end again",
                 metadata: ["partitions": "\(Self.names(cured, topics: topics))"])
         }
         stale = now
@@ -36,7 +36,7 @@ struct TableWatch {
         if let cause = lags.compactMap(\.cause).first { metadata["cause"] = "\(cause)" }
         logger.warning(
             """
-            registrations or verdicts are not read to their end, and the index grows old: look at \
+            registrations or suppressions are not read to their end, and the index grows old: look at \
             the leaders of these partitions and at the right to read their topic
             """,
             metadata: metadata)

@@ -9,7 +9,7 @@ internal import Synchronization
 /// What other threads may ask of the planner thread, and what it shows them.
 package final class WorkerControl: Sendable {
     package enum Phase: UInt8, Sendable {
-        /// Reading registrations and verdicts to their end.
+        /// Reading registrations and suppressions to their end.
         case replaying
         case running
         case draining

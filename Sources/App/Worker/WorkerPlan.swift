@@ -30,8 +30,8 @@ package struct WorkerPlan: Sendable {
 
     // Positions in `tableTopics` and `producedTopics`.
     static let registrationsTable = 0
-    static let verdictsTable = 1
-    static let verdictsProduced = 0
+    static let suppressionsTable = 1
+    static let suppressionsProduced = 0
     static let deadLettersProduced = 1
     static let deferredProduced = 2
     static let shardsProduced = 3
@@ -39,7 +39,7 @@ package struct WorkerPlan: Sendable {
     /// Position in `producedTopics`.
     func producedTopic(_ topic: RecordTopic) -> Int {
         switch topic {
-        case .verdicts: Self.verdictsProduced
+        case .suppressions: Self.suppressionsProduced
         case .deadLetters: Self.deadLettersProduced
         case .deferred: Self.deferredProduced
         case .events: Self.shardsProduced
@@ -57,8 +57,8 @@ package struct WorkerPlan: Sendable {
         eventTopics = events.map(\.key)
         deferredTopic = topics.deferred
         bindings = events.map(\.value)
-        tableTopics = [topics.registrations, topics.verdicts]
-        producedTopics = [topics.verdicts, topics.deadLetters, topics.deferred]
+        tableTopics = [topics.registrations, topics.suppressions]
+        producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
         shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
         shutdownTimeout = configuration.delivery.shutdownTimeout
@@ -133,7 +133,7 @@ extension PipelineSettings {
         holdMax = delivery.holdMax
         deferredMax = delivery.deferredMax
         deferredBytesMax = delivery.queuedBytesMax
-        settle = configuration.index.settle
+        registrationGrace = configuration.index.registrationGrace
         attemptsMax = delivery.attemptsMax
         retryBackoff = delivery.backoff
         breakerBackoff = delivery.backoff

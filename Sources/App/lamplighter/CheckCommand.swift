@@ -84,11 +84,11 @@ struct CheckCommand: AsyncParsableCommand {
         _ failures: inout [Failure]
     ) {
         for (number, pool) in plan.routing.pools.enumerated() {
-            let lane = plan.routing.lanes.firstIndex {
+            let route = plan.routing.routes.firstIndex {
                 $0.pool.rawValue == number && $0.tokenClass == .control
             }!
             let push = SinglePush(
-                plan, lane: LaneID(rawValue: UInt16(lane)), type: .controls,
+                plan, route: RouteID(rawValue: UInt16(route)), type: .controls,
                 token: Array(repeating: 0, count: 32), now: RecordWriter.now().wall)
             report(&failures) {
                 let answer = try push.send(

@@ -17,7 +17,7 @@ struct NeededRights {
         let plan = WorkerPlan(configuration)
         group = configuration.kafka.group
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
-        // Verdicts, dead letters, deferred pushes; then shards, which go to a topic that is read.
+        // Suppressions, dead letters, deferred pushes; then shards, which go to a topic that is read.
         write = Array(plan.producedTopics.prefix(3))
         shards = plan.producedTopics.dropFirst(3).first
     }

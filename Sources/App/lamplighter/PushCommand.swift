@@ -61,7 +61,7 @@ struct PushCommand: AsyncParsableCommand {
         guard let answer, answer.outcome.kind == .answered else {
             throw Failure(.unavailable, "APNs did not answer: see lamplighter check")
         }
-        let report = PushReport(push, topic: plan.routing[push.lane].apnsTopic, answer)
+        let report = PushReport(push, topic: plan.routing[push.route].apnsTopic, answer)
         print(json ? try report.json() : report.text)
         if answer.outcome.status != 200 { throw ExitCode.failure }
     }
@@ -70,7 +70,7 @@ struct PushCommand: AsyncParsableCommand {
         let environment = try Arguments.environment(environment)
         let (type, wishes) = try content(plan)
         guard let app = plan.routing.app(named: app),
-            let lane = plan.routing.lane(
+            let route = plan.routing.route(
                 environment: environment, app: app, tokenClass: type.tokenClass)
         else {
             throw Failure(
@@ -82,7 +82,8 @@ struct PushCommand: AsyncParsableCommand {
         let token = try Arguments.token(line.trimmingCharacters(in: .whitespaces))
         guard !token.isEmpty else { throw ValidationError("no token on standard input") }
         return SinglePush(
-            plan, lane: lane, type: type, token: token, now: RecordWriter.now().wall, wishes: wishes
+            plan, route: route, type: type, token: token, now: RecordWriter.now().wall,
+            wishes: wishes
         )
     }
 

@@ -96,32 +96,32 @@ struct RedrivePlan: ~Copyable {
         }
         var orders = Orders()
         for target in letter.targets {
-            let id = routing.lane(
+            let id = routing.route(
                 environment: target.environment, apnsTopic: target.apnsTopic)
             guard let id else {
                 orders.refused[.unserved, default: 0] += 1
                 continue
             }
-            let lane = routing[id]
-            guard let type = payload?.type ?? lane.tokenClass.changeType,
-                type.tokenClass == lane.tokenClass
+            let route = routing[id]
+            guard let type = payload?.type ?? route.tokenClass.changeType,
+                type.tokenClass == route.tokenClass
             else {
                 orders.refused[.noSuchPush, default: 0] += 1
                 continue
             }
             orders.records.append(
-                record(of: letter, to: target.token, lane: lane, payload, identity, now: now))
+                record(of: letter, to: target.token, route: route, payload, identity, now: now))
         }
         return orders
     }
 
     private func record(
-        of letter: DeadLetter, to token: [UInt8], lane: Lane, _ payload: EventPayload?,
+        of letter: DeadLetter, to token: [UInt8], route: Route, _ payload: EventPayload?,
         _ identity: PayloadIdentity?, now: WallTime
     ) -> OwnedRecord {
         var push = DeferredPush(
             notBefore: now, expiresAt: now + (payload == nil ? changeLife : payloadLife),
-            tokenClass: lane.tokenClass, payload: payload)
+            tokenClass: route.tokenClass, payload: payload)
         push.source = letter.source
         push.payloadSource = letter.payloadSource
         push.subject = letter.subject
@@ -130,7 +130,7 @@ struct RedrivePlan: ~Copyable {
         }
         let key = token.withUnsafeBufferPointer { token in
             RecordKey.deferred(
-                lane: lane, token: token, coalescingKey: identity?.coalescingKey ?? 0)
+                route: route, token: token, coalescingKey: identity?.coalescingKey ?? 0)
         }
         return OwnedRecord(topic: 0, key: key, value: DeferredEncoder.value(push))
     }

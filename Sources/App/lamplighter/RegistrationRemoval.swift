@@ -5,14 +5,14 @@ import KafkaLog
 import PushModel
 import Worker
 
-/// Removes whole registrations, and then the verdicts that nobody needs any more.
+/// Removes whole registrations, and then the suppressions that nobody needs any more.
 final class RegistrationRemoval {
     private let configuration: Configuration
     private let isDryRun: Bool
     private let log: TopicEditor
     private var census: RegistrationCensus
     private var removed: Set<[UInt8]> = []
-    private var removedVerdicts = 0
+    private var removedSuppressions = 0
 
     private static let batch = 500
 
@@ -28,8 +28,9 @@ final class RegistrationRemoval {
             settings: configuration.kafka.clientSettings,
             topic: configuration.kafka.topics.registrations,
             logger: ConfigurationOption.logger(configuration.log))
-        try TopicSweep(configuration, topic: configuration.kafka.topics.verdicts).run { record in
-            census.verdictRecord(
+        try TopicSweep(configuration, topic: configuration.kafka.topics.suppressions).run {
+            record in
+            census.suppressionRecord(
                 key: record.key, value: record.value, partition: record.partition,
                 timestamp: WallTime(milliseconds: record.timestampMilliseconds))
             return true
@@ -59,7 +60,7 @@ final class RegistrationRemoval {
         let entries = census.wantedRegistrations()
         let tokens = entries.reduce(into: Set()) { $0.formUnion($1.tokens) }
         try remove(entries, stillThere: { $0.wantedRegistrations() }) { _, _ in nil }
-        try removeVerdicts(census.abandonedVerdicts(without: removed, of: tokens))
+        try removeSuppressions(census.abandonedSuppressions(without: removed, of: tokens))
     }
 
     private func remove(
@@ -101,32 +102,33 @@ final class RegistrationRemoval {
         print("\(verb)  \(key)  tokens \(names.joined(separator: ","))")
     }
 
-    // MARK: Verdicts
+    // MARK: Suppressions
 
-    func removeVerdicts() throws {
+    func removeSuppressions() throws {
         if !isDryRun { log.readOn { count($0) } }
-        try removeVerdicts(census.abandonedVerdicts(without: isDryRun ? removed : []))
+        try removeSuppressions(census.abandonedSuppressions(without: isDryRun ? removed : []))
     }
 
-    private func removeVerdicts(_ verdicts: [RegistrationCensus.Standing]) throws {
+    private func removeSuppressions(_ suppressions: [RegistrationCensus.Standing]) throws {
         if !isDryRun {
             var stream = try RecordStream(
-                configuration, topics: [configuration.kafka.topics.verdicts])
-            for verdict in verdicts {
+                configuration, topics: [configuration.kafka.topics.suppressions])
+            for suppression in suppressions {
                 try stream.write(
                     OwnedRecord(
-                        topic: 0, partition: verdict.partition, key: verdict.key, value: nil))
+                        topic: 0, partition: suppression.partition, key: suppression.key, value: nil
+                    ))
             }
             try stream.finish()
         }
-        removedVerdicts += verdicts.count
+        removedSuppressions += suppressions.count
     }
 
     private var verb: String { isDryRun ? "would remove" : "removed" }
 
     var summary: String {
         let unreadable = census.unreadable
-        return "\(verb) \(removed.count) registrations and \(removedVerdicts) verdicts"
+        return "\(verb) \(removed.count) registrations and \(removedSuppressions) suppressions"
             + (unreadable == 0 ? "" : "; \(unreadable) registrations are unreadable")
     }
 }

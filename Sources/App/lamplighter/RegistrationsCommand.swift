@@ -20,11 +20,11 @@ struct RegistrationsCommand: ParsableCommand {
     struct Collect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract:
-                "Removes registrations whose every token is dead, then verdicts that are spent.",
+                "Removes registrations whose every token is dead, then suppressions that are spent.",
             discussion: """
-                A token is dead when the verdict on it has stood for --dead-for and no registration \
+                A token is dead when the suppression on it has stood for --dead-for and no registration \
                 has outlived it. A registration goes when all its tokens are dead; with one that \
-                lives it stays as it is, for a snapshot is its app's to change. A verdict goes when \
+                lives it stays as it is, for a snapshot is its app's to change. A suppression goes when \
                 it is as old and no registration has its token any more; never for its age alone, \
                 since that would have dead tokens sent pushes again. Of tokens the first 16 digits \
                 of their SHA-256 are printed. To run it again changes nothing more.
@@ -32,7 +32,7 @@ struct RegistrationsCommand: ParsableCommand {
 
         @OptionGroup var options: ConfigurationOption
 
-        @Option(help: "How long a verdict must have stood: 30d, 12h.")
+        @Option(help: "How long a suppression must have stood: 30d, 12h.")
         var deadFor = "30d"
 
         @Flag(help: "Say what would be removed, and write nothing.")
@@ -54,7 +54,7 @@ struct RegistrationsCommand: ParsableCommand {
             ) { _ in false }
             defer { removal.close() }
             try removal.removeDead()
-            try removal.removeVerdicts()
+            try removal.removeSuppressions()
             print(removal.summary)
         }
     }
@@ -64,7 +64,7 @@ struct RegistrationsCommand: ParsableCommand {
             abstract: "Forgets an installation, or a subject, as a person may ask for.",
             discussion: """
                 --installation removes all registrations of the installation, whatever their \
-                handlers, and the verdicts on their tokens that no other registration has. --subject \
+                handlers, and the suppressions on their tokens that no other registration has. --subject \
                 takes the subject out of every registration that shows it; the rest of it stays. \
                 What waits in the deferred topic ends within its time to live; events and dead \
                 letters go with the retention of their topics, and compacted topics keep what was \

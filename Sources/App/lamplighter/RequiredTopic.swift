@@ -27,8 +27,8 @@ struct RequiredTopic {
                 otherwise: "deletes registrations that are still in force",
                 needsLogAppendTime: true),
             RequiredTopic(
-                name: kafka.topics.verdicts, cleanupPolicy: "compact",
-                otherwise: "deletes verdicts that stand, and dead tokens are sent pushes again"),
+                name: kafka.topics.suppressions, cleanupPolicy: "compact",
+                otherwise: "deletes suppressions that stand, and dead tokens are sent pushes again"),
             RequiredTopic(
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),

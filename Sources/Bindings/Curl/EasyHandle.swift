@@ -115,7 +115,7 @@ package struct EasyHandle: ~Copyable {
 
     /// What was wrong with the certificate, after `CURLE_PEER_FAILED_VERIFICATION`.
     package var certificateFault: ExchangeFailure.CertificateFault {
-        ExchangeFailure.CertificateFault(verdict: long(CURLINFO_SSL_VERIFYRESULT))
+        ExchangeFailure.CertificateFault(verifyResult: long(CURLINFO_SSL_VERIFYRESULT))
     }
 
     /// The first KiB of the answer's body.

@@ -39,11 +39,11 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         /// It does not bear the name that was asked for.
         case otherName
 
-        /// From OpenSSL's verdict on the chain, whose numbers are fixed. The name is libcurl's own
-        /// to compare, before it writes a good verdict over the 1 that it began with.
-        package init(verdict: Int) {
+        /// From OpenSSL's verifyResult on the chain, whose numbers are fixed. The name is libcurl's own
+        /// to compare, before it writes a good verifyResult over the 1 that it began with.
+        package init(verifyResult: Int) {
             self =
-                switch verdict {
+                switch verifyResult {
                 case 0, 1, 62, 64: .otherName
                 case 9: .notYetValid
                 case 10: .expired
@@ -94,7 +94,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
             return isOpen && !isTunnelled ? .handshakeTimeout : .connectTimeout
         case CURLE_PEER_FAILED_VERIFICATION:
             return .certificate(
-                CertificateFault(verdict: TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
+                CertificateFault(
+                    verifyResult: TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
         case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile
         case CURLE_SSL_CONNECT_ERROR: return .handshake
         // "Received HTTP/0.9 when not allowed" is what libcurl says of anything without a status line.

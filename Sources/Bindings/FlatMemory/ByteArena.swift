@@ -14,7 +14,7 @@ internal import Glibc
 package struct ByteArena: ~Copyable, Sendable {
     @usableFromInline let memory: Reservation
     /// Units handed out so far, free ones included; unit 0 is never used.
-    private var frontier: UInt64 = 1
+    private var usedUnits: UInt64 = 1
     private var freeUnits: UInt64 = 0
     private var freeHeads = [UInt32](repeating: 0, count: SizeClass.count)
 
@@ -33,7 +33,7 @@ package struct ByteArena: ~Copyable, Sendable {
     }
 
     /// Memory touched so far: blocks in use and free ones.
-    package var bytes: Int { Int(frontier) * Self.unitBytes }
+    package var bytes: Int { Int(usedUnits) * Self.unitBytes }
     package var freeBytes: Int { Int(freeUnits) * Self.unitBytes }
 
     /// A block of at least `bytes`, 8-byte aligned, with unspecified content.
@@ -45,9 +45,9 @@ package struct ByteArena: ~Copyable, Sendable {
             freeUnits -= size.units
             return head
         }
-        let start = frontier
-        frontier += size.units
-        if Int(frontier) * Self.unitBytes > memory.bytes { OutOfSpace.isFull(memory.bytes) }
+        let start = usedUnits
+        usedUnits += size.units
+        if Int(usedUnits) * Self.unitBytes > memory.bytes { OutOfSpace.isFull(memory.bytes) }
         return UInt32(start)
     }
 

@@ -13,13 +13,13 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Why the peer's certificate was refused, in OpenSSL's words; nil for any other failure.
     package let verification: String?
     /// The same as an X509_V_ERR_…; 0 for any other failure.
-    package let verdict: Int
+    package let verifyResult: Int
 
-    package init(code: UInt = 0, text: String, verification: String? = nil, verdict: Int = 0) {
+    package init(code: UInt = 0, text: String, verification: String? = nil, verifyResult: Int = 0) {
         self.code = code
         self.text = text
         self.verification = verification
-        self.verdict = verdict
+        self.verifyResult = verifyResult
     }
 
     package var description: String {
@@ -60,13 +60,13 @@ package enum ErrorQueue {
 
     /// Empties the queue. `otherwise` is the text for a failure that queued nothing.
     package static func drain(
-        otherwise: String, verification: String? = nil, verdict: Int = 0
+        otherwise: String, verification: String? = nil, verifyResult: Int = 0
     ) -> TLSError {
         let code = ERR_get_error()
         ERR_clear_error()
         return TLSError(
             code: code, text: code == 0 ? otherwise : text(of: code), verification: verification,
-            verdict: verdict)
+            verifyResult: verifyResult)
     }
 
     /// The same for a failed system call, whose `errno` the caller saved.

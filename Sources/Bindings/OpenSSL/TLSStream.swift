@@ -137,13 +137,14 @@ package struct TLSStream: ~Copyable {
             return .failed(ErrorQueue.drain(systemError: systemError))
         default:
             failed = true
-            let verdict = SSL_get_verify_result(pointer)
-            let isRefusal = !handshaken && verdict != X509_V_OK
-            let text = isRefusal ? String(cString: X509_verify_cert_error_string(verdict)) : nil
+            let verifyResult = SSL_get_verify_result(pointer)
+            let isRefusal = !handshaken && verifyResult != X509_V_OK
+            let text =
+                isRefusal ? String(cString: X509_verify_cert_error_string(verifyResult)) : nil
             return .failed(
                 ErrorQueue.drain(
                     otherwise: "TLS failed", verification: text,
-                    verdict: isRefusal ? verdict : 0))
+                    verifyResult: isRefusal ? verifyResult : 0))
         }
     }
 }

@@ -14,9 +14,9 @@ enum CertificateAdvice {
         }
     }
 
-    /// - Parameter verdict: OpenSSL's on the chain.
-    static func remedy(verdict: Int) -> String {
-        remedy(ExchangeFailure.CertificateFault(verdict: verdict))
+    /// - Parameter verifyResult: OpenSSL's on the chain.
+    static func remedy(verifyResult: Int) -> String {
+        remedy(ExchangeFailure.CertificateFault(verifyResult: verifyResult))
     }
 
     static let unreadableCAFile = "apns.caFile must name a readable PEM file"

@@ -80,5 +80,5 @@ struct ConnectionPool: ~Copyable {
         failures += 1
     }
 
-    mutating func welcomed() { failures = 0 }
+    mutating func authenticated() { failures = 0 }
 }

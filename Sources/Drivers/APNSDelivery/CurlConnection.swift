@@ -18,7 +18,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
     var progressAt = MonotonicTime(nanoseconds: 0)
     var shownTokens = ShownProviderTokens()
     /// An answer has come on it by which APNs has taken the provider token.
-    var wasWelcomed = false
+    var isAuthenticated = false
     /// It has been counted as connected.
     var wasCounted = false
     /// Ends that libcurl has reported and that are not handled yet.
@@ -78,7 +78,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
         progressAt = now
         shownTokens = ShownProviderTokens()
-        wasWelcomed = false
+        isAuthenticated = false
         wasCounted = false
     }
 
@@ -127,11 +127,11 @@ struct CurlConnection: PooledConnection, ~Copyable {
         guard timerAt <= now else { return }
         timerAt = .distantFuture
         multi.timeout()
-        settle(at: now)
+        collectEnds(at: now)
     }
 
     /// Reads what the last call into libcurl has left: the timer and the ends.
-    mutating func settle(at now: MonotonicTime) {
+    mutating func collectEnds(at now: MonotonicTime) {
         switch multi.takeTimer() {
         case .after(let delay): timerAt = now + delay
         case .never: timerAt = .distantFuture

@@ -24,7 +24,7 @@ package struct CurlConnectionMachine: Sendable {
     /// How a request ended.
     package enum RequestEnd: Sendable {
         /// An answer by which APNs has taken the provider token.
-        case welcomed
+        case authenticated
         /// A 403, or another answer that refuses the provider token.
         case forbidden
         case timedOut
@@ -81,7 +81,7 @@ package struct CurlConnectionMachine: Sendable {
         bytesInFlight &-= bytes
         assert(requestsInFlight >= 0 && bytesInFlight >= 0)
         switch end {
-        case .welcomed:
+        case .authenticated:
             heard(at: now)
             if phase == .warming { phase = .open }
         case .forbidden: heard(at: now)

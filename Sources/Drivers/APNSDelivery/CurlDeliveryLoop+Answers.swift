@@ -31,8 +31,8 @@ extension CurlDeliveryLoop {
             desk.unknown(slot)
             http2Refused(pool)
         } else if isAnswered {
-            let isWelcome = answered(index, end.position, slot: slot, status: status)
-            requestEnd = isWelcome ? .welcomed : .forbidden
+            let isAuthenticated = answered(index, end.position, slot: slot, status: status)
+            requestEnd = isAuthenticated ? .authenticated : .forbidden
         } else if easy.pointee.wasDispatched {
             requestEnd = unanswered(index, end, slot: slot)
         } else {
@@ -51,7 +51,7 @@ extension CurlDeliveryLoop {
     ) -> Bool {
         let pool = connections[index].pool
         guard status != 200 else {
-            noteWelcome(index)
+            noteAuthentication(index)
             desk.noteAnswerTime(of: slot, pool: pool)
             desk.accepted(slot)
             return true
@@ -63,18 +63,18 @@ extension CurlDeliveryLoop {
             slot, pool: pool, status: status,
             retryAfterSeconds: connections[index][position].pointee.retryAfterSeconds, body,
             shown: connections[index].shownTokens)
-        if effect.isWelcome { noteWelcome(index) }
+        if effect.isAuthenticated { noteAuthentication(index) }
         if effect.isToLeave {
-            if !connections[index].wasWelcomed { desk.holdBackConnects(of: pool) }
+            if !connections[index].isAuthenticated { desk.holdBackConnects(of: pool) }
             connections[index].machine.retired()
         }
-        return effect.isWelcome
+        return effect.isAuthenticated
     }
 
-    private mutating func noteWelcome(_ index: Int) {
-        guard !connections[index].wasWelcomed else { return }
-        connections[index].wasWelcomed = true
-        desk.pools[connections[index].pool].welcomed()
+    private mutating func noteAuthentication(_ index: Int) {
+        guard !connections[index].isAuthenticated else { return }
+        connections[index].isAuthenticated = true
+        desk.pools[connections[index].pool].authenticated()
     }
 
     /// It was sent, and nobody knows what became of it.
@@ -173,7 +173,7 @@ extension CurlDeliveryLoop {
     private mutating func noteLoss(_ index: Int, _ why: String) {
         let pool = connections[index].pool
         // A server that takes connections and nothing else must not be hammered.
-        if !connections[index].wasWelcomed {
+        if !connections[index].isAuthenticated {
             desk.holdBackConnects(of: pool)
         }
         let inFlight = connections[index].machine.requestsInFlight

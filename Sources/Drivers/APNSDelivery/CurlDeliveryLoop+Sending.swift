@@ -73,7 +73,7 @@ extension CurlDeliveryLoop {
         desk.pools[pool].inFlight &+= sent
         desk.counts.requests &+= UInt64(sent)
         // Adding sets the timer, to zero, which starts the requests.
-        connections[index].settle(at: desk.now.monotonic)
+        connections[index].collectEnds(at: desk.now.monotonic)
     }
 
     /// Gives a push that was never sent another chance. It has waited since it came: libcurl connects

@@ -57,7 +57,7 @@ struct CurlDeliveryLoop: ~Copyable {
                 CInt(truncatingIfNeeded: event.tag), reads: event.isReadable,
                 writes: event.isWritable)
             connections[index].progressAt = desk.now.monotonic
-            connections[index].settle(at: desk.now.monotonic)
+            connections[index].collectEnds(at: desk.now.monotonic)
         }
     }
 
@@ -70,7 +70,7 @@ struct CurlDeliveryLoop: ~Copyable {
             }
             connections[index].progressAt = desk.now.monotonic
             connections[index].multi.kick()
-            connections[index].settle(at: desk.now.monotonic)
+            connections[index].collectEnds(at: desk.now.monotonic)
         }
     }
 

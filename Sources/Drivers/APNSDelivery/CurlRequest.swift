@@ -18,7 +18,7 @@ struct CurlRequest: ~Copyable {
     private var path: UnsafeMutableBufferPointer<UInt8>
 
     init(plan: DeliveryPlan) {
-        topics = plan.routing.lanes.map { Array($0.apnsTopic.utf8) }
+        topics = plan.routing.routes.map { Array($0.apnsTopic.utf8) }
         pushTypes = PushType.all.map { Array($0.name.utf8) }
         apnsID = .allocate(capacity: APNSID.textBytes)
         path = .allocate(capacity: 0)
@@ -39,7 +39,7 @@ struct CurlRequest: ~Copyable {
         easy.headers.removeAll()
         easy.headers.append("authorization", providerToken.bearer)
         append("apns-push-type", pushTypes[Int(push.pointee.type.rawValue)], to: &easy)
-        append("apns-topic", topics[Int(push.pointee.lane.rawValue)], to: &easy)
+        append("apns-topic", topics[Int(push.pointee.route.rawValue)], to: &easy)
         appendOptional(push, to: &easy)
         easy.prepare(
             tag: slot, target: target(slab.token(slot)), body: push.pointee.body,

@@ -32,7 +32,7 @@ extension DeliveryDesk {
         /// Send nothing more on it.
         let isToLeave: Bool
         /// APNs has taken the provider token on it.
-        let isWelcome: Bool
+        let isAuthenticated: Bool
     }
 
     /// An answer other than 200. It is the push's outcome, unless it was refused for a provider token
@@ -47,7 +47,7 @@ extension DeliveryDesk {
         let row = AnswerTable.row(status: status, reason: body.reason)
         let effect = AnswerEffect(
             isToLeave: row.connection != .keep,
-            isWelcome: status != 403 && row.push != .openCredential)
+            isAuthenticated: status != 403 && row.push != .openCredential)
         if effect.isToLeave {
             pools[pool].log.write(
                 .answered, .warning,

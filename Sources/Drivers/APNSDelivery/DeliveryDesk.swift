@@ -22,8 +22,8 @@ package struct DeliveryDesk: ~Copyable {
     let pools: UnsafeMutableBufferPointer<ConnectionPool>
     /// One for each slot of the slab.
     let places: UnsafeMutablePointer<SlotPlace>
-    /// The pool of each lane.
-    private let poolsByLane: [Int]
+    /// The pool of each route.
+    private let poolsByRoute: [Int]
     private let taken: UnsafeMutableBufferPointer<PushSlot>
 
     var outcomes: OutcomeBatch
@@ -55,8 +55,8 @@ package struct DeliveryDesk: ~Copyable {
         places = .allocate(capacity: slab.slots)
         places.initialize(repeating: SlotPlace(), count: slab.slots)
         taken = .allocate(capacity: Self.takenMax)
-        poolsByLane = duty.plan.routing.lanes.map { lane in
-            duty.plan.pools.firstIndex { $0.id == lane.pool } ?? -1
+        poolsByRoute = duty.plan.routing.routes.map { route in
+            duty.plan.pools.firstIndex { $0.id == route.pool } ?? -1
         }
         pools = Self.makePools(duty, at: now.monotonic)
     }
@@ -104,8 +104,8 @@ package struct DeliveryDesk: ~Copyable {
             places[Int(slot)].since = now.monotonic
             places[Int(slot)].resends = 0
             if phase == .running {
-                let pool = poolsByLane[Int(slab.push(slot).pointee.lane.rawValue)]
-                precondition(pool >= 0, "the plan has no pool for this lane")
+                let pool = poolsByRoute[Int(slab.push(slot).pointee.route.rawValue)]
+                precondition(pool >= 0, "the plan has no pool for this route")
                 pools[pool].waiting.append(slot, places)
             } else {
                 outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))

@@ -52,7 +52,7 @@ extension DeliveryLoop {
         guard ends.count > 0 else { return }
         let pool = connections[index].pool
         var answered = 0
-        var welcomed = 0
+        var authenticated = 0
         var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
@@ -61,12 +61,12 @@ extension DeliveryLoop {
             if status == 200 {
                 // Nothing can follow that would change it, so a stream cut after it is accepted.
                 answered &+= 1
-                welcomed &+= 1
+                authenticated &+= 1
                 accepted = slot
                 desk.accepted(slot)
             } else if end.stream.pointee.isAnswered {
                 answered &+= 1
-                if rejected(index, end.stream).isWelcome { welcomed &+= 1 }
+                if rejected(index, end.stream).isAuthenticated { authenticated &+= 1 }
             } else if end.isRefused {
                 desk.counts.refused &+= 1
                 desk.pools[pool].sizing.faulted(1)
@@ -78,10 +78,10 @@ extension DeliveryLoop {
         if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
         desk.pools[pool].inFlight &-= ends.count
         connections[index].machine.streamsEnded(
-            ends.count, answered: answered, welcomed: welcomed)
-        if welcomed > 0, !connections[index].wasWelcomed {
-            connections[index].wasWelcomed = true
-            desk.pools[pool].welcomed()
+            ends.count, answered: answered, authenticated: authenticated)
+        if authenticated > 0, !connections[index].isAuthenticated {
+            connections[index].isAuthenticated = true
+            desk.pools[pool].authenticated()
         }
         connections[index].link!.session.forgetEnds()
     }

@@ -155,7 +155,7 @@ extension DeliveryLoop {
             desk.counts.certificatesRefused &+= 1
             connectFailed(
                 index, "TLS: \(error)", kind: .certificateRefused,
-                remedy: CertificateAdvice.remedy(verdict: error.verdict))
+                remedy: CertificateAdvice.remedy(verifyResult: error.verifyResult))
         }
     }
 
@@ -220,7 +220,7 @@ extension DeliveryLoop {
         }
         giveBackInFlight(index)
         // A server that takes connections and nothing else must not be hammered.
-        if !connections[index].wasWelcomed {
+        if !connections[index].isAuthenticated {
             desk.holdBackConnects(of: pool)
             if inFlight == 0 {
                 desk.pools[pool].log.write(
@@ -252,7 +252,7 @@ extension DeliveryLoop {
             _ = try? connections[index].flush(partly: true, bytes: &desk.counts.bytesSent)
             connections[index].link!.tls.close()
             // Nothing was ever accepted on it: a successor at once would fare no better.
-            if !connections[index].wasWelcomed {
+            if !connections[index].isAuthenticated {
                 let pool = connections[index].pool
                 desk.holdBackConnects(of: pool)
             }

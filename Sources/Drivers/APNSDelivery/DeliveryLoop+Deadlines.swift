@@ -49,7 +49,7 @@ extension DeliveryLoop {
 
     /// The end of the turn: writes what is left, watches for room where there is none, and closes
     /// connections that have nothing more to do.
-    mutating func settleConnections() {
+    mutating func endTurn() {
         for index in connections.indices where connections[index].stage != .vacant {
             if desk.phase != .running { connections[index].machine.retired() }
             if connections[index].stage == .established {

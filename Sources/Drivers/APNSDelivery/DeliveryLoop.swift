@@ -48,8 +48,8 @@ struct DeliveryLoop: ~Copyable {
             if desk.phase == .stopping { abandonEverything() }
             keepDeadlines()
             dispatchAll()
-            // First, so that a connection that was left unwelcome holds its successor back.
-            settleConnections()
+            // First, so that a connection that was left unauthenticated holds its successor back.
+            endTurn()
             connectWhereNeeded()
             if desk.endTurn(with: connections) { return }
             woken = desk.sleep(until: nextDeadline())

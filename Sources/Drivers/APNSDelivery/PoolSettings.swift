@@ -42,7 +42,7 @@ package struct PoolSettings: Sendable {
     }
 }
 
-/// A lane as a transport needs it: what goes into `apns-topic`, and which pool carries it.
+/// A route as a transport needs it: what goes into `apns-topic`, and which pool carries it.
 package struct DeliveryPlan: Sendable {
     package var routing: RoutingTable
     package var pools: [PoolSettings]

@@ -49,7 +49,7 @@ struct PushConnection: PooledConnection, ~Copyable {
     var attempt: UInt32 = 0
     var shownTokens = ShownProviderTokens()
     /// An answer has come on it by which APNs has taken the provider token.
-    var wasWelcomed = false
+    var isAuthenticated = false
     /// There may be more to read than one turn took.
     var hasMoreToRead = false
     /// The request before was the last one known to be with the kernel; those after it are still
@@ -88,7 +88,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         otherAddresses = []
         unreachable = []
         shownTokens = ShownProviderTokens()
-        wasWelcomed = false
+        isAuthenticated = false
         hasMoreToRead = false
         flushedThrough = 0
         lastSubmitted = 0

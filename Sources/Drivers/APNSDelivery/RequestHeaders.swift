@@ -8,7 +8,7 @@ internal import PushModel
 /// The headers that pushes repeat, numbered once for all connections of a delivery thread.
 struct RequestConstants: ~Copyable {
     let text: HeaderConstants
-    /// The first of a run each: by pool, by lane, by push type, by priority (0…10).
+    /// The first of a run each: by pool, by route, by push type, by priority (0…10).
     private let authorities: Int
     private let topics: Int
     private let pushTypes: Int
@@ -25,7 +25,7 @@ struct RequestConstants: ~Copyable {
         authorities = text.count
         for pool in plan.pools { _ = text.add(":authority", pool.serverName) }
         topics = text.count
-        for lane in plan.routing.lanes { _ = text.add("apns-topic", lane.apnsTopic) }
+        for route in plan.routing.routes { _ = text.add("apns-topic", route.apnsTopic) }
         pushTypes = text.count
         for type in PushType.all { _ = text.add("apns-push-type", type.name) }
         priorities = text.count
@@ -42,8 +42,8 @@ struct RequestConstants: ~Copyable {
         ConstantHeader(number: authorities &+ pool)
     }
 
-    func topic(_ lane: LaneID) -> ConstantHeader {
-        ConstantHeader(number: topics &+ Int(lane.rawValue))
+    func topic(_ route: RouteID) -> ConstantHeader {
+        ConstantHeader(number: topics &+ Int(route.rawValue))
     }
 
     func pushType(_ type: PushType) -> ConstantHeader {
@@ -115,7 +115,7 @@ struct RequestHeaders: ~Copyable {
         appendPath(token)
         appendAuthorization(authorization, constants)
         encoder.append(constants.pushType(push.pointee.type), of: constants.text)
-        encoder.append(constants.topic(push.pointee.lane), of: constants.text)
+        encoder.append(constants.topic(push.pointee.route), of: constants.text)
         appendOptional(push, constants)
         return encoder.bytes
     }

@@ -37,7 +37,7 @@ package final class EventConsumer {
     private var hasReportedFatal = false
     private var polling = PollingHistory()
     private var prompter = FetchPrompter()
-    /// Messages whose keys `foresee` was told; none between two calls of `poll`.
+    /// Messages whose keys `prefetch` was told; none between two calls of `poll`.
     private var ahead: MessageQueue
 
     enum PendingRebalance {
@@ -45,10 +45,10 @@ package final class EventConsumer {
         case revoking(TopicPartitionList, [PartitionEpoch])
     }
 
-    /// - Parameter foreseenMax: records whose keys are told before the first of them is.
+    /// - Parameter prefetchMax: records whose keys are told before the first of them is.
     package init(
         settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
-        startFrom: StartFrom, foreseenMax: Int = 32, logger: Logger
+        startFrom: StartFrom, prefetchMax: Int = 32, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
         // The library would take it for a pattern, and deliver topics that have no position here.
@@ -59,7 +59,7 @@ package final class EventConsumer {
         self.startFrom = startFrom
         self.logger = logger
         partitions = PartitionTable(topics: topics.count)
-        ahead = MessageQueue(capacity: foreseenMax)
+        ahead = MessageQueue(capacity: prefetchMax)
         try open()
     }
 
@@ -95,11 +95,11 @@ package final class EventConsumer {
     /// messages were looked at: less than `limit` means that none is left. Never waits for records;
     /// while new partitions are being started it may wait for a broker for some seconds.
     ///
-    /// - Parameter foresee: is told the keys of the next few records before `body` gets the first
+    /// - Parameter prefetch: is told the keys of the next few records before `body` gets the first
     ///   of them. Some may not come: those of a partition that is not ours any more.
     package func poll(
         now: Now, limit: Int,
-        foresee: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void = { _, _ in },
+        prefetch: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void = { _, _ in },
         _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
         guard let session else { return 0 }
@@ -122,7 +122,7 @@ package final class EventConsumer {
             }
             looked += 1
             if let key = message.key, let topic = session.index(of: message) {
-                foresee(topic, key)
+                prefetch(topic, key)
             }
             ahead.append(message)
             if ahead.isFull { deliverAhead(of: session, now: now, body) }

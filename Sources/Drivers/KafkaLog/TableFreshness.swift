@@ -62,7 +62,7 @@ struct TableFreshness {
             rows[partition.topic][number].position = position
             rows[partition.topic][number].movedAt = now
         }
-        settle(partition.topic, number)
+        noteIfReached(partition.topic, number)
     }
 
     mutating func told(end: Int64, of partition: TablePartition, askedAt: MonotonicTime) {
@@ -72,14 +72,14 @@ struct TableFreshness {
         if rows[partition.topic][number].goal == nil {
             rows[partition.topic][number].goal = (end, askedAt)
         }
-        settle(partition.topic, number)
+        noteIfReached(partition.topic, number)
     }
 
     mutating func failed(_ cause: String, of partition: TablePartition) {
         rows[partition.topic][Int(partition.number)].failure = cause
     }
 
-    private mutating func settle(_ topic: Int, _ number: Int) {
+    private mutating func noteIfReached(_ topic: Int, _ number: Int) {
         guard let goal = rows[topic][number].goal, rows[topic][number].position >= goal.end else {
             return
         }

@@ -90,7 +90,7 @@ extension CheckReport {
         "\((value * 1000).rounded() / 1000)"
     }
 
-    /// The verdict in one line, for people.
+    /// The result in one line, for people.
     package var summary: String {
         let share = acceptedPushes == 0 ? 0 : Double(duplicates) / Double(acceptedPushes) * 100
         return "\(Self.grouped(obligations)) obligations · "

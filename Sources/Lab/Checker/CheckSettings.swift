@@ -14,7 +14,7 @@ package struct CheckSettings {
     package var answers: String
     package var registrations: Source
     package var deadLetters: Source?
-    package var verdicts: Source?
+    package var suppressions: Source?
     /// NDJSON `{"topic":…,"partition":…,"low":…}`.
     package var lowWatermarks: String?
     /// `host:port,…`; nil when no source is a topic. It is asked for the low watermarks too, unless
@@ -22,8 +22,8 @@ package struct CheckSettings {
     package var bootstrap: String?
 
     /// A registration recorded, or taken back, this close to an event counts either way. The
-    /// worker's `index.settle`.
-    package var settle = Duration.seconds(2)
+    /// worker's `index.registrationGrace`.
+    package var registrationGrace = Duration.seconds(2)
     /// A registration taken back this long after an event still ends what was owed by it.
     package var patience = Duration.seconds(30)
     /// The life of a push whose event names none: the contract's 24 h.

@@ -40,13 +40,13 @@ package struct DeliveryCheck {
         try forEachRecord(of: settings.registrations, "registrations") {
             evidence.registrations.apply($0, tokens: &evidence.tokens)
         }
-        if let source = settings.verdicts {
-            var verdicts = VerdictHistory()
-            try forEachRecord(of: source, "verdicts") {
-                verdicts.apply($0, tokens: evidence.tokens)
+        if let source = settings.suppressions {
+            var suppressions = SuppressionHistory()
+            try forEachRecord(of: source, "suppressions") {
+                suppressions.apply($0, tokens: evidence.tokens)
             }
-            note(verdicts.unreadable, "verdicts cannot be read")
-            evidence.verdicts = verdicts
+            note(suppressions.unreadable, "suppressions cannot be read")
+            evidence.suppressions = suppressions
         }
         if let source = settings.deadLetters {
             try forEachRecord(of: source, "dead letters") {

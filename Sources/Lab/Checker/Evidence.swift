@@ -5,8 +5,8 @@
 struct Evidence {
     var tokens = TokenBook()
     var registrations = RegistrationHistory()
-    /// Nil when the verdicts topic was not given.
-    var verdicts: VerdictHistory?
+    /// Nil when the suppressions topic was not given.
+    var suppressions: SuppressionHistory?
     var letters = DeadLetterBook()
     var accepted = AnswerTable()
     var refused = AnswerTable()
@@ -75,19 +75,20 @@ struct Evidence {
     }
 
     /// Whether APNs had said that the token is dead: after the event, or before it and with no
-    /// registration since. Where the verdicts are known, one before the event must have led to one.
+    /// registration since. Where the suppressions are known, one before the event must have led to one.
     func isSuppressed(_ event: ProducedEvent, _ token: UInt32) -> Bool {
         let milliseconds = event.t / 1_000_000
         let registeredAt = registrations.registeredAt(of: token, at: milliseconds) ?? .min
-        let standing = verdicts?.standing(on: token, registeredAt: registeredAt, at: milliseconds)
+        let standing = suppressions?.standing(
+            on: token, registeredAt: registeredAt, at: milliseconds)
         return refused.positions(of: token).contains { position in
             let row = refused.rows[position]
             if row.status == 410, row.t > event.t { return true }
             guard let standing else {
                 return row.status == 410 && row.t >= registeredAt.nanoseconds
             }
-            return standing.contains { verdict in
-                verdict.status == row.status && row.t < (verdict.t + 1).nanoseconds
+            return standing.contains { suppression in
+                suppression.status == row.status && row.t < (suppression.t + 1).nanoseconds
                     && row.t >= registeredAt.nanoseconds
             }
         }

@@ -63,15 +63,17 @@ struct PairJudge {
     /// strongest counts.
     private func claims(on event: ProducedEvent) -> [UInt32: Claim] {
         let t = event.t / 1_000_000
-        let settle = settings.settle.wholeNanoseconds / 1_000_000
+        let registrationGrace = settings.registrationGrace.wholeNanoseconds / 1_000_000
         var claims: [UInt32: Claim] = [:]
         let showings = evidence.registrations.showings(
             app: event.app, subject: event.subject)
         for showing in showings {
             // Neither standing nor about to.
-            guard showing.from <= t + settle, showing.until > t - settle else { continue }
+            guard showing.from <= t + registrationGrace, showing.until > t - registrationGrace
+            else { continue }
             let isCertain =
-                showing.from <= t - settle && (showing.until == .max || showing.until > t + settle)
+                showing.from <= t - registrationGrace
+                && (showing.until == .max || showing.until > t + registrationGrace)
             guard isCertain else {
                 if claims[showing.token] == nil { claims[showing.token] = .eitherWay }
                 continue

@@ -11,7 +11,7 @@ package struct ChaosOptions: Sendable {
     package var seed: UInt64
     /// Only this round, from 0 on; nil for all.
     package var round: Int?
-    /// Of each round's traffic; starting, waiting for the last push and the verdict come on top.
+    /// Of each round's traffic; starting, waiting for the last push and the result come on top.
     package var duration = Duration.seconds(28)
     package var installations = 3000
     /// Events a second.
@@ -34,8 +34,8 @@ package struct ChaosOptions: Sendable {
     package static let roundCounts = 1...1000
     package static let durations = 5.0...600
 
-    /// `index.settle` of the workers. Registrations change, and while Kafka fails they are read late.
-    static let settle = Duration.seconds(2)
+    /// `index.registrationGrace` of the workers. Registrations change, and while Kafka fails they are read late.
+    static let registrationGrace = Duration.seconds(2)
     static let shutdownTimeout = Duration.seconds(10)
 
     func plan(_ script: ChaosScript, round: Int) -> FleetPlan {
@@ -48,7 +48,7 @@ package struct ChaosOptions: Sendable {
                 "--unreadable", "0.01", "--short-lived", "0.03",
                 "--seed", "\(seed &+ UInt64(round))",
             ])
-        plan.configuration.settle = Self.settle
+        plan.configuration.registrationGrace = Self.registrationGrace
         plan.configuration.holdMax = script.holdMax
         plan.configuration.delivery = [("shutdownTimeout", Self.shutdownTimeout.notation)]
         return plan

@@ -36,17 +36,17 @@ package struct ChaosReport: Codable, Equatable, Sendable {
 
     package var isGood: Bool { lost == 0 && truncated == 0 && failures.isEmpty }
 
-    mutating func add(_ verdict: CheckReport) {
-        events += verdict.events
-        obligations += verdict.obligations
-        lost += verdict.lost
-        truncated += verdict.truncated
-        expired += verdict.expired
-        suppressed += verdict.suppressed
-        deadLettered += verdict.deadLettered
-        withdrawn += verdict.withdrawn
-        ambiguous += verdict.ambiguous
-        duplicates += verdict.duplicates
+    mutating func add(_ result: CheckReport) {
+        events += result.events
+        obligations += result.obligations
+        lost += result.lost
+        truncated += result.truncated
+        expired += result.expired
+        suppressed += result.suppressed
+        deadLettered += result.deadLettered
+        withdrawn += result.withdrawn
+        ambiguous += result.ambiguous
+        duplicates += result.duplicates
     }
 
     mutating func add(_ round: ChaosReport) {
@@ -90,12 +90,12 @@ package struct ChaosReport: Codable, Equatable, Sendable {
 /// How many pushes a round may send twice.
 ///
 /// Whoever takes partitions over reads again what was not committed: events of `holdMax` and
-/// `settle` at most, and those of the time in which nothing can be committed, since the embedded
+/// `registrationGrace` at most, and those of the time in which nothing can be committed, since the embedded
 /// Kafka makes a group wait for almost a session at each join. Where answers are lost, what was open
 /// is sent again.
 struct DuplicateBound {
     var script: ChaosScript
-    var settle: Duration
+    var registrationGrace: Duration
     var session: Duration
     /// Of the traffic.
     var duration: Duration
@@ -109,7 +109,7 @@ struct DuplicateBound {
     private static let openMax = ChaosScript.workers * 1000
 
     var pushes: Int {
-        let again = script.holdMax + settle + session
+        let again = script.holdMax + registrationGrace + session
         let unasked = Double(givenUp) / Double(sharedPartitions)
         let takeovers = max(Double(script.takeovers), unasked)
         let reread = takeovers * (again / duration) * Double(obligations)

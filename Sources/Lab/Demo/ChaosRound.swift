@@ -7,7 +7,7 @@ internal import Foundation
 internal import Glibc
 internal import LinuxIO
 
-/// One round: a fleet of its own, traffic, what goes wrong by its script, and the verdict. Belongs
+/// One round: a fleet of its own, traffic, what goes wrong by its script, and the result. Belongs
 /// to the main thread, which its processes do not outlive.
 final class ChaosRound {
     private let script: ChaosScript
@@ -45,7 +45,7 @@ final class ChaosRound {
         self.kills = kills
     }
 
-    /// - Throws: what kept it from coming to a verdict. Nothing is left running either way.
+    /// - Throws: what kept it from coming to a result. Nothing is left running either way.
     func run() throws {
         defer { fleet.end(within: .seconds(5)) }
         try start()
@@ -102,15 +102,15 @@ final class ChaosRound {
             let next = ContinuousClock.now + Self.lookInterval
             while ContinuousClock.now < next { try turn() }
         }
-        let (json, lines) = fleet.verdict()
-        let verdict = try JSONDecoder().decode(CheckReport.self, from: Data(json.utf8))
-        report.add(verdict)
-        report.failures += verdict.lost + verdict.truncated > 0 ? lines : []
+        let (json, lines) = fleet.result()
+        let result = try JSONDecoder().decode(CheckReport.self, from: Data(json.utf8))
+        report.add(result)
+        report.failures += result.lost + result.truncated > 0 ? lines : []
         report.duplicatesMax =
             DuplicateBound(
-                script: script, settle: fleet.plan.configuration.settle,
+                script: script, registrationGrace: fleet.plan.configuration.registrationGrace,
                 session: fleet.plan.configuration.session,
-                duration: duration, obligations: verdict.obligations,
+                duration: duration, obligations: result.obligations,
                 givenUp: fleet.partitionsGivenUp(),
                 sharedPartitions: fleet.plan.topics.sharedPartitions
             ).pushes
@@ -133,7 +133,7 @@ final class ChaosRound {
         case .exited(0): return true
         case .exited(1): return false
         default:
-            let said = fleet.verdict().lines.joined(separator: " | ")
+            let said = fleet.result().lines.joined(separator: " | ")
             throw FleetError(description: "the checker: \(said)")
         }
     }

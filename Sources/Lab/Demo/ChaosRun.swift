@@ -12,7 +12,7 @@ package struct ChaosRun {
     package init(_ options: ChaosOptions) { self.options = options }
 
     /// - Parameter tell: called with a line for people, before and after each round.
-    /// - Throws: what kept a round from coming to a verdict; the round is named.
+    /// - Throws: what kept a round from coming to a result; the round is named.
     package func run(tell: (String) -> Void) throws -> ChaosReport {
         StopRequests.count()
         var total = ChaosReport(seed: options.seed)

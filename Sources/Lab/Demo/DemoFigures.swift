@@ -56,7 +56,7 @@ struct DemoFigures: Codable, Equatable, Sendable {
     var messages: [String] = []
     /// The demo disturbs itself: no key was pressed yet.
     var isScripted = true
-    var verdict: String?
+    var result: String?
 }
 
 extension Int {

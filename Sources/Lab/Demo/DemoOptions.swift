@@ -6,7 +6,7 @@ package import FleetKit
 /// How a demo is run.
 package struct DemoOptions: Sendable {
     package var programs: FleetPrograms
-    /// Of events; starting, waiting for the last push and the verdict come on top.
+    /// Of events; starting, waiting for the last push and the result come on top.
     package var duration = Duration.seconds(40)
     package var installations = 3000
     /// Events a second.
@@ -28,7 +28,7 @@ package struct DemoOptions: Sendable {
     package static let durations = 5.0...3600
 
     /// Nobody registers once there are events, and offsets that are held for no longer than
-    /// `settle` leave less to be read again after a kill.
+    /// `registrationGrace` leave less to be read again after a kill.
     func fleetPlan(directory: String) -> FleetPlan {
         var plan = FleetPlan.underTraffic(
             programs: programs, directory: directory,

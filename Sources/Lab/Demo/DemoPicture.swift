@@ -15,7 +15,7 @@ package enum DemoPicture {
     private static let margin = 14.0
 
     /// - Parameter recording: what `lamplighter-lab demo --record` has written.
-    /// - Throws: `FleetError` where it is no recording, or has no frame with a verdict.
+    /// - Throws: `FleetError` where it is no recording, or has no frame with a result.
     package static func svg(recording: String) throws -> String {
         let decoder = JSONDecoder()
         var frames: [DemoFigures] = []
@@ -25,11 +25,11 @@ package enum DemoPicture {
             }
             frames.append(figures)
         }
-        guard let last = frames.last, let verdict = last.verdict else {
-            throw FleetError(description: "the recording has no verdict: the demo did not end")
+        guard let last = frames.last, let result = last.result else {
+            throw FleetError(description: "the recording has no result: the demo did not end")
         }
         let chosen = choose(frames.filter { $0.phase == .running }) + [last]
-        return document(chosen.map(DemoScreen.rows), title: "lamplighter-lab demo: \(verdict)")
+        return document(chosen.map(DemoScreen.rows), title: "lamplighter-lab demo: \(result)")
     }
 
     /// Evenly spread, the first and the last among them.

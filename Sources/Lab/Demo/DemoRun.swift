@@ -5,7 +5,7 @@ internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 
-/// One demo, from the start of its processes to the verdict. Belongs to the main thread: when that
+/// One demo, from the start of its processes to the result. Belongs to the main thread: when that
 /// ends, so does every process.
 package final class DemoRun {
     let options: DemoOptions
@@ -63,17 +63,17 @@ package final class DemoRun {
         figures.installations = neighbourhood.installations
     }
 
-    /// - Throws: what kept it from coming to a verdict. Nothing is left running either way; what
+    /// - Throws: what kept it from coming to a result. Nothing is left running either way; what
     ///   was logged is kept where there is something to find out.
-    package func run() throws -> Verdict {
+    package func run() throws -> Result {
         do {
-            let verdict = try runToVerdict()
+            let result = try runToResult()
             display.close(messages)
-            let isKept = verdict == .failed || options.directory != nil
+            let isKept = result == .failed || options.directory != nil
             if isKept { keepEvidence() }
             fleet.end(within: Self.endMax)
             if !isKept { fleet.removeLogs() }
-            return verdict
+            return result
         } catch {
             display.close(messages)
             fleet.end(within: Self.endMax)
@@ -82,17 +82,17 @@ package final class DemoRun {
         }
     }
 
-    private func runToVerdict() throws -> Verdict {
+    private func runToResult() throws -> Result {
         guard try start() else {
             display.close(messages)
-            display.warn("no verdict: ended before the first event")
+            display.warn("no result: ended before the first event")
             return .none
         }
         try disturb()
         guard try drain() else {
             let waiting = observer.owed.waiting.grouped
             display.close(messages)
-            display.warn("ended early: \(waiting) pushes not awaited, no verdict")
+            display.warn("ended early: \(waiting) pushes not awaited, no result")
             for ending in ownEndings { display.warn(ending) }
             return ownEndings.isEmpty ? .none : .failed
         }

@@ -106,8 +106,8 @@ enum DemoScreen {
 
     private static func happenings(_ figures: DemoFigures) -> [[StyledSpan]] {
         var rows = figures.messages.suffix(6).map { [StyledSpan(" \($0)", .dim)] }
-        if let verdict = figures.verdict {
-            rows = Array(rows.suffix(5)) + [[StyledSpan(" \(verdict)", .bold)]]
+        if let result = figures.result {
+            rows = Array(rows.suffix(5)) + [[StyledSpan(" \(result)", .bold)]]
         }
         return rows
     }
@@ -129,7 +129,7 @@ enum DemoScreen {
                 ("d", "flip a door"), ("k", "kill -9"), ("g", "GOAWAY"), ("s", "stall"),
                 ("5", "503"), ("q", "end"),
             ]
-        case .draining: [("q", "end now, without a verdict")]
+        case .draining: [("q", "end now, without a result")]
         case .judging, .ended: []
         }
     }

@@ -5,7 +5,7 @@ internal import FleetKit
 internal import PushModel
 
 /// Joins the two logs while they grow: which tokens wait for a push, and how long those waited that
-/// have got theirs. For the eye only; the verdict is the checker's.
+/// have got theirs. For the eye only; the result is the checker's.
 ///
 /// A push ends every event of its token that is older than its answer, as in the checker. The logs
 /// are read a moment apart, so an event may be read after the answer that ended it; it then counts

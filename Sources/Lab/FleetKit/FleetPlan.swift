@@ -38,7 +38,7 @@ package struct FleetPlan: Sendable {
         var configuration = WorkerConfiguration(
             .underTraffic(prefix: prefix, partitions: partitions),
             session: WorkerConfiguration.session(isKafkaEmbedded: kafka == nil))
-        configuration.settle = .milliseconds(200)
+        configuration.registrationGrace = .milliseconds(200)
         // What a stall swallows is sent again after this time.
         configuration.apns = [("requestTimeout", "3s")]
         configuration.credentials = [

@@ -20,7 +20,7 @@ package struct FleetTopics: Sendable {
         prefix: String, partitions: [String: Int] = [:]
     ) -> FleetTopics {
         let usual = [
-            ("events", 16), ("registrations", 16), ("verdicts", 4), ("deferred", 16),
+            ("events", 16), ("registrations", 16), ("suppressions", 4), ("deferred", 16),
             ("dead-letters", 4),
         ]
         return FleetTopics(

@@ -3,13 +3,13 @@
 
 internal import Foundation
 
-/// What the verdict rests on and only Kafka has, as files that the checker reads: with them
+/// What the result rests on and only Kafka has, as files that the checker reads: with them
 /// it can be given again when the embedded Kafka is gone.
 package struct KeptEvidence {
     private let plan: FleetPlan
     private let bootstrap: String
 
-    private static let topics = ["registrations", "verdicts", "dead-letters"]
+    private static let topics = ["registrations", "suppressions", "dead-letters"]
 
     package init(of fleet: ProcessFleet) {
         plan = fleet.plan
@@ -23,13 +23,13 @@ package struct KeptEvidence {
         try writeLowWatermarks()
         let files = [
             ("events", "events"), ("answers", "answers"), ("kills-log", "kills"),
-            ("registrations", "registrations"), ("verdicts", "verdicts"),
+            ("registrations", "registrations"), ("suppressions", "suppressions"),
             ("dead-letters", "dead-letters"), ("low-watermarks", "low-watermarks"),
         ]
         let options = files.map { "--\($0) \(Self.quoted(path($1)))" }
         return
             ([Self.quoted(plan.programs.lab), "verify"] + options + [
-                "--settle \(plan.configuration.settle / .seconds(1))"
+                "--registration-grace \(plan.configuration.registrationGrace / .seconds(1))"
             ])
             .joined(separator: " ")
     }

@@ -28,7 +28,7 @@ package final class ProcessFleet: Sendable {
 
     /// From the last registration to the first event: a group's first join takes 3 s in the
     /// embedded Kafka, and there is nothing to see before.
-    private static let trafficSettle = Duration.seconds(3)
+    private static let trafficGrace = Duration.seconds(3)
 
     package init(_ plan: FleetPlan) throws {
         self.plan = plan
@@ -137,7 +137,7 @@ package final class ProcessFleet: Sendable {
                 "simulate", "traffic", "--bootstrap", bootstrap, "--group", topics.prefix,
                 "--events-topic", topics.name(of: "events"), "--registrations-topic",
                 topics.name(of: "registrations"), "--events-log", path("events.ndjson"),
-                "--settle", "\(Self.trafficSettle / .seconds(1))",
+                "--registration-grace", "\(Self.trafficGrace / .seconds(1))",
             ] + plan.traffic, errors: path("traffic-errors.log"))
         state.withLock { $0.traffic = traffic }
     }
@@ -237,9 +237,9 @@ package final class ProcessFleet: Sendable {
 
     // MARK: Ending
 
-    /// The checker, on its way: its report in `verdict.json`, its words in `verdict.log`.
+    /// The checker, on its way: its report in `result.json`, its words in `result.log`.
     package func startChecker(kills: String) throws -> FleetProcess {
-        for name in ["verdict.json", "verdict.log"] {
+        for name in ["result.json", "result.log"] {
             // Of an earlier look.
             try? FileManager.default.removeItem(atPath: path(name))
         }
@@ -249,17 +249,17 @@ package final class ProcessFleet: Sendable {
             arguments: [
                 "verify", "--events", path("events.ndjson"), "--answers", path("answers.ndjson"),
                 "--bootstrap", bootstrap, "--registrations", topics.name(of: "registrations"),
-                "--dead-letters", topics.name(of: "dead-letters"), "--verdicts",
-                topics.name(of: "verdicts"), "--settle",
-                "\(plan.configuration.settle / .seconds(1))", "--kills-log", kills,
-            ], log: path("verdict.json"), errors: path("verdict.log"))
+                "--dead-letters", topics.name(of: "dead-letters"), "--suppressions",
+                topics.name(of: "suppressions"), "--registration-grace",
+                "\(plan.configuration.registrationGrace / .seconds(1))", "--kills-log", kills,
+            ], log: path("result.json"), errors: path("result.log"))
     }
 
-    package func verdict() -> (json: String, lines: [String]) {
-        let lines = read("verdict.log").split(separator: "\n").map {
+    package func result() -> (json: String, lines: [String]) {
+        let lines = read("result.log").split(separator: "\n").map {
             String($0.trimmingPrefix("lamplighter-lab: "))
         }
-        return (read("verdict.json"), lines)
+        return (read("result.json"), lines)
     }
 
     /// Asks the workers to stop and says how each has ended; those that did not in time are killed.

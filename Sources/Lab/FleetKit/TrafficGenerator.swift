@@ -62,9 +62,9 @@ package final class TrafficGenerator {
         report.phase = .settling
         tell()
         var input = StandardInputLines()
-        // What is registered within `settle` of an event may or may not be owed it.
-        if try wait(options.settle + .milliseconds(500), &input) { try produce(&input) }
-        try settleAccounts()
+        // What is registered within `registrationGrace` of an event may or may not be owed it.
+        if try wait(options.registrationGrace + .milliseconds(500), &input) { try produce(&input) }
+        try awaitAcknowledgements()
         report.phase = .ended
         tell()
     }
@@ -78,7 +78,7 @@ package final class TrafficGenerator {
             }
             if installation % 256 == 0 { takeReports() }
         }
-        try settleAccounts()
+        try awaitAcknowledgements()
         if let refusal {
             throw TrafficError(description: "a registration was not written: \(refusal)")
         }
@@ -192,7 +192,7 @@ package final class TrafficGenerator {
     }
 
     /// Waits until nothing is under way.
-    private func settleAccounts() throws {
+    private func awaitAcknowledgements() throws {
         let isFlushed = producer.flush(timeout: Self.flushMax)
         takeReports()
         guard isFlushed, underWay.isEmpty else {

@@ -11,8 +11,8 @@ package struct TrafficOptions: Sendable {
     package var installations = 3000
     /// Events a second.
     package var rate = 250.0
-    /// The workers' `index.settle`; so long after the registrations an event is owed for sure.
-    package var settle = Duration.seconds(2)
+    /// The workers' `index.registrationGrace`; so long after the registrations an event is owed for sure.
+    package var registrationGrace = Duration.seconds(2)
     /// From the first event; nil for as long as standard input is open.
     package var duration: Duration?
     /// NDJSON, a line for each acknowledged event.

@@ -47,8 +47,8 @@ package struct WorkerConfiguration: Sendable {
     package var caFile = "ca.pem"
     /// After this a dead worker is noticed.
     package let session: Duration
-    /// `index.settle`, which the checker must know too.
-    package var settle = Duration.seconds(2)
+    /// `index.registrationGrace`, which the checker must know too.
+    package var registrationGrace = Duration.seconds(2)
     package var holdMax = Duration.seconds(10)
     /// Of librdkafka.
     package var properties: [String: String]
@@ -93,7 +93,7 @@ package struct WorkerConfiguration: Sendable {
           startFrom: earliest
           topics:
             registrations: \(topics.name(of: "registrations"))
-            verdicts: \(topics.name(of: "verdicts"))
+            suppressions: \(topics.name(of: "suppressions"))
             deferred: \(topics.name(of: "deferred"))
             deadLetters: \(topics.name(of: "dead-letters"))
           events:
@@ -101,7 +101,7 @@ package struct WorkerConfiguration: Sendable {
           properties:
         \(lines(properties.sorted { $0.key < $1.key }, indent: 4))
         index:
-          settle: \(settle.notation)
+          registrationGrace: \(registrationGrace.notation)
         delivery:
           backoffMin: 100ms
           cooldownMin: 1s

@@ -15,11 +15,11 @@ struct DemoCommand: ParsableCommand {
             a terminal keys disturb it; without any it disturbs itself: three kills, a stall, a \
             storm of GOAWAY, a burst of 503, each when pushes flow, as many as the duration has \
             room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the \
-            verdict of the checker (verify).
+            result of the checker (verify).
 
             Exit codes: 0 nothing was lost; 1 something was, or a worker ended by itself; 69 \
             lamplighter is not there; 70 it could not be run to its end; 78 a file or folder \
-            cannot be used; 130 it was ended before there was a verdict.
+            cannot be used; 130 it was ended before there was a result.
             """)
 
     @Option(help: "How long there is traffic: 40s, 10m, or a number of seconds.")

@@ -81,7 +81,7 @@ struct FleetCommand: ParsableCommand {
                 partitions.map { ($0.name, $0.count!) }, uniquingKeysWith: { $1 }),
             transports: [], traffic: [])
         plan.configuration.transport = transport
-        plan.configuration.settle = .seconds(2)
+        plan.configuration.registrationGrace = .seconds(2)
         plan.configuration.apns = []
         if let caFile, let keyFile {
             plan.configuration.caFile = caFile

@@ -42,8 +42,8 @@ extension SimulateCommand {
         @Option(help: "The workers' consumer group, whose lag holds events back.")
         var group = "lamplighter"
 
-        @Option(help: "The workers' index.settle: 2s, or a number of seconds.")
-        var settle = DurationArgument(.seconds(2))
+        @Option(help: "The workers' index.registrationGrace: 2s, or a number of seconds.")
+        var registrationGrace = DurationArgument(.seconds(2))
 
         @Option(help: "The same seed makes the same events.")
         var seed: UInt64 = 1
@@ -59,8 +59,8 @@ extension SimulateCommand {
 
         func validate() throws {
             try TrafficArguments.check(installations: installations, rate: rate)
-            guard (0...60).contains(settle.seconds) else {
-                throw ValidationError("--settle is from 0 to 60 seconds")
+            guard (0...60).contains(registrationGrace.seconds) else {
+                throw ValidationError("--registration-grace is from 0 to 60 seconds")
             }
             guard duration.map({ (0...86_400).contains($0.seconds) }) ?? true else {
                 throw ValidationError("--duration is from 0 to 86400 seconds")
@@ -81,7 +81,7 @@ extension SimulateCommand {
             options.installations = installations
             options.rate = rate
             options.duration = duration?.duration
-            options.settle = settle.duration
+            options.registrationGrace = registrationGrace.duration
             options.seed = seed
             options.churn = churn
             options.unreadableShare = unreadable

@@ -17,7 +17,7 @@ struct VerifyCommand: ParsableCommand {
             input is a file it shares none.
 
             Prints one line of JSON; what was lost goes to standard error. Registrations, dead \
-            letters and verdicts are files with one {"t":ms,"key":…,"value":…} a line or, with \
+            letters and suppressions are files with one {"t":ms,"key":…,"value":…} a line or, with \
             --bootstrap, topics of that Kafka; a name with a / in it is always a file's.
 
             Exit codes: 0; 1 something was lost, or the broker dropped it; 64 usage; 65 an input \
@@ -39,8 +39,8 @@ struct VerifyCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The dead letters.", valueName: "topic or file"))
     var deadLetters: String?
 
-    @Option(help: ArgumentHelp("The verdicts.", valueName: "topic or file"))
-    var verdicts: String?
+    @Option(help: ArgumentHelp("The suppressions.", valueName: "topic or file"))
+    var suppressions: String?
 
     @Option(
         help: ArgumentHelp(
@@ -49,7 +49,7 @@ struct VerifyCommand: ParsableCommand {
     var lowWatermarks: String?
 
     @Option(help: "Seconds around an event in which a registration counts either way.")
-    var settle = 2.0
+    var registrationGrace = 2.0
 
     @Option(help: "Seconds after an event in which a registration taken back ends what it owed.")
     var patience = 30.0
@@ -68,7 +68,9 @@ struct VerifyCommand: ParsableCommand {
     var killsLog: String?
 
     func validate() throws {
-        for (name, value) in [("settle", settle), ("patience", patience), ("ttl", ttl)] {
+        for (name, value) in [
+            ("registrationGrace", registrationGrace), ("patience", patience), ("ttl", ttl),
+        ] {
             guard (0...1e9).contains(value) else {
                 throw ValidationError("--\(name) is from 0 to 1e9 seconds")
             }
@@ -94,10 +96,10 @@ struct VerifyCommand: ParsableCommand {
         var settings = CheckSettings(
             events: events, answers: answers, registrations: source(registrations))
         settings.deadLetters = deadLetters.map(source)
-        settings.verdicts = verdicts.map(source)
+        settings.suppressions = suppressions.map(source)
         settings.lowWatermarks = lowWatermarks
         settings.bootstrap = bootstrap
-        settings.settle = .seconds(settle)
+        settings.registrationGrace = .seconds(registrationGrace)
         settings.patience = .seconds(patience)
         settings.ttl = .seconds(ttl)
         settings.endedAt = endedAt

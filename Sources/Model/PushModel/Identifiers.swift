@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Names a token from the first registration (or verdict) that brings it until
+/// Names a token from the first registration (or suppression) that brings it until
 /// `Audience.reclaimRemoved()` after the last lets go; then the number may name another. Never 0.
 @usableFromInline
 package struct TokenID: Hashable, Sendable, BitwiseCopyable {

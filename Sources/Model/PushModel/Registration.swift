@@ -66,8 +66,8 @@ package struct Registration {
     }
 }
 
-/// What is known against one token: the value of a record of the verdicts topic.
-package struct Verdict: Sendable, Equatable {
+/// What is known against one token: the value of a record of the suppressions topic.
+package struct Suppression: Sendable, Equatable {
     package var status: UInt16
     package var reason: String
     /// The `timestamp` of the 410.

@@ -9,9 +9,9 @@ package struct AppID: Hashable, Sendable, BitwiseCopyable {
     @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 }
 
-/// A position in `RoutingTable.lanes`.
+/// A position in `RoutingTable.routes`.
 @usableFromInline
-package struct LaneID: Hashable, Sendable, BitwiseCopyable {
+package struct RouteID: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package let rawValue: UInt16
     @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 }
@@ -24,8 +24,8 @@ package struct PoolID: Hashable, Sendable, BitwiseCopyable {
 }
 
 /// One (environment, apnsTopic): the unit of queues and of the guard on 400 answers. A class of
-/// token fixes the suffix of its topic, so (environment, app, class) names a lane too.
-package struct Lane: Sendable {
+/// token fixes the suffix of its topic, so (environment, app, class) names a route too.
+package struct Route: Sendable {
     package let environment: PushEnvironment
     package let app: AppID
     package let tokenClass: TokenClass
@@ -44,12 +44,12 @@ package struct Pool: Sendable {
 /// serves, times every class of token.
 package struct RoutingTable: Sendable {
     package private(set) var apps: [String] = []
-    package private(set) var lanes: [Lane] = []
+    package private(set) var routes: [Route] = []
     package private(set) var pools: [Pool] = []
-    private var lanesByRoute: [Route: LaneID] = [:]
+    private var routesByKey: [RouteKey: RouteID] = [:]
     private var appsByName: [String: AppID] = [:]
 
-    private struct Route: Hashable {
+    private struct RouteKey: Hashable {
         var environment: PushEnvironment
         var app: AppID
         var tokenClass: TokenClass
@@ -78,19 +78,19 @@ package struct RoutingTable: Sendable {
 
     package func name(of app: AppID) -> String { apps[Int(app.rawValue)] }
 
-    package func lane(
+    package func route(
         environment: PushEnvironment, app: AppID, tokenClass: TokenClass
-    ) -> LaneID? {
-        lanesByRoute[Route(environment: environment, app: app, tokenClass: tokenClass)]
+    ) -> RouteID? {
+        routesByKey[RouteKey(environment: environment, app: app, tokenClass: tokenClass)]
     }
 
-    package subscript(lane: LaneID) -> Lane { lanes[Int(lane.rawValue)] }
+    package subscript(route: RouteID) -> Route { routes[Int(route.rawValue)] }
     package subscript(pool: PoolID) -> Pool { pools[Int(pool.rawValue)] }
 
-    /// The lane whose environment and `apns-topic` these are, as keys of verdicts name it.
-    package func lane(environment: PushEnvironment, apnsTopic: String) -> LaneID? {
-        lanes.firstIndex { $0.environment == environment && $0.apnsTopic == apnsTopic }
-            .map { LaneID(rawValue: UInt16($0)) }
+    /// The route whose environment and `apns-topic` these are, as keys of suppressions name it.
+    package func route(environment: PushEnvironment, apnsTopic: String) -> RouteID? {
+        routes.firstIndex { $0.environment == environment && $0.apnsTopic == apnsTopic }
+            .map { RouteID(rawValue: UInt16($0)) }
     }
 
     private mutating func intern(app name: String) -> AppID {
@@ -105,11 +105,11 @@ package struct RoutingTable: Sendable {
         environment: PushEnvironment, app: AppID, tokenClass: TokenClass, pool: PoolID
     ) {
         let suffix = PushType.all.first { $0.tokenClass == tokenClass }!.topicSuffix
-        let route = Route(environment: environment, app: app, tokenClass: tokenClass)
-        guard lanesByRoute[route] == nil else { return }
-        lanesByRoute[route] = LaneID(rawValue: UInt16(lanes.count))
-        lanes.append(
-            Lane(
+        let key = RouteKey(environment: environment, app: app, tokenClass: tokenClass)
+        guard routesByKey[key] == nil else { return }
+        routesByKey[key] = RouteID(rawValue: UInt16(routes.count))
+        routes.append(
+            Route(
                 environment: environment, app: app, tokenClass: tokenClass,
                 apnsTopic: name(of: app) + suffix, pool: pool))
     }

@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 /// A 128-bit hash that never changes between releases: `apns-id` is made of it. Each 8 bytes are
-/// folded into two lanes by a 64 × 64 → 128 bit multiplication. Not for secrets, and not for hash
+/// folded into two routes by a 64 × 64 → 128 bit multiplication. Not for secrets, and not for hash
 /// tables that strangers can fill (those want a seed of their own: `seed`).
 package struct StableHash {
     package struct Value: Hashable, Sendable {

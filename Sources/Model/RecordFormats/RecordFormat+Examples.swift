@@ -39,11 +39,11 @@ extension RecordFormat {
             key: RegistrationEncoder.key(draft), value: RegistrationEncoder.value(draft))
     }
 
-    static var exampleVerdict: Example {
-        let verdict = Verdict(
+    static var exampleSuppression: Example {
+        let suppression = Suppression(
             status: 410, reason: "Unregistered", apnsTimestamp: exampleTime,
             registeredAt: exampleTime + .seconds(-86_400))
-        return Example(key: exampleTokenKey(.control), value: VerdictEncoder.value(verdict))
+        return Example(key: exampleTokenKey(.control), value: SuppressionEncoder.value(suppression))
     }
 
     static var exampleDeferred: Example {
@@ -96,9 +96,9 @@ extension RecordFormat {
     ) -> [UInt8] {
         var routing = RoutingTable()
         routing.add(credential: "home", apps: [exampleApp], environments: [.production])
-        let lane = routing.lanes.first { $0.tokenClass == tokenClass }!
+        let route = routing.routes.first { $0.tokenClass == tokenClass }!
         return exampleToken.withUnsafeBufferPointer {
-            RecordKey.deferred(lane: lane, token: $0, coalescingKey: coalescingKey)
+            RecordKey.deferred(route: route, token: $0, coalescingKey: coalescingKey)
         }
     }
 }

@@ -20,18 +20,18 @@ package enum RecordKey {
         Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
-    /// `environment/apnsTopic/tokenHex`: the keys of verdicts, and of deferred pushes that say "look
+    /// `environment/apnsTopic/tokenHex`: the keys of suppressions, and of deferred pushes that say "look
     /// again".
-    package static func token(lane: Lane, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        Array("\(lane.environment.name)/\(lane.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
+    package static func token(route: Route, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        Array("\(route.environment.name)/\(route.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
     }
 
     /// The key of a deferred push. One with a payload has a fourth part, its coalescing key in 16
     /// digits: a token may have several that are all owed, and compaction must keep each.
     package static func deferred(
-        lane: Lane, token: UnsafeBufferPointer<UInt8>, coalescingKey: UInt64
+        route: Route, token: UnsafeBufferPointer<UInt8>, coalescingKey: UInt64
     ) -> [UInt8] {
-        let key = self.token(lane: lane, token: token)
+        let key = self.token(route: route, token: token)
         if coalescingKey == 0 { return key }
         let digits = withUnsafeBytes(of: coalescingKey.bigEndian) { Hexadecimal.encode($0) }
         return key + [UInt8(ascii: "/")] + Array(digits.utf8)

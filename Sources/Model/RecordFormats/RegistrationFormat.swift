@@ -44,7 +44,7 @@ package enum RegistrationField: UInt8, RecordField {
             .optional(
                 "registeredAt", .instant,
                 """
-                The registrar's clock; the record's timestamp if absent. Verdicts compare it with \
+                The registrar's clock; the record's timestamp if absent. Suppressions compare it with \
                 itself.
                 """)
         case .targets:

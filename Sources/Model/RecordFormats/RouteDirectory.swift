@@ -4,11 +4,11 @@
 package import PushModel
 internal import Simdjson
 
-/// Apps and lanes by the bytes that records name them with: no string is made and nothing is
+/// Apps and routes by the bytes that records name them with: no string is made and nothing is
 /// allocated to look one up.
 package struct RouteDirectory {
     private var apps = ByteDirectory()
-    private var lanes = ByteDirectory()
+    private var routes = ByteDirectory()
     /// By app and environment.
     private var served: [Bool]
     /// The app that an event may leave out.
@@ -21,9 +21,9 @@ package struct RouteDirectory {
         for (index, name) in routing.apps.enumerated() {
             apps.insert(Array(name.utf8), UInt16(index))
         }
-        for (index, lane) in routing.lanes.enumerated() {
-            lanes.insert([lane.environment.rawValue] + lane.apnsTopic.utf8, UInt16(index))
-            served[Self.position(lane.app, lane.environment)] = true
+        for (index, route) in routing.routes.enumerated() {
+            routes.insert([route.environment.rawValue] + route.apnsTopic.utf8, UInt16(index))
+            served[Self.position(route.app, route.environment)] = true
         }
     }
 
@@ -35,14 +35,14 @@ package struct RouteDirectory {
         return AppID(rawValue: index)
     }
 
-    package func lane(
+    package func route(
         environment: PushEnvironment, apnsTopic: UnsafeRawBufferPointer
-    ) throws(UnreadableRecord) -> LaneID {
-        guard let index = lanes.find(apnsTopic, prefix: environment.rawValue) else {
+    ) throws(UnreadableRecord) -> RouteID {
+        guard let index = routes.find(apnsTopic, prefix: environment.rawValue) else {
             throw UnreadableRecord(
                 .unknownApp, "no credential serves this apns-topic in this environment")
         }
-        return LaneID(rawValue: index)
+        return RouteID(rawValue: index)
     }
 
     package func requireServed(_ app: AppID, _ environment: PushEnvironment)

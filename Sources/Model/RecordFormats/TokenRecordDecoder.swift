@@ -4,9 +4,9 @@
 package import PushModel
 internal import Simdjson
 
-/// Whom a record of the verdicts or the deferred topic is about; used again and again.
+/// Whom a record of the suppressions or the deferred topic is about; used again and again.
 package struct TokenKey: Sendable, Equatable {
-    package var lane = LaneID(rawValue: 0)
+    package var route = RouteID(rawValue: 0)
     /// Bytes, not hexadecimal.
     package var token: [UInt8] = []
     /// Of a deferred push with a payload; 0 for "look again".
@@ -16,7 +16,7 @@ package struct TokenKey: Sendable, Equatable {
 }
 
 /// Reads records of the two topics whose key is a token; the formats of their values are in
-/// VerdictFormat.swift and DeferredFormat.swift.
+/// SuppressionFormat.swift and DeferredFormat.swift.
 package struct TokenRecordDecoder: ~Copyable {
     private let routes: RouteDirectory
     private var parser: JSONParser
@@ -34,7 +34,8 @@ package struct TokenRecordDecoder: ~Copyable {
     ) throws(UnreadableRecord) -> JSONObject? {
         let parts = try RecordKey.tokenParts(key, isDeferred: isDeferred)
         tokenKey.coalescingKey = parts.coalescingKey
-        tokenKey.lane = try routes.lane(environment: parts.environment, apnsTopic: parts.apnsTopic)
+        tokenKey.route = try routes.route(
+            environment: parts.environment, apnsTopic: parts.apnsTopic)
         tokenKey.token.removeAll(keepingCapacity: true)
         tokenKey.token.append(contentsOf: repeatElement(0, count: parts.token.count / 2))
         let count = tokenKey.token.withUnsafeMutableBufferPointer { buffer in

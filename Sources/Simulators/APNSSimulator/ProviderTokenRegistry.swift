@@ -22,9 +22,9 @@ final class ProviderTokenRegistry: Sendable {
     }
 
     let keys: [Key]
-    private let verdicts = Mutex<[[UInt8]: ProviderToken?]>([:])
+    private let suppressions = Mutex<[[UInt8]: ProviderToken?]>([:])
     /// One token a team each 20 minutes: thousands mean a flood of forgeries, and a fresh start.
-    private static let verdictsMax = 1024
+    private static let suppressionsMax = 1024
     /// A token is under 300 bytes; a longer one is refused unread.
     private static let bytesMax = 2048
 
@@ -44,13 +44,13 @@ final class ProviderTokenRegistry: Sendable {
         let scheme = authorization.prefix(7).map { $0 | 0x20 }
         guard scheme.elementsEqual("bearer ".utf8) else { return nil }
         let text = Array(authorization.dropFirst(7))
-        if let known = verdicts.withLock({ $0[text] }) { return known }
-        let verdict = verify(text)
-        verdicts.withLock { verdicts in
-            if verdicts.count >= Self.verdictsMax { verdicts.removeAll() }
-            verdicts[text] = .some(verdict)
+        if let known = suppressions.withLock({ $0[text] }) { return known }
+        let suppression = verify(text)
+        suppressions.withLock { suppressions in
+            if suppressions.count >= Self.suppressionsMax { suppressions.removeAll() }
+            suppressions[text] = .some(suppression)
         }
-        return verdict
+        return suppression
     }
 
     private func verify(_ text: [UInt8]) -> ProviderToken? {

@@ -114,7 +114,7 @@ extension SimulatorLoop {
         for tag in touched {
             guard let connection = connections[tag] else { continue }
             connection.write()
-            settle(connection)
+            updateInterest(connection)
         }
     }
 

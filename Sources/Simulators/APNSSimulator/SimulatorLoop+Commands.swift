@@ -70,7 +70,7 @@ extension SimulatorLoop {
         for connection in connections.values {
             body(connection)
             if !turn.isBlackHole { connection.write() }
-            settle(connection)
+            updateInterest(connection)
         }
     }
 }

@@ -187,7 +187,7 @@ final class SimulatorLoop {
         do throws(SystemError) {
             try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)
             connections[connection.tag] = connection
-            settle(connection)
+            updateInterest(connection)
         } catch {
             shared.counters.connectionClosed()
             shared.logger.warning("a connection is lost", metadata: ["error": "\(error)"])
@@ -202,7 +202,7 @@ final class SimulatorLoop {
             if readable || isNew { read(connection) }
             connection.write()
         }
-        settle(connection)
+        updateInterest(connection)
     }
 
     private func read(_ connection: SimulatorConnection) {
@@ -215,7 +215,7 @@ final class SimulatorLoop {
     }
 
     /// Drops a connection that has ended, or asks epoll for what it waits for.
-    func settle(_ connection: SimulatorConnection) {
+    func updateInterest(_ connection: SimulatorConnection) {
         if connection.isDead { return drop(connection) }
         let interest: Epoll.Interest =
             turn.isBlackHole ? [] : connection.wantsWritable ? [.read, .write] : .read

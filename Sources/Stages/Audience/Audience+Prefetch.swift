@@ -40,11 +40,11 @@ extension Audience {
         withUnsafeTemporaryAllocation(of: Hashes.self, capacity: Self.prefetchMax) { hashes in
             for position in 0..<count {
                 let row = registration.rows[position]
-                let lane =
-                    lanes[registration.environment, registration.app, row.tokenClass]
-                    ?? LaneID(rawValue: 0)
+                let route =
+                    routes[registration.environment, registration.app, row.tokenClass]
+                    ?? RouteID(rawValue: 0)
                 hashes[position] = (
-                    tokens.hash(lane: lane, bytes: bytes[row.token]),
+                    tokens.hash(route: route, bytes: bytes[row.token]),
                     hash(registration.app, bytes[row.subject], isKindWide: false)
                 )
                 tokens.prefetchSlot(hash: hashes[position].token)

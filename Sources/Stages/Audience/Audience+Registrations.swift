@@ -86,9 +86,9 @@ extension Audience {
         _ bytes: UnsafeRawBufferPointer, _ setAside: inout SetAside
     ) -> Target? {
         let app = registration.app
-        guard let lane = lanes[registration.environment, app, row.tokenClass] else { return nil }
+        guard let route = routes[registration.environment, app, row.tokenClass] else { return nil }
         let kind = row.kind.count == 0 ? .none : kinds.intern(app, bytes[row.kind]) ?? .none
-        let token = tokens.intern(lane: lane, bytes: bytes[row.token])
+        let token = tokens.intern(route: route, bytes: bytes[row.token])
         let wasSuppressed = tokens.isSuppressed(token)
         tokens.registered(token, at: registration.registeredAt)
         if wasSuppressed, !tokens.isSuppressed(token) { lifted.append(token) }
@@ -221,9 +221,9 @@ extension Audience {
         }
     }
 
-    /// That of its token's lane: a registration's rows are all of one app.
+    /// That of its token's route: a registration's rows are all of one app.
     func app(of subscription: Subscription) -> AppID {
-        lanes.app(of: tokens.lane(of: subscription.token))
+        routes.app(of: tokens.route(of: subscription.token))
     }
 
     private mutating func drop(_ subscription: Subscription) {

@@ -12,7 +12,7 @@ package struct AudienceStatistics: Hashable, Sendable {
     package var subscriptions: Int
     package var registrations: Int
     package var kinds: Int
-    package var verdicts: Int
+    package var suppressions: Int
 
     /// Memory of each structure in bytes, at its peak so far and with its freed blocks.
     package var tokenBytes: Int
@@ -20,13 +20,13 @@ package struct AudienceStatistics: Hashable, Sendable {
     package var listBytes: Int
     package var registrationBytes: Int
     package var indexBytes: Int
-    package var verdictBytes: Int
+    package var suppressionBytes: Int
     package var kindBytes: Int
     /// Of those, in freed blocks that wait to be reused.
     package var freeBytes: Int
 
     package var totalBytes: Int {
-        tokenBytes + subjectBytes + listBytes + registrationBytes + indexBytes + verdictBytes
+        tokenBytes + subjectBytes + listBytes + registrationBytes + indexBytes + suppressionBytes
             + kindBytes
     }
 }
@@ -36,11 +36,11 @@ extension Audience {
         AudienceStatistics(
             tokens: tokens.count, subjects: subjects.subjects,
             subscriptions: subjects.subscriptions, registrations: registrations.count,
-            kinds: kinds.count, verdicts: tokens.verdictCount,
+            kinds: kinds.count, suppressions: tokens.suppressionCount,
             tokenBytes: tokens.recordBytes, subjectBytes: subjects.recordBytes,
             listBytes: subjects.listBytes, registrationBytes: registrations.blockBytes,
             indexBytes: tokens.indexBytes + subjects.indexBytes + registrations.indexBytes,
-            verdictBytes: tokens.verdictBytes, kindBytes: kinds.memoryBytes,
+            suppressionBytes: tokens.suppressionBytes, kindBytes: kinds.memoryBytes,
             freeBytes: tokens.freeBytes + subjects.freeBytes + registrations.freeBytes
                 + kinds.freeBytes)
     }

@@ -4,7 +4,7 @@
 internal import FlatMemory
 package import PushModel
 
-/// Who shows what: (app, subject) → tokens, replayed from registrations and verdicts.
+/// Who shows what: (app, subject) → tokens, replayed from registrations and suppressions.
 ///
 /// Owned by one thread; every answer follows from the calls made so far and the seed. Nothing is
 /// allocated by a query.
@@ -23,7 +23,7 @@ package import PushModel
 /// Structures grow in place at fixed addresses, so the peak is the same figure. Measured: 75.1 (of
 /// the 4 M subjects 3.67 M were drawn), and 76.4 after every registration had changed all its
 /// subjects; 2 M subscriptions a second. Finding a subject costs two dependent cache misses, one in
-/// the index and one in the record; those of many foreseen ones overlap (`prefetch`).
+/// the index and one in the record; those of many prefetched ones overlap (`prefetch`).
 package struct Audience: ~Copyable, Sendable {
     /// What the last calls changed; the caller reads and clears it after each.
     package var changes = AudienceChanges()
@@ -34,9 +34,9 @@ package struct Audience: ~Copyable, Sendable {
     var kinds: KindTable
     /// The subscriptions of the snapshot being applied, sorted; kept for its memory.
     var incoming: [Subscription] = []
-    /// Tokens that the snapshot being applied has freed from a verdict; kept for its memory.
+    /// Tokens that the snapshot being applied has freed from a suppression; kept for its memory.
     var lifted: [TokenID] = []
-    let lanes: LaneGrid
+    let routes: RouteGrid
     let allowsKindWide: Bool
     let keySeed: UInt64
     private let byAddress = PassedByAddress()
@@ -54,7 +54,7 @@ package struct Audience: ~Copyable, Sendable {
         subjects = SubjectTable(seed: hashSeed)
         registrations = RegistrationTable()
         kinds = KindTable(apps: routing.apps.count, seed: hashSeed)
-        lanes = LaneGrid(routing)
+        routes = RouteGrid(routing)
         allowsKindWide = allowKindWide
         keySeed = hashSeed
     }
@@ -141,12 +141,12 @@ package struct Audience: ~Copyable, Sendable {
 
     // MARK: Tokens
 
-    /// The token that a registration or a verdict has brought.
-    package func token(_ lane: LaneID, _ bytes: UnsafeRawBufferPointer) -> TokenID? {
-        tokens.find(lane: lane, bytes: bytes)
+    /// The token that a registration or a suppression has brought.
+    package func token(_ route: RouteID, _ bytes: UnsafeRawBufferPointer) -> TokenID? {
+        tokens.find(route: route, bytes: bytes)
     }
 
-    package func lane(of token: TokenID) -> LaneID { tokens.lane(of: token) }
+    package func route(of token: TokenID) -> RouteID { tokens.route(of: token) }
 
     /// Lent until `reclaimRemoved()`.
     package func tokenBytes(of token: TokenID) -> UnsafeRawBufferPointer {
@@ -163,7 +163,7 @@ package struct Audience: ~Copyable, Sendable {
         tokens.setPending(token, value)
     }
 
-    /// Whether any registration holds it: false for a removed one and for one that only a verdict
+    /// Whether any registration holds it: false for a removed one and for one that only a suppression
     /// speaks of.
     package func isRegistered(_ token: TokenID) -> Bool { tokens.references(of: token) > 0 }
 
@@ -173,62 +173,62 @@ package struct Audience: ~Copyable, Sendable {
     /// Every token that a registration holds, in no particular order.
     package func forEachToken(_ body: (TokenID) -> Void) { tokens.forEach(body) }
 
-    // MARK: Verdicts
+    // MARK: Suppressions
 
-    /// Takes a verdict, also one on a token that no registration has brought yet. False when one
+    /// Takes a suppression, also one on a token that no registration has brought yet. False when one
     /// as new was known, or when the token is not of 1 to 512 bytes.
     package mutating func apply(
-        verdict: Verdict, lane: LaneID, token: UnsafeRawBufferPointer
+        suppression: Suppression, route: RouteID, token: UnsafeRawBufferPointer
     ) -> Bool {
         guard (1...Self.tokenBytesMax).contains(token.count) else { return false }
-        let row = tokens.intern(lane: lane, bytes: token)
-        return tokens.apply(verdictRegisteredAt: verdict.registeredAt, to: row)
+        let row = tokens.intern(route: route, bytes: token)
+        return tokens.apply(suppressionRegisteredAt: suppression.registeredAt, to: row)
     }
 
     /// False when there was none.
-    package mutating func revokeVerdict(lane: LaneID, token: UnsafeRawBufferPointer) -> Bool {
-        guard let row = tokens.find(lane: lane, bytes: token) else { return false }
-        return tokens.revokeVerdict(of: row)
+    package mutating func revokeSuppression(route: RouteID, token: UnsafeRawBufferPointer) -> Bool {
+        guard let row = tokens.find(route: route, bytes: token) else { return false }
+        return tokens.revokeSuppression(of: row)
     }
 
-    /// Whether a verdict stands that is not older than the token's latest registration.
+    /// Whether a suppression stands that is not older than the token's latest registration.
     package func isSuppressed(_ token: TokenID) -> Bool { tokens.isSuppressed(token) }
 
-    package func verdictRegisteredAt(_ token: TokenID) -> WallTime? {
-        tokens.verdictRegisteredAt(token)
+    package func suppressionRegisteredAt(_ token: TokenID) -> WallTime? {
+        tokens.suppressionRegisteredAt(token)
     }
 }
 
-/// The lanes of the routing table by (environment, app, class), as an array: a replay looks one up
+/// The routes of the routing table by (environment, app, class), as an array: a replay looks one up
 /// for every target.
-struct LaneGrid: Sendable {
-    private let lanes: [LaneID?]
+struct RouteGrid: Sendable {
+    private let routes: [RouteID?]
     private let apps: Int
-    private let appOfLane: [AppID]
+    private let appOfRoute: [AppID]
 
     init(_ routing: RoutingTable) {
-        var lanes: [LaneID?] = []
+        var routes: [RouteID?] = []
         for environment in PushEnvironment.allCases {
             for app in routing.apps.indices {
                 for tokenClass in TokenClass.allCases {
-                    lanes.append(
-                        routing.lane(
+                    routes.append(
+                        routing.route(
                             environment: environment, app: AppID(rawValue: UInt16(app)),
                             tokenClass: tokenClass))
                 }
             }
         }
-        self.lanes = lanes
+        self.routes = routes
         apps = routing.apps.count
-        appOfLane = routing.lanes.map(\.app)
+        appOfRoute = routing.routes.map(\.app)
     }
 
-    func app(of lane: LaneID) -> AppID { appOfLane[Int(lane.rawValue)] }
+    func app(of route: RouteID) -> AppID { appOfRoute[Int(route.rawValue)] }
 
-    subscript(environment: PushEnvironment, app: AppID, tokenClass: TokenClass) -> LaneID? {
+    subscript(environment: PushEnvironment, app: AppID, tokenClass: TokenClass) -> RouteID? {
         guard app.rawValue < apps else { return nil }
-        let route = Int(environment.rawValue) * apps + Int(app.rawValue)
-        return lanes[route * Self.classes + Int(tokenClass.rawValue)]
+        let row = Int(environment.rawValue) * apps + Int(app.rawValue)
+        return routes[row * Self.classes + Int(tokenClass.rawValue)]
     }
 
     private static let classes = TokenClass.allCases.count

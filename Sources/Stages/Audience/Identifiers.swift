@@ -26,7 +26,7 @@ package struct AudienceChanges: Sendable {
     }
 
     /// What a registration shows that it did not show before: a new (token, subject, kind), one that
-    /// now hears changes, or one whose token was suppressed by a verdict until now. A registration repeated word for word reports nothing.
+    /// now hears changes, or one whose token was suppressed by a suppression until now. A registration repeated word for word reports nothing.
     package internal(set) var subscribed: [Listed] = []
     /// Tokens that no registration holds any more. Their rows stay readable until
     /// `Audience.reclaimRemoved()`.

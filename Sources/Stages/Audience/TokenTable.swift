@@ -4,7 +4,7 @@
 internal import FlatMemory
 internal import PushModel
 
-/// Every token that a registration holds or a verdict speaks of, by (lane, bytes).
+/// Every token that a registration holds or a suppression speaks of, by (route, bytes).
 ///
 /// A record is the header and the bytes in one block, so that a push costs one cache miss here:
 /// 24 + 32 = 56 bytes for the usual token.
@@ -15,9 +15,9 @@ struct TokenTable: ~Copyable, Sendable {
         var pending: UInt32 = 0
         /// Subscriptions that name it.
         var references: UInt32 = 0
-        /// Row in `verdicts`; 0 for none.
-        var verdict: UInt32 = 0
-        var lane: UInt16
+        /// Row in `suppressions`; 0 for none.
+        var suppression: UInt32 = 0
+        var route: UInt16
         /// Bit 15: it is listed in `removed`. Below: the number of bytes.
         var lengthAndMark: UInt16
 
@@ -28,9 +28,9 @@ struct TokenTable: ~Copyable, Sendable {
 
     private var records: ByteArena
     private var index: IndexTable
-    /// `registeredAt` of verdicts, in milliseconds.
-    private var verdicts: Column<Int64>
-    private var verdictRows = FreeList(first: 1, capacity: Self.verdictsMax)
+    /// `registeredAt` of suppressions, in milliseconds.
+    private var suppressions: Column<Int64>
+    private var suppressionRows = FreeList(first: 1, capacity: Self.suppressionsMax)
     /// Tokens that reached zero references since the last reclaim, each once.
     private var removed: [UInt32] = []
     private let seed: UInt64
@@ -41,45 +41,45 @@ struct TokenTable: ~Copyable, Sendable {
     private static let headerBytes = MemoryLayout<Header>.size
     private static let usualTokenBytes = 32
     /// Ever known at once; with their tokens' rows they would fill 64 GiB.
-    private static let verdictsMax = 1 << 30
+    private static let suppressionsMax = 1 << 30
 
     init(seed: UInt64) {
         records = ByteArena()
         index = IndexTable()
-        verdicts = Column(capacity: Self.verdictsMax)
-        verdicts.append(0)
+        suppressions = Column(capacity: Self.suppressionsMax)
+        suppressions.append(0)
         self.seed = seed
     }
 
-    var verdictCount: Int { verdictRows.count }
+    var suppressionCount: Int { suppressionRows.count }
     var recordBytes: Int { records.bytes }
     var freeBytes: Int { records.freeBytes }
     var indexBytes: Int { index.bytes }
-    var verdictBytes: Int { verdicts.bytes + verdictRows.bytes }
+    var suppressionBytes: Int { suppressions.bytes + suppressionRows.bytes }
 
     // MARK: Rows
 
-    func find(lane: LaneID, bytes: UnsafeRawBufferPointer) -> TokenID? {
-        find(lane: lane, bytes: bytes, hash: hash(lane: lane, bytes: bytes))
+    func find(route: RouteID, bytes: UnsafeRawBufferPointer) -> TokenID? {
+        find(route: route, bytes: bytes, hash: hash(route: route, bytes: bytes))
     }
 
     private func find(
-        lane: LaneID, bytes: UnsafeRawBufferPointer, hash: UInt64
+        route: RouteID, bytes: UnsafeRawBufferPointer, hash: UInt64
     ) -> TokenID? {
         index.row(hash: hash) { row in
             let header = records[row, as: Header.self]
-            return header.lane == lane.rawValue && header.length == bytes.count
+            return header.route == route.rawValue && header.length == bytes.count
                 && records.holds(bytes, at: row, offset: Self.headerBytes)
         }.map { TokenID(rawValue: $0) }
     }
 
     /// The token's row, made with no references if there is none yet.
-    mutating func intern(lane: LaneID, bytes: UnsafeRawBufferPointer) -> TokenID {
-        let hash = hash(lane: lane, bytes: bytes)
-        if let known = find(lane: lane, bytes: bytes, hash: hash) { return known }
+    mutating func intern(route: RouteID, bytes: UnsafeRawBufferPointer) -> TokenID {
+        let hash = hash(route: route, bytes: bytes)
+        if let known = find(route: route, bytes: bytes, hash: hash) { return known }
         let row = records.allocate(bytes: Self.headerBytes + bytes.count)
         records[row, as: Header.self] = Header(
-            lane: lane.rawValue, lengthAndMark: UInt16(bytes.count))
+            route: route.rawValue, lengthAndMark: UInt16(bytes.count))
         records.write(bytes, to: row, offset: Self.headerBytes)
         index.insert(hash: hash, row: row)
         return TokenID(rawValue: row)
@@ -103,8 +103,8 @@ struct TokenTable: ~Copyable, Sendable {
         return true
     }
 
-    /// Frees the rows of tokens that are still without a reference. One with a verdict stays, as
-    /// the verdict's row.
+    /// Frees the rows of tokens that are still without a reference. One with a suppression stays, as
+    /// the suppression's row.
     mutating func reclaimRemoved() {
         for row in removed {
             records[row, as: Header.self].lengthAndMark &= ~Header.mark
@@ -118,9 +118,9 @@ struct TokenTable: ~Copyable, Sendable {
 
     private mutating func freeUnlessNeeded(_ row: UInt32) {
         let header = records[row, as: Header.self]
-        guard header.references == 0, header.verdict == 0, !header.isMarked else { return }
+        guard header.references == 0, header.suppression == 0, !header.isMarked else { return }
         let token = TokenID(rawValue: row)
-        index.remove(hash: hash(lane: lane(of: token), bytes: bytes(of: token)), row: row)
+        index.remove(hash: hash(route: route(of: token), bytes: bytes(of: token)), row: row)
         records.free(row, bytes: Self.headerBytes + header.length)
     }
 
@@ -152,8 +152,8 @@ struct TokenTable: ~Copyable, Sendable {
         WallTime(milliseconds: records[token.rawValue, as: Header.self].registeredAt)
     }
 
-    func lane(of token: TokenID) -> LaneID {
-        LaneID(rawValue: records[token.rawValue, as: Header.self].lane)
+    func route(of token: TokenID) -> RouteID {
+        RouteID(rawValue: records[token.rawValue, as: Header.self].route)
     }
 
     func bytes(of token: TokenID) -> UnsafeRawBufferPointer {
@@ -174,39 +174,40 @@ struct TokenTable: ~Copyable, Sendable {
         records[token.rawValue, as: Header.self].pending = value
     }
 
-    // MARK: Verdicts
+    // MARK: Suppressions
 
-    func verdictRegisteredAt(_ token: TokenID) -> WallTime? {
-        let verdict = records[token.rawValue, as: Header.self].verdict
-        return verdict == 0 ? nil : WallTime(milliseconds: verdicts[Int(verdict)])
+    func suppressionRegisteredAt(_ token: TokenID) -> WallTime? {
+        let suppression = records[token.rawValue, as: Header.self].suppression
+        return suppression == 0 ? nil : WallTime(milliseconds: suppressions[Int(suppression)])
     }
 
     func isSuppressed(_ token: TokenID) -> Bool {
         let header = records[token.rawValue, as: Header.self]
-        return header.verdict != 0 && verdicts[Int(header.verdict)] >= header.registeredAt
+        return header.suppression != 0
+            && suppressions[Int(header.suppression)] >= header.registeredAt
     }
 
-    /// Whether the verdict is newer than what was known.
-    mutating func apply(verdictRegisteredAt time: WallTime, to token: TokenID) -> Bool {
-        let known = records[token.rawValue, as: Header.self].verdict
+    /// Whether the suppression is newer than what was known.
+    mutating func apply(suppressionRegisteredAt time: WallTime, to token: TokenID) -> Bool {
+        let known = records[token.rawValue, as: Header.self].suppression
         if known != 0 {
-            guard verdicts[Int(known)] < time.milliseconds else { return false }
-            verdicts[Int(known)] = time.milliseconds
+            guard suppressions[Int(known)] < time.milliseconds else { return false }
+            suppressions[Int(known)] = time.milliseconds
             return true
         }
-        let row = verdictRows.take()
-        if Int(row) == verdicts.count { verdicts.append(0) }
-        verdicts[Int(row)] = time.milliseconds
-        records[token.rawValue, as: Header.self].verdict = row
+        let row = suppressionRows.take()
+        if Int(row) == suppressions.count { suppressions.append(0) }
+        suppressions[Int(row)] = time.milliseconds
+        records[token.rawValue, as: Header.self].suppression = row
         return true
     }
 
-    /// Whether there was a verdict.
-    mutating func revokeVerdict(of token: TokenID) -> Bool {
-        let verdict = records[token.rawValue, as: Header.self].verdict
-        guard verdict != 0 else { return false }
-        verdictRows.give(verdict)
-        records[token.rawValue, as: Header.self].verdict = 0
+    /// Whether there was a suppression.
+    mutating func revokeSuppression(of token: TokenID) -> Bool {
+        let suppression = records[token.rawValue, as: Header.self].suppression
+        guard suppression != 0 else { return false }
+        suppressionRows.give(suppression)
+        records[token.rawValue, as: Header.self].suppression = 0
         freeUnlessNeeded(token.rawValue)
         return true
     }
@@ -228,18 +229,18 @@ struct TokenTable: ~Copyable, Sendable {
         index.forEach { row in
             let token = TokenID(rawValue: row)
             let header = records[row, as: Header.self]
-            precondition(find(lane: lane(of: token), bytes: bytes(of: token)) == token)
+            precondition(find(route: route(of: token), bytes: bytes(of: token)) == token)
             precondition(Int(header.references) == expected[row, default: 0])
-            precondition(header.references > 0 || header.verdict > 0 || header.isMarked)
+            precondition(header.references > 0 || header.suppression > 0 || header.isMarked)
             precondition(header.isMarked == removed.contains(row))
             if header.references > 0 { held += 1 }
-            if header.verdict > 0 { judged += 1 }
+            if header.suppression > 0 { judged += 1 }
         }
         precondition(held == count && expected.count == count, "a token is lost or kept too long")
-        precondition(judged == verdictRows.count, "a verdict is lost")
+        precondition(judged == suppressionRows.count, "a suppression is lost")
     }
 
-    func hash(lane: LaneID, bytes: UnsafeRawBufferPointer) -> UInt64 {
-        StableHash.hash64(bytes, seed: seed &+ UInt64(lane.rawValue) &* 0x9E37_79B9_7F4A_7C15)
+    func hash(route: RouteID, bytes: UnsafeRawBufferPointer) -> UInt64 {
+        StableHash.hash64(bytes, seed: seed &+ UInt64(route.rawValue) &* 0x9E37_79B9_7F4A_7C15)
     }
 }

@@ -7,7 +7,7 @@ package import Planning
 package import PushModel
 
 /// The partitions of `deferred` that are ours, as a table: one row for each key of each, whatever
-/// the number of its records. One heap wakes the rows, and a queue per lane holds those whose time has come.
+/// the number of its records. One heap wakes the rows, and a queue per route holds those whose time has come.
 ///
 /// Each row is a holder of the tracker with one claim while it waits. When it is taken the claim goes
 /// to the push that is made of it; when the last claim is back the row has ended.
@@ -33,7 +33,7 @@ package struct DeferredTable: ~Copyable {
     /// - `replaying`: its partition has not been read to its end, so its end may follow. Can
     ///   transition to: `waiting`, gone.
     /// - `waiting`: in the heap. Can transition to: `ready`, gone.
-    /// - `ready`: in its lane's queue. Can transition to: `taken`, `waiting`, gone.
+    /// - `ready`: in its route's queue. Can transition to: `taken`, `waiting`, gone.
     /// - `taken`: a push has its claim. Can transition to: `waiting` (put back, or written anew by
     ///   another worker meanwhile), gone.
     private enum State: UInt8 { case free, replaying, waiting, ready, taken }
@@ -46,7 +46,7 @@ package struct DeferredTable: ~Copyable {
         let coalescingKey: UInt64
         let token: ByteArena.Reference
         let tokenBytes: UInt16
-        let lane: LaneID
+        let route: RouteID
         var state = State.replaying
         /// The operator ended it while a push had its claim.
         var isRevoked = false
@@ -63,8 +63,8 @@ package struct DeferredTable: ~Copyable {
         var tail = none
     }
 
-    package init(lanes: Int, seed: UInt64) {
-        ready = Array(repeating: Queue(), count: lanes)
+    package init(routes: Int, seed: UInt64) {
+        ready = Array(repeating: Queue(), count: routes)
         self.seed = seed
         // Row 0 marks an empty place in the index.
         rows.append(
@@ -77,7 +77,7 @@ package struct DeferredTable: ~Copyable {
                     past: PushRequest.Past(attempts: 0, firstTriedAt: nil)),
                 hold: Hold(
                     track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max), offset: 0),
-                offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, lane: LaneID(rawValue: 0),
+                offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, route: RouteID(rawValue: 0),
                 state: .free))
     }
 
@@ -90,7 +90,7 @@ package struct DeferredTable: ~Copyable {
     // MARK: One row
 
     package func content(of row: UInt32) -> DeferredContent { rows[Int(row)].content }
-    package func lane(of row: UInt32) -> LaneID { rows[Int(row)].lane }
+    package func route(of row: UInt32) -> RouteID { rows[Int(row)].route }
     package func coalescingKey(of row: UInt32) -> UInt64 { rows[Int(row)].coalescingKey }
     package func hold(of row: UInt32) -> Hold { rows[Int(row)].hold }
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
@@ -112,10 +112,10 @@ package struct DeferredTable: ~Copyable {
     /// The row of this key in the partition with this track: offsets of two partitions say nothing
     /// of each other, and a topic that was given more of them has some keys in two.
     package func row(
-        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, track: TrackID
+        route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, track: TrackID
     ) -> UInt32? {
-        index.row(hash: hash(lane, token, coalescingKey)) { row in
-            rows[Int(row)].lane == lane && rows[Int(row)].coalescingKey == coalescingKey
+        index.row(hash: hash(route, token, coalescingKey)) { row in
+            rows[Int(row)].route == route && rows[Int(row)].coalescingKey == coalescingKey
                 && rows[Int(row)].hold.track == track
                 && tokenBytes(of: row).elementsEqual(token)
         }
@@ -123,11 +123,12 @@ package struct DeferredTable: ~Copyable {
 
     /// The rows of this key in all partitions that are ours.
     package func forEachRow(
-        lane: LaneID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, _ body: (UInt32) -> Void
+        route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64,
+        _ body: (UInt32) -> Void
     ) {
         guard count > 0 else { return }
-        index.forEachRow(hash: hash(lane, token, coalescingKey)) { row in
-            if rows[Int(row)].lane == lane, rows[Int(row)].coalescingKey == coalescingKey,
+        index.forEachRow(hash: hash(route, token, coalescingKey)) { row in
+            if rows[Int(row)].route == route, rows[Int(row)].coalescingKey == coalescingKey,
                 tokenBytes(of: row).elementsEqual(token)
             {
                 body(row)
@@ -160,7 +161,7 @@ package struct DeferredTable: ~Copyable {
     ///   - saidAt: where what it says was first said.
     ///   - isActive: its partition has been read to the end; until then no row does anything.
     package mutating func insert(
-        _ content: DeferredContent, lane: LaneID, token: UnsafeRawBufferPointer,
+        _ content: DeferredContent, route: RouteID, token: UnsafeRawBufferPointer,
         coalescingKey: UInt64, track: TrackID, offset: Int64, saidAt: Int64, isActive: Bool,
         _ tracker: inout OffsetTracker
     ) -> UInt32 {
@@ -169,7 +170,7 @@ package struct DeferredTable: ~Copyable {
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
             content: content, hold: hold, offset: saidAt, coalescingKey: coalescingKey,
-            token: reference, tokenBytes: UInt16(token.count), lane: lane)
+            token: reference, tokenBytes: UInt16(token.count), route: route)
         let number: UInt32
         if let reused = free.popLast() {
             number = reused
@@ -181,7 +182,7 @@ package struct DeferredTable: ~Copyable {
         let holder = Int(hold.holder.rawValue)
         while rowsByHolder.count <= holder { rowsByHolder.append(0) }
         rowsByHolder[holder] = number
-        index.insert(hash: hash(lane, token, coalescingKey), row: number)
+        index.insert(hash: hash(route, token, coalescingKey), row: number)
         if isActive { rest(number, until: content.push.notBefore) }
         return number
     }
@@ -257,7 +258,7 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Time passes
 
-    /// Rows whose time has come join their lanes' queues, at most `limit` of them.
+    /// Rows whose time has come join their routes' queues, at most `limit` of them.
     package mutating func wake(now: MonotonicTime, limit: Int) {
         for _ in 0..<limit {
             guard let row = waiting.popDue(now: now) else { return }
@@ -265,8 +266,8 @@ package struct DeferredTable: ~Copyable {
         }
     }
 
-    package func firstReady(of lane: LaneID) -> UInt32? {
-        let head = ready[Int(lane.rawValue)].head
+    package func firstReady(of route: RouteID) -> UInt32? {
+        let head = ready[Int(route.rawValue)].head
         return head == Self.none ? nil : head
     }
 
@@ -307,7 +308,7 @@ package struct DeferredTable: ~Copyable {
     }
 
     /// Of the next `steps` rows, going round, calls `body` with those that stand in a queue and have
-    /// expired. A lane that is not sent to for long would keep them.
+    /// expired. A route that is not sent to for long would keep them.
     package mutating func nextExpired(now: MonotonicTime, steps: inout Int) -> UInt32? {
         while steps > 0, rows.count > 1 {
             steps -= 1
@@ -326,7 +327,8 @@ package struct DeferredTable: ~Copyable {
         let number = Int(row)
         leave(row)
         index.remove(
-            hash: hash(rows[number].lane, tokenBytes(of: row), rows[number].coalescingKey), row: row
+            hash: hash(rows[number].route, tokenBytes(of: row), rows[number].coalescingKey),
+            row: row
         )
         tokens.free(rows[number].token, bytes: max(1, Int(rows[number].tokenBytes)))
         bodies.release(rows[number].content.push.body)
@@ -357,9 +359,9 @@ package struct DeferredTable: ~Copyable {
 
     /// Of a key, seeded.
     package func hash(
-        _ lane: LaneID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
+        _ route: RouteID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
     ) -> UInt64 {
-        var hash = StableHash(seed: seed &+ UInt64(lane.rawValue))
+        var hash = StableHash(seed: seed &+ UInt64(route.rawValue))
         hash.combine(coalescingKey)
         hash.combine(token)
         return hash.finish().low
@@ -372,16 +374,16 @@ package struct DeferredTable: ~Copyable {
     }
 
     private mutating func enqueue(_ row: UInt32) {
-        let lane = Int(rows[Int(row)].lane.rawValue)
+        let route = Int(rows[Int(row)].route.rawValue)
         rows[Int(row)].state = .ready
         rows[Int(row)].next = Self.none
-        rows[Int(row)].previous = ready[lane].tail
-        if ready[lane].tail == Self.none {
-            ready[lane].head = row
+        rows[Int(row)].previous = ready[route].tail
+        if ready[route].tail == Self.none {
+            ready[route].head = row
         } else {
-            rows[Int(ready[lane].tail)].next = row
+            rows[Int(ready[route].tail)].next = row
         }
-        ready[lane].tail = row
+        ready[route].tail = row
         readyCount += 1
     }
 
@@ -396,15 +398,15 @@ package struct DeferredTable: ~Copyable {
     }
 
     private mutating func leaveQueue(_ row: UInt32) {
-        let lane = Int(rows[Int(row)].lane.rawValue)
+        let route = Int(rows[Int(row)].route.rawValue)
         let (previous, next) = (rows[Int(row)].previous, rows[Int(row)].next)
         if previous == Self.none {
-            ready[lane].head = next
+            ready[route].head = next
         } else {
             rows[Int(previous)].next = next
         }
         if next == Self.none {
-            ready[lane].tail = previous
+            ready[route].tail = previous
         } else {
             rows[Int(next)].previous = previous
         }

@@ -15,7 +15,7 @@ package struct AnswerBody {
     /// Apple's would be as long.
     package let unknownReason: String?
 
-    /// Twice Apple's longest, and what a verdict has room for.
+    /// Twice Apple's longest, and what a suppression has room for.
     private static let wordMax = 64
 
     package init(_ bytes: UnsafeRawBufferPointer, parser: inout JSONParser) {

@@ -19,8 +19,8 @@ package enum AnswerTable {
         case reject
         /// Never sent again, and the token is bad if the guard on 400s agrees.
         case rejectToken
-        /// The token is dead: a verdict, subject to its timestamp.
-        case verdict
+        /// The token is dead: a suppression, subject to its timestamp.
+        case suppression
         /// The push is fine; send it again at once, elsewhere.
         case resend
         /// This token is asked too often: wait, for this token only.
@@ -30,7 +30,7 @@ package enum AnswerTable {
         /// The credential is at fault: its breaker opens, the push waits.
         case openCredential
         /// The topic is at fault: its breaker opens, the push waits.
-        case openLane
+        case openRouteBreaker
     }
 
     /// What becomes of the connection that the answer came on.
@@ -67,7 +67,7 @@ package enum AnswerTable {
     private static func byStatus(_ status: UInt16) -> PushAction {
         switch status {
         case 200..<300: .accept
-        case 410: .verdict
+        case 410: .suppression
         case 429: .coolDown
         // A 403 without a known reason blames the credential like its named siblings: sending on
         // would be an error against us for each push.
@@ -90,16 +90,16 @@ package enum AnswerTable {
         row(400, .badExpirationDate, .reject),
         row(400, .badMessageId, .reject),
         row(400, .badPriority, .reject),
-        row(400, .badTopic, .openLane),
+        row(400, .badTopic, .openRouteBreaker),
         row(400, .deviceTokenNotForTopic, .rejectToken),
         row(400, .duplicateHeaders, .reject),
         row(400, .idleTimeout, .resend, .retire),
-        row(400, .invalidPushType, .openLane),
+        row(400, .invalidPushType, .openRouteBreaker),
         row(400, .missingDeviceToken, .reject),
         row(400, .missingTopic, .reject),
         row(400, .payloadEmpty, .reject),
         // A topic added to the team later fails on connections opened before: hence a new one.
-        row(400, .topicDisallowed, .openLane, .retire),
+        row(400, .topicDisallowed, .openRouteBreaker, .retire),
         row(403, .badCertificate, .openCredential, .retire),
         row(403, .badCertificateEnvironment, .openCredential, .retire),
         // APNs goes on refusing on a connection that has seen an expired token.
@@ -113,8 +113,8 @@ package enum AnswerTable {
         row(403, .badEnvironmentKeyIdInToken, .openCredential, .retire),
         row(404, .badPath, .reject),
         row(405, .methodNotAllowed, .reject),
-        row(410, .expiredToken, .verdict),
-        row(410, .unregistered, .verdict),
+        row(410, .expiredToken, .suppression),
+        row(410, .unregistered, .suppression),
         row(413, .payloadTooLarge, .reject),
         // The provider token changed too often: only time cures it. A new connection, or another
         // token, would be one more of what APNs complains of.

@@ -3,7 +3,7 @@
 
 package import PushModel
 
-/// Whether a pool (or a lane) may be sent to: a circuit breaker with a slow start.
+/// Whether a pool (or a route) may be sent to: a circuit breaker with a slow start.
 ///
 /// States:
 /// - `closed`: everything may go; after an open time the number in flight grows from eight with each

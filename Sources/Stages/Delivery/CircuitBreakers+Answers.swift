@@ -11,16 +11,16 @@ extension CircuitBreakers {
     ///   - token: the audience's number of the token.
     ///   - bytes: those of the token.
     package mutating func received(
-        _ answer: PoolHealth.Answer, _ lane: LaneID, token: TokenID,
+        _ answer: PoolHealth.Answer, _ route: RouteID, token: TokenID,
         bytes: UnsafeRawBufferPointer, now: MonotonicTime
     ) {
-        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         let isIll = pools[pool].health.received(answer, of: token)
         if answer == .healthy {
-            recovered(bytes, lane)
+            recovered(bytes, route)
         } else if answer == .fault || !pools[pool].breaker.isClosed {
             pools[pool].tokenHealth.faulted(
-                hash(bytes, lane), accepted: pools[pool].accepted, backoff: tokenBackoff, now: now,
+                hash(bytes, route), accepted: pools[pool].accepted, backoff: tokenBackoff, now: now,
                 random: &random)
             hasTokenFaults = true
         }
@@ -33,26 +33,27 @@ extension CircuitBreakers {
     }
 
     /// An answer shows that the credential is taken.
-    package mutating func credentialTaken(_ lane: LaneID) {
-        pools[Int(lanes[Int(lane.rawValue)].pool.rawValue)].breaker.recovered()
+    package mutating func credentialTaken(_ route: RouteID) {
+        pools[Int(routes[Int(route.rawValue)].pool.rawValue)].breaker.recovered()
     }
 
-    /// An answer shows that the lane's APNs topic is taken.
-    package mutating func topicTaken(_ lane: LaneID) {
-        lanes[Int(lane.rawValue)].breaker.recovered()
+    /// An answer shows that the route's APNs topic is taken.
+    package mutating func topicTaken(_ route: RouteID) {
+        routes[Int(route.rawValue)].breaker.recovered()
     }
 
     package mutating func credentialRefused(
-        _ lane: LaneID, _ reason: APNSReason, now: MonotonicTime
+        _ route: RouteID, _ reason: APNSReason, now: MonotonicTime
     ) {
         open(
-            Int(lanes[Int(lane.rawValue)].pool.rawValue), by: .credentialRefused(reason), now: now)
+            Int(routes[Int(route.rawValue)].pool.rawValue), by: .credentialRefused(reason), now: now
+        )
     }
 
-    package mutating func topicRefused(_ lane: LaneID, _ reason: APNSReason, now: MonotonicTime) {
+    package mutating func topicRefused(_ route: RouteID, _ reason: APNSReason, now: MonotonicTime) {
         lanesOpened += 1
-        lanes[Int(lane.rawValue)].cause = .topicRefused(reason)
-        lanes[Int(lane.rawValue)].breaker.failed(now: now, random: &random)
+        routes[Int(route.rawValue)].cause = .topicRefused(reason)
+        routes[Int(route.rawValue)].breaker.failed(now: now, random: &random)
     }
 
     /// The pool signs with another key. Where its key had been refused it is asked again at once.
@@ -92,30 +93,30 @@ extension CircuitBreakers {
 
     /// APNs called a token bad.
     /// - Returns: whether that is to be believed.
-    package mutating func believesRejection(_ lane: LaneID, now: MonotonicTime) -> Bool {
-        lanes[Int(lane.rawValue)].tokenGuard.tokenRejected(now: now)
+    package mutating func believesRejection(_ route: RouteID, now: MonotonicTime) -> Bool {
+        routes[Int(route.rawValue)].tokenGuard.tokenRejected(now: now)
     }
 
     /// APNs called a token dead.
     /// - Returns: whether that is to be believed.
-    package mutating func believesDeath(_ lane: LaneID, now: MonotonicTime) -> Bool {
-        lanes[Int(lane.rawValue)].tokenGuard.tokenDied(now: now)
+    package mutating func believesDeath(_ route: RouteID, now: MonotonicTime) -> Bool {
+        routes[Int(route.rawValue)].tokenGuard.tokenDied(now: now)
     }
 
     /// APNs called a token dead that was registered after its death.
     /// - Returns: whether it has said so often and for long enough to be believed after all.
-    package mutating func struck(_ lane: LaneID, token: [UInt8], now: MonotonicTime) -> Bool {
-        lanes[Int(lane.rawValue)].strikes.strike(token: token, now: now)
+    package mutating func struck(_ route: RouteID, token: [UInt8], now: MonotonicTime) -> Bool {
+        routes[Int(route.rawValue)].strikes.strike(token: token, now: now)
     }
 
     /// Until when pushes to this token wait, if they do. Where they need not, its next push is about
     /// to be handed over, and while its fault sticks its others wait for the answer.
     package mutating func heldOrHandedOver(
-        _ token: UnsafeRawBufferPointer, _ lane: LaneID, now: MonotonicTime
+        _ token: UnsafeRawBufferPointer, _ route: RouteID, now: MonotonicTime
     ) -> MonotonicTime? {
-        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         guard !pools[pool].tokenHealth.isEmpty else { return nil }
-        let hash = hash(token, lane)
+        let hash = hash(token, route)
         if let until = pools[pool].tokenHealth.held(hash, now: now) { return until }
         pools[pool].tokenHealth.handedOver(hash, backoff: tokenBackoff, now: now)
         return nil
@@ -123,18 +124,18 @@ extension CircuitBreakers {
 
     /// Until when pushes to this token wait; nil where they need not.
     package func held(
-        _ token: UnsafeRawBufferPointer, _ lane: LaneID, now: MonotonicTime
+        _ token: UnsafeRawBufferPointer, _ route: RouteID, now: MonotonicTime
     ) -> MonotonicTime? {
-        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+        let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         guard !pools[pool].tokenHealth.isEmpty else { return nil }
-        return pools[pool].tokenHealth.held(hash(token, lane), now: now)
+        return pools[pool].tokenHealth.held(hash(token, route), now: now)
     }
 
     /// A push to this token was answered by anything but a 5xx.
-    package mutating func recovered(_ token: UnsafeRawBufferPointer, _ lane: LaneID) {
-        let pool = Int(lanes[Int(lane.rawValue)].pool.rawValue)
+    package mutating func recovered(_ token: UnsafeRawBufferPointer, _ route: RouteID) {
+        let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         guard !pools[pool].tokenHealth.isEmpty else { return }
-        pools[pool].tokenHealth.recovered(hash(token, lane))
+        pools[pool].tokenHealth.recovered(hash(token, route))
         // Nearly all of these are other tokens' pushes, and there may be many pools.
         if pools[pool].tokenHealth.isEmpty { lookForTokenFaults() }
     }
@@ -151,8 +152,8 @@ extension CircuitBreakers {
     }
 
     /// As `TokenHealth` knows a token: its number may be another's by the next time.
-    private func hash(_ token: UnsafeRawBufferPointer, _ lane: LaneID) -> UInt64 {
-        StableHash.hash64(token, seed: seed &+ UInt64(lane.rawValue))
+    private func hash(_ token: UnsafeRawBufferPointer, _ route: RouteID) -> UInt64 {
+        StableHash.hash64(token, seed: seed &+ UInt64(route.rawValue))
     }
 
     // MARK: For people
@@ -165,13 +166,13 @@ extension CircuitBreakers {
                 name: "credential \(pool.credential) in \(pool.environment.name)",
                 cause: pools[index].cause, probeIn: probeIn(pools[index].breaker, now))
         }
-        let ofLanes = lanes.indices.filter { !lanes[$0].breaker.isClosed }.map { index in
-            let lane = routing[LaneID(rawValue: UInt16(index))]
+        let ofRoutes = routes.indices.filter { !routes[$0].breaker.isClosed }.map { index in
+            let route = routing[RouteID(rawValue: UInt16(index))]
             return TrippedBreaker(
-                name: "APNs topic \(lane.apnsTopic) in \(lane.environment.name)",
-                cause: lanes[index].cause, probeIn: probeIn(lanes[index].breaker, now))
+                name: "APNs topic \(route.apnsTopic) in \(route.environment.name)",
+                cause: routes[index].cause, probeIn: probeIn(routes[index].breaker, now))
         }
-        return ofPools + ofLanes
+        return ofPools + ofRoutes
     }
 
     private func probeIn(_ breaker: CircuitBreaker, _ now: MonotonicTime) -> Duration? {

@@ -4,20 +4,20 @@
 internal import FlatMemory
 package import PushModel
 
-/// The circuit breakers of all pools and lanes, with what opens them: the health of each pool, the
-/// guard on what each lane says of tokens, and the tokens whose own fault a 5xx is.
+/// The circuit breakers of all pools and routes, with what opens them: the health of each pool, the
+/// guard on what each route says of tokens, and the tokens whose own fault a 5xx is.
 ///
-/// A push is sent only while both its pool's and its lane's breaker let it. Counts what is in flight,
+/// A push is sent only while both its pool's and its route's breaker let it. Counts what is in flight,
 /// so that a breaker that is half-open lets one probe out and one that has just closed starts slowly.
 package struct CircuitBreakers: ~Copyable {
-    var lanes: [LaneState]
+    var routes: [RouteState]
     var pools: [PoolState]
     /// Whether any pool has a token with a fault: asked for each push, where a look at the pool's
     /// dictionary would cost a retain and a release.
     package internal(set) var hasTokenFaults = false
     /// How often the breaker of a pool has opened since the start.
     package internal(set) var poolsOpened = 0
-    /// How often the breaker of a lane has opened since the start.
+    /// How often the breaker of a route has opened since the start.
     package internal(set) var lanesOpened = 0
 
     /// Backs off tokens with a fault of their own.
@@ -27,7 +27,7 @@ package struct CircuitBreakers: ~Copyable {
     var random: SplitMix64
     private let byAddress = PassedByAddress()
 
-    struct LaneState {
+    struct RouteState {
         let pool: PoolID
         var breaker: CircuitBreaker
         var tokenGuard: TokenGuard
@@ -56,9 +56,9 @@ package struct CircuitBreakers: ~Copyable {
         routing: RoutingTable, backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits,
         seed: UInt64
     ) {
-        lanes = routing.lanes.map { lane in
-            LaneState(
-                pool: lane.pool, breaker: CircuitBreaker(backoff: backoff),
+        routes = routing.routes.map { route in
+            RouteState(
+                pool: route.pool, breaker: CircuitBreaker(backoff: backoff),
                 tokenGuard: TokenGuard(limits: limits))
         }
         pools = routing.pools.map { _ in PoolState(breaker: CircuitBreaker(backoff: backoff)) }
@@ -69,23 +69,23 @@ package struct CircuitBreakers: ~Copyable {
     }
 
     /// Takes over changed rules; a breaker that is open stays open for as long as it was to. With
-    /// other limits each lane gathers a window of answers anew before it believes a 400.
+    /// other limits each route gathers a window of answers anew before it believes a 400.
     package mutating func adopt(
         backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits
     ) {
-        for lane in lanes.indices { lanes[lane].breaker.backoff = backoff }
+        for route in routes.indices { routes[route].breaker.backoff = backoff }
         for pool in pools.indices { pools[pool].breaker.backoff = backoff }
         self.tokenBackoff = tokenBackoff
         guard limits != self.limits else { return }
         self.limits = limits
-        for lane in lanes.indices { lanes[lane].tokenGuard = TokenGuard(limits: limits) }
+        for route in routes.indices { routes[route].tokenGuard = TokenGuard(limits: limits) }
     }
 
     /// Whether the breaker of any pool is not closed.
     package var isAnyPoolOpen: Bool { pools.contains { !$0.breaker.isClosed } }
 
     package var poolCount: Int { pools.count }
-    package func pool(of lane: LaneID) -> PoolID { lanes[Int(lane.rawValue)].pool }
+    package func pool(of route: RouteID) -> PoolID { routes[Int(route.rawValue)].pool }
 
     // MARK: Who may be sent to
 
@@ -95,32 +95,32 @@ package struct CircuitBreakers: ~Copyable {
         return max(0, pools[row].breaker.allowance(now: now) - pools[row].inFlight)
     }
 
-    /// Whether the breaker of the lane lets one more push go, as far as it alone is concerned.
-    package mutating func allowsOneMore(_ lane: LaneID, now: MonotonicTime) -> Bool {
-        let row = Int(lane.rawValue)
-        return lanes[row].breaker.allowance(now: now) > lanes[row].inFlight
+    /// Whether the breaker of the route lets one more push go, as far as it alone is concerned.
+    package mutating func allowsOneMore(_ route: RouteID, now: MonotonicTime) -> Bool {
+        let row = Int(route.rawValue)
+        return routes[row].breaker.allowance(now: now) > routes[row].inFlight
     }
 
-    /// Whether the breakers of this lane and of its pool are closed.
-    package func isClosed(_ lane: LaneID) -> Bool {
-        let state = Int(lane.rawValue)
-        return lanes[state].breaker.isClosed
-            && pools[Int(lanes[state].pool.rawValue)].breaker.isClosed
+    /// Whether the breakers of this route and of its pool are closed.
+    package func isClosed(_ route: RouteID) -> Bool {
+        let state = Int(route.rawValue)
+        return routes[state].breaker.isClosed
+            && pools[Int(routes[state].pool.rawValue)].breaker.isClosed
     }
 
-    /// Whether nothing of this lane may go now, not even a probe.
-    package func isBlocking(_ lane: LaneID, now: MonotonicTime) -> Bool {
-        let state = Int(lane.rawValue)
-        return lanes[state].breaker.isBlocking(now: now)
-            || pools[Int(lanes[state].pool.rawValue)].breaker.isBlocking(now: now)
+    /// Whether nothing of this route may go now, not even a probe.
+    package func isBlocking(_ route: RouteID, now: MonotonicTime) -> Bool {
+        let state = Int(route.rawValue)
+        return routes[state].breaker.isBlocking(now: now)
+            || pools[Int(routes[state].pool.rawValue)].breaker.isBlocking(now: now)
     }
 
-    /// The earliest time from `time` on at which a push of this lane may go.
-    package func sendable(_ lane: LaneID, from time: MonotonicTime) -> MonotonicTime {
-        let state = Int(lane.rawValue)
+    /// The earliest time from `time` on at which a push of this route may go.
+    package func sendable(_ route: RouteID, from time: MonotonicTime) -> MonotonicTime {
+        let state = Int(route.rawValue)
         let changes = [
-            lanes[state].breaker.nextChange,
-            pools[Int(lanes[state].pool.rawValue)].breaker.nextChange,
+            routes[state].breaker.nextChange,
+            pools[Int(routes[state].pool.rawValue)].breaker.nextChange,
         ]
         return changes.reduce(time) { $1 < .distantFuture ? max($0, $1) : $0 }
     }
@@ -131,19 +131,19 @@ package struct CircuitBreakers: ~Copyable {
         for pool in pools where pool.breaker.nextChange > now {
             due = min(due, pool.breaker.nextChange)
         }
-        for lane in lanes where lane.breaker.nextChange > now {
-            due = min(due, lane.breaker.nextChange)
+        for route in routes where route.breaker.nextChange > now {
+            due = min(due, route.breaker.nextChange)
         }
         return due
     }
 
     // MARK: Pushes go out
 
-    /// A push of this lane was taken out of its queue, to be handed over.
-    package mutating func taken(_ lane: LaneID) { lanes[Int(lane.rawValue)].inFlight += 1 }
+    /// A push of this route was taken out of its queue, to be handed over.
+    package mutating func taken(_ route: RouteID) { routes[Int(route.rawValue)].inFlight += 1 }
 
     /// A push that was taken is not handed over after all.
-    package mutating func notSent(_ lane: LaneID) { lanes[Int(lane.rawValue)].inFlight -= 1 }
+    package mutating func notSent(_ route: RouteID) { routes[Int(route.rawValue)].inFlight -= 1 }
 
     /// So many of the pool's pushes that were taken have been handed over.
     package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
@@ -158,12 +158,12 @@ package struct CircuitBreakers: ~Copyable {
     }
 
     /// The push was accepted.
-    package mutating func accepted(_ lane: LaneID, token: TokenID, now: MonotonicTime) {
-        let row = Int(lane.rawValue)
-        lanes[row].inFlight -= 1
-        lanes[row].tokenGuard.accepted(now: now)
-        lanes[row].breaker.recovered()
-        let pool = Int(lanes[row].pool.rawValue)
+    package mutating func accepted(_ route: RouteID, token: TokenID, now: MonotonicTime) {
+        let row = Int(route.rawValue)
+        routes[row].inFlight -= 1
+        routes[row].tokenGuard.accepted(now: now)
+        routes[row].breaker.recovered()
+        let pool = Int(routes[row].pool.rawValue)
         pools[pool].inFlight -= 1
         pools[pool].accepted &+= 1
         pools[pool].breaker.recovered()
@@ -171,22 +171,22 @@ package struct CircuitBreakers: ~Copyable {
     }
 
     /// The push has come back, with whatever outcome but an acceptance.
-    package mutating func landed(_ lane: LaneID) {
-        let row = Int(lane.rawValue)
-        lanes[row].inFlight -= 1
-        pools[Int(lanes[row].pool.rawValue)].inFlight -= 1
+    package mutating func landed(_ route: RouteID) {
+        let row = Int(route.rawValue)
+        routes[row].inFlight -= 1
+        pools[Int(routes[row].pool.rawValue)].inFlight -= 1
     }
 }
 
 extension CircuitBreakers {
     package func checkInvariants() {
         for (number, pool) in pools.enumerated() {
-            let inFlight = lanes.reduce(0) {
+            let inFlight = routes.reduce(0) {
                 Int($1.pool.rawValue) == number ? $0 + $1.inFlight : $0
             }
             precondition(inFlight == pool.inFlight, "pool \(number) miscounts what is in flight")
         }
-        precondition(lanes.allSatisfy { $0.inFlight >= 0 }, "more pushes came back than went")
+        precondition(routes.allSatisfy { $0.inFlight >= 0 }, "more pushes came back than went")
         precondition(
             hasTokenFaults == pools.contains { !$0.tokenHealth.isEmpty },
             "the tokens with a fault are miscounted")

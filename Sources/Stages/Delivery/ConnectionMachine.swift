@@ -94,12 +94,12 @@ package struct ConnectionMachine: Sendable {
 
     /// - Parameters:
     ///   - answered: so many of them ended with an answer.
-    ///   - welcomed: so many of those with any answer but 403: the provider token is accepted.
-    package mutating func streamsEnded(_ count: Int, answered: Int, welcomed: Int) {
+    ///   - authenticated: so many of those with any answer but 403: the provider token is accepted.
+    package mutating func streamsEnded(_ count: Int, answered: Int, authenticated: Int) {
         streamsInFlight &-= count
         assert(streamsInFlight >= 0)
         if answered > 0 { timeoutsInARow = 0 }
-        if welcomed > 0, phase == .warming { phase = .open }
+        if authenticated > 0, phase == .warming { phase = .open }
     }
 
     package mutating func streamTimedOut() {

@@ -7,7 +7,7 @@ package import PushModel
 /// and not touched again until its outcome has come back, so both threads may read it plainly.
 @usableFromInline
 package struct WirePush: BitwiseCopyable {
-    package var lane = LaneID(rawValue: 0)
+    package var route = RouteID(rawValue: 0)
     package var type = PushType.controls
     /// The value of `apns-priority`; 0 leaves the header out.
     package var priority: UInt8 = 0

@@ -3,20 +3,20 @@
 
 package import PushModel
 
-/// Decides whether a lane's complaints about tokens may be believed. When a deploy goes to the
+/// Decides whether a route's complaints about tokens may be believed. When a deploy goes to the
 /// wrong host, or a suffix or key is wrong, APNs calls *every* token bad; believing it would empty
 /// the token table.
 ///
-/// A 400 about a token is believed only if the lane's last `window` answers are complete, at most
-/// `badShareMax` of them were such 400s, and one was an acceptance less than `freshness` ago. A lane
+/// A 400 about a token is believed only if the route's last `window` answers are complete, at most
+/// `badShareMax` of them were such 400s, and one was an acceptance less than `freshness` ago. A route
 /// with little traffic therefore never prunes on a 400; its bad tokens are asked again. A 410 is
-/// believed as long as there are at most `verdictsPerMinuteMax` of them.
+/// believed as long as there are at most `suppressionsPerMinuteMax` of them.
 package struct TokenGuard: Sendable {
     package struct Limits: Sendable, Equatable {
         package var window = 200
         package var badShareMax = 0.05
         package var freshness = Duration.seconds(600)
-        package var verdictsPerMinuteMax = 1000
+        package var suppressionsPerMinuteMax = 1000
 
         package init() {}
     }
@@ -28,7 +28,7 @@ package struct TokenGuard: Sendable {
     private var bad = 0
     private var acceptedAt: MonotonicTime?
     private var minuteStart = MonotonicTime(nanoseconds: 0)
-    private var verdictsThisMinute = 0
+    private var suppressionsThisMinute = 0
 
     package init(limits: Limits) { self.limits = limits }
 
@@ -43,19 +43,19 @@ package struct TokenGuard: Sendable {
         guard answers.count == limits.window, let acceptedAt else { return false }
         return now - acceptedAt <= limits.freshness
             && Double(bad) <= limits.badShareMax * Double(limits.window)
-            && mayGiveVerdict(now: now)
+            && maySuppress(now: now)
     }
 
     /// APNs called a token dead. True: believe it.
-    package mutating func tokenDied(now: MonotonicTime) -> Bool { mayGiveVerdict(now: now) }
+    package mutating func tokenDied(now: MonotonicTime) -> Bool { maySuppress(now: now) }
 
-    private mutating func mayGiveVerdict(now: MonotonicTime) -> Bool {
+    private mutating func maySuppress(now: MonotonicTime) -> Bool {
         if now - minuteStart >= .seconds(60) {
             minuteStart = now
-            verdictsThisMinute = 0
+            suppressionsThisMinute = 0
         }
-        guard verdictsThisMinute < limits.verdictsPerMinuteMax else { return false }
-        verdictsThisMinute += 1
+        guard suppressionsThisMinute < limits.suppressionsPerMinuteMax else { return false }
+        suppressionsThisMinute += 1
         return true
     }
 

@@ -8,13 +8,13 @@ package import PushModel
 ///
 /// An event whose effects have not all ended is a *holder*: its offset, and the number of claims on
 /// it. Holders of one track stand in a list in offset order; one whose last claim is given back
-/// leaves the list. The **frontier** is the oldest of
+/// leaves the list. The **committable offset** is the oldest of
 /// - the oldest holder's offset,
-/// - the oldest offset read less than `settle` ago (a registration that arrives within that time is
+/// - the oldest offset read less than `registrationGrace` ago (a registration that arrives within that time is
 ///   still owed a push for it), and
 /// - the offset after the last one read.
 ///
-/// Storing the frontier is safe at any instant: every offset below it has ended. Memory is bounded
+/// Storing the committable offset is safe at any instant: every offset below it has ended. Memory is bounded
 /// by the number of claims, not by the number of events.
 ///
 /// A partition that is replayed as a table has a track too, whose offsets are never stored: each of
@@ -28,9 +28,9 @@ package struct OffsetTracker: ~Copyable {
     private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
     private var tracks = Column<Track>(capacity: Self.tracksMax)
     /// By track.
-    private var settling: [SettlingWindow] = []
+    private var settling: [GraceWindow] = []
     private var freeTracks: [UInt32] = []
-    private let settle: Duration
+    private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
@@ -79,7 +79,7 @@ package struct OffsetTracker: ~Copyable {
         }
     }
 
-    package init(settle: Duration) { self.settle = settle }
+    package init(registrationGrace: Duration) { self.registrationGrace = registrationGrace }
 
     // MARK: Tracks
 
@@ -98,7 +98,7 @@ package struct OffsetTracker: ~Copyable {
     }
 
     private mutating func open(_ track: Track, startOffset: Int64) -> TrackID {
-        let window = SettlingWindow(startOffset: startOffset)
+        let window = GraceWindow(startOffset: startOffset)
         if let row = freeTracks.popLast() {
             tracks[Int(row)] = track
             settling[Int(row)] = window
@@ -125,30 +125,35 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// The offset to store: the position of the next record to read after a crash.
-    package mutating func frontier(_ id: TrackID, now: MonotonicTime) -> Int64 {
+    package mutating func committableOffset(_ id: TrackID, now: MonotonicTime) -> Int64 {
         let row = Int(id.rawValue)
-        var frontier = settling[row].settledOffset(now: now, settle: settle)
+        var committableOffset = settling[row].offsetPastGrace(
+            now: now, registrationGrace: registrationGrace)
         let head = (events: tracks[row].events.head, pins: tracks[row].pins.head)
-        if head.events != Self.none { frontier = min(frontier, holders[Int(head.events)].offset) }
-        if head.pins != Self.none { frontier = min(frontier, holders[Int(head.pins)].offset) }
-        return frontier
+        if head.events != Self.none {
+            committableOffset = min(committableOffset, holders[Int(head.events)].offset)
+        }
+        if head.pins != Self.none {
+            committableOffset = min(committableOffset, holders[Int(head.pins)].offset)
+        }
+        return committableOffset
     }
 
     /// Whether everything read from this track has ended and settled.
     package mutating func isDrained(_ id: TrackID, now: MonotonicTime) -> Bool {
-        frontier(id, now: now) == tracks[Int(id.rawValue)].nextOffset
+        committableOffset(id, now: now) == tracks[Int(id.rawValue)].nextOffset
     }
 
-    /// Whether everything read from this track was read at least `settle` ago.
-    package mutating func isSettled(_ id: TrackID, now: MonotonicTime) -> Bool {
+    /// Whether everything read from this track was read at least `registrationGrace` ago.
+    package mutating func isPastGrace(_ id: TrackID, now: MonotonicTime) -> Bool {
         let row = Int(id.rawValue)
-        return settling[row].settledOffset(now: now, settle: settle)
+        return settling[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
             == tracks[row].nextOffset
     }
 
-    /// Whatever has been read is settled so long after, where `isSettled` is asked all the time.
-    package static func settlesWithin(_ settle: Duration) -> Duration {
-        SettlingWindow.settlesWithin(settle)
+    /// Whatever has been read is settled so long after, where `isPastGrace` is asked all the time.
+    package static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
+        GraceWindow.graceEndsWithin(registrationGrace)
     }
 
     /// The record of this track at this offset.
@@ -196,18 +201,20 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// Claims the oldest unsettled offset of every partition that has one.
-    package mutating func pinUnsettled(now: MonotonicTime) -> [Hold] {
+    package mutating func pinWithinGrace(now: MonotonicTime) -> [Hold] {
         var pins: [Hold] = []
         for row in 0..<tracks.count where tracks[row].isOpen && !tracks[row].isTable {
-            if let pin = pinUnsettled(TrackID(rawValue: UInt32(row)), now: now) { pins.append(pin) }
+            if let pin = pinWithinGrace(TrackID(rawValue: UInt32(row)), now: now) {
+                pins.append(pin)
+            }
         }
         return pins
     }
 
     /// Claims the oldest offset that is not settled yet; nil when all are.
-    package mutating func pinUnsettled(_ id: TrackID, now: MonotonicTime) -> Hold? {
+    package mutating func pinWithinGrace(_ id: TrackID, now: MonotonicTime) -> Hold? {
         let row = Int(id.rawValue)
-        let offset = settling[row].settledOffset(now: now, settle: settle)
+        let offset = settling[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
         guard tracks[row].isOpen, offset < tracks[row].nextOffset else { return nil }
         let tail = tracks[row].pins.tail
         if tail != Self.none, holders[Int(tail)].offset == offset {

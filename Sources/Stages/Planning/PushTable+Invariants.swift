@@ -9,7 +9,7 @@ extension PushTable {
     package func forEachHold(_ body: (Hold) -> Void) {
         for row in 0..<pushes.count where pushes[row].state != .free {
             holds.forEach(in: pushes[row].held.holds, body)
-            if pushes[row].isDirty { holds.forEach(in: trailing[row].holds, body) }
+            if pushes[row].hasFollowUp { holds.forEach(in: followUp[row].holds, body) }
         }
     }
 
@@ -36,9 +36,9 @@ extension PushTable {
         for row in 0..<pushes.count {
             let push = pushes[row]
             if push.state != .free, push.isOfDeferredShare { deferredShare += 1 }
-            guard push.isDirty else { continue }
+            guard push.hasFollowUp else { continue }
             precondition(
-                push.state == .inFlight || trailing[row].content.notBefore > push.content.notBefore,
+                push.state == .inFlight || followUp[row].content.notBefore > push.content.notBefore,
                 "a waiting push is dirty without need")
             precondition(push.state != .free, "a free slot is dirty")
         }

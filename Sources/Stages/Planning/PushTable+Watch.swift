@@ -32,11 +32,11 @@ extension PushTable {
     /// Since when the push, or what trails it, holds an offset.
     func heldSince(_ row: Int) -> MonotonicTime {
         let since = pushes[row].held.heldSince
-        return pushes[row].isDirty ? min(since, trailing[row].heldSince) : since
+        return pushes[row].hasFollowUp ? min(since, followUp[row].heldSince) : since
     }
 
     package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
 
-    /// The push that has stood longest in this lane's queue.
-    package func firstQueued(of lane: LaneID) -> UInt32? { queues.first(of: lane) }
+    /// The push that has stood longest in this route's queue.
+    package func firstQueued(of route: RouteID) -> UInt32? { queues.first(of: route) }
 }

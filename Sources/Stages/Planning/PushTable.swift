@@ -18,9 +18,9 @@ package struct PushTable: ~Copyable {
     @usableFromInline var pushes: Column<WaitingPush>
     /// What trails behind the push of the same row. Meaningful only while that is dirty, and there
     /// only up to the highest row that ever was.
-    var trailing: Column<HeldContent>
+    var followUp: Column<HeldContent>
     var rows: FreeList
-    var queues: LaneQueues
+    var queues: RouteQueues
     var resting = WakeHeap()
     var holds = HoldPool()
     private let byAddress = PassedByAddress()
@@ -30,14 +30,14 @@ package struct PushTable: ~Copyable {
         /// An existing push answers for the event too.
         case coalesced
         /// The push in flight does not answer for it; it is sent once more afterwards.
-        case trailing
+        case followUp
     }
 
     package init(slots: Int, routing: RoutingTable) {
         pushes = Column(capacity: slots)
-        trailing = Column(capacity: slots)
+        followUp = Column(capacity: slots)
         rows = FreeList(first: 0, capacity: slots)
-        queues = LaneQueues(routing: routing)
+        queues = RouteQueues(routing: routing)
         self.slots = slots
     }
 
@@ -58,10 +58,10 @@ package struct PushTable: ~Copyable {
     }
 
     /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
-    package func trailing(of slot: UInt32) -> PushContent { trailing[Int(slot)].content }
+    package func followUp(of slot: UInt32) -> PushContent { followUp[Int(slot)].content }
 
     @inlinable package func token(of slot: UInt32) -> TokenID { pushes[Int(slot)].token }
-    @inlinable package func lane(of slot: UInt32) -> LaneID { pushes[Int(slot)].lane }
+    @inlinable package func route(of slot: UInt32) -> RouteID { pushes[Int(slot)].route }
     @inlinable package func coalescingKey(of slot: UInt32) -> UInt64 {
         pushes[Int(slot)].coalescingKey
     }
@@ -70,7 +70,7 @@ package struct PushTable: ~Copyable {
         pushes[Int(slot)].content.expiresAt
     }
 
-    package func queuedCount(of lane: LaneID) -> Int { queues.count(of: lane) }
+    package func queuedCount(of route: RouteID) -> Int { queues.count(of: route) }
 
     // MARK: Events come in
 
@@ -114,10 +114,10 @@ package struct PushTable: ~Copyable {
             Self.merge(request, into: &pushes[row].held, &bodies)
             if let hold { claim(hold, for: slot, &tracker) }
             // A newer payload says what the trailing one was to say.
-            if pushes[row].isDirty, request.coalescingKey != 0,
-                age(of: trailing[row].content) <= age(of: pushes[row].content)
+            if pushes[row].hasFollowUp, request.coalescingKey != 0,
+                age(of: followUp[row].content) <= age(of: pushes[row].content)
             {
-                absorbTrailing(row, &tracker)
+                absorbFollowUp(row, &tracker)
             }
         }
         return .coalesced
@@ -157,20 +157,20 @@ package struct PushTable: ~Copyable {
     private mutating func trail(
         _ row: Int, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
     ) -> Joined {
-        if pushes[row].isDirty {
-            Self.merge(request, into: &trailing[row], &bodies)
-            trailing[row].content.notBefore = max(
-                trailing[row].content.notBefore, request.content.notBefore)
+        if pushes[row].hasFollowUp {
+            Self.merge(request, into: &followUp[row], &bodies)
+            followUp[row].content.notBefore = max(
+                followUp[row].content.notBefore, request.content.notBefore)
         } else {
-            pushes[row].isDirty = true
-            trailing.extend(to: row + 1)
-            trailing[row] = HeldContent(request)
+            pushes[row].hasFollowUp = true
+            followUp.extend(to: row + 1)
+            followUp[row] = HeldContent(request)
             bodies.retain(request.content.body)
         }
-        if let hold, let surplus = holds.insert(hold, into: &trailing[row].holds) {
+        if let hold, let surplus = holds.insert(hold, into: &followUp[row].holds) {
             tracker.release(surplus)
         }
-        return .trailing
+        return .followUp
     }
 
     /// The latest expiry and the highest priority win; of payloads, the newest. The origin stays
@@ -197,14 +197,14 @@ package struct PushTable: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// The next push of this pool, lanes taking turns; it is in flight from here on. Lanes for which
+    /// The next push of this pool, routes taking turns; it is in flight from here on. Routes for which
     /// `isBlocked` is true are passed over.
     package mutating func take(
-        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (LaneID) -> Bool
+        from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        guard let lane = queues.nextLane(of: pool, isBlocked: isBlocked) else { return nil }
-        let slot = queues.popFirst(of: lane, in: &pushes)
-        if let next = queues.first(of: lane) { pushes.prefetch(Int(next)) }
+        guard let route = queues.nextRoute(of: pool, isBlocked: isBlocked) else { return nil }
+        let slot = queues.popFirst(of: route, in: &pushes)
+        if let next = queues.first(of: route) { pushes.prefetch(Int(next)) }
         let row = Int(slot)
         pushes[row].state = .inFlight
         pushes[row].handedSequence = sequence
@@ -238,12 +238,12 @@ package struct PushTable: ~Copyable {
         landed(row)
         holds.drain(&pushes[row].held.holds, body)
         bodies.release(pushes[row].held.content.body)
-        if pushes[row].isDirty, !pushes[row].isOrphaned {
-            startTrailing(row)
+        if pushes[row].hasFollowUp, !pushes[row].isOrphaned {
+            startFollowUp(row)
             restOrEnqueue(slot, until: pushes[row].held.content.notBefore, now: now)
             return true
         }
-        if pushes[row].isDirty { dropTrailing(row, body) }
+        if pushes[row].hasFollowUp { dropFollowUp(row, body) }
         recycle(slot)
         return false
     }
@@ -255,7 +255,7 @@ package struct PushTable: ~Copyable {
         if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
         holds.drain(&pushes[row].held.holds, body)
         bodies.release(pushes[row].held.content.body)
-        if pushes[row].isDirty { dropTrailing(row, body) }
+        if pushes[row].hasFollowUp { dropFollowUp(row, body) }
         recycle(slot)
     }
 
@@ -267,7 +267,7 @@ package struct PushTable: ~Copyable {
         let row = Int(slot)
         landed(row)
         if costsAttempt { pushes[row].attempts &+= 1 }
-        if pushes[row].isDirty { absorbTrailing(row, &tracker) }
+        if pushes[row].hasFollowUp { absorbFollowUp(row, &tracker) }
         restOrEnqueue(slot, until: max(time, pushes[row].held.content.notBefore), now: now)
     }
 
@@ -289,7 +289,7 @@ package struct PushTable: ~Copyable {
         let row = Int(slot)
         if pushes[row].state == .inFlight {
             pushes[row].isOrphaned = true
-            if pushes[row].isDirty { dropTrailing(row) { tracker.release($0) } }
+            if pushes[row].hasFollowUp { dropFollowUp(row) { tracker.release($0) } }
             return false
         }
         endedForGood(slot) { tracker.release($0) }
@@ -325,37 +325,37 @@ package struct PushTable: ~Copyable {
         queues.append(slot, in: &pushes)
     }
 
-    private mutating func startTrailing(_ row: Int) {
-        pushes[row].held = trailing[row]
-        pushes[row].isDirty = false
+    private mutating func startFollowUp(_ row: Int) {
+        pushes[row].held = followUp[row]
+        pushes[row].hasFollowUp = false
         pushes[row].attempts = 0
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
     }
 
-    private mutating func dropTrailing(_ row: Int, _ body: (Hold) -> Void) {
-        pushes[row].isDirty = false
-        holds.drain(&trailing[row].holds, body)
-        bodies.release(trailing[row].content.body)
+    private mutating func dropFollowUp(_ row: Int, _ body: (Hold) -> Void) {
+        pushes[row].hasFollowUp = false
+        holds.drain(&followUp[row].holds, body)
+        bodies.release(followUp[row].content.body)
     }
 
-    private mutating func absorbTrailing(_ row: Int, _ tracker: inout OffsetTracker) {
-        pushes[row].isDirty = false
+    private mutating func absorbFollowUp(_ row: Int, _ tracker: inout OffsetTracker) {
+        pushes[row].hasFollowUp = false
         var claims: [Hold] = []
-        holds.drain(&trailing[row].holds) { claims.append($0) }
+        holds.drain(&followUp[row].holds) { claims.append($0) }
         for hold in claims { claim(hold, for: UInt32(row), &tracker) }
-        let (trailing, heldSince) = (trailing[row].content, trailing[row].heldSince)
-        pushes[row].held.content.prolong(until: trailing.expiresAt, priority: trailing.priority)
+        let (followUp, heldSince) = (followUp[row].content, followUp[row].heldSince)
+        pushes[row].held.content.prolong(until: followUp.expiresAt, priority: followUp.priority)
         pushes[row].held.heldSince = min(pushes[row].held.heldSince, heldSince)
-        guard age(of: trailing) >= age(of: pushes[row].content) else {
-            return bodies.release(trailing.body)
+        guard age(of: followUp) >= age(of: pushes[row].content) else {
+            return bodies.release(followUp.body)
         }
         bodies.release(pushes[row].held.content.body)
-        pushes[row].held.content.body = trailing.body
-        pushes[row].held.content.type = trailing.type
-        pushes[row].held.content.expiration = trailing.expiration
-        pushes[row].held.content.readSequence = trailing.readSequence
+        pushes[row].held.content.body = followUp.body
+        pushes[row].held.content.type = followUp.type
+        pushes[row].held.content.expiration = followUp.expiration
+        pushes[row].held.content.readSequence = followUp.readSequence
         pushes[row].held.content.notBefore = max(
-            pushes[row].held.content.notBefore, trailing.notBefore)
+            pushes[row].held.content.notBefore, followUp.notBefore)
     }
 
     private mutating func recycle(_ slot: UInt32) {

@@ -16,18 +16,19 @@ package struct RecentSubjects: ~Copyable {
     private let mask: Int
     /// A tick is rounded down, so one more is allowed: rather once too often.
     /// And one more, for the tick that is left out because it would be zero.
-    private let settleTicks: UInt32
+    private let graceTicks: UInt32
 
     /// 16 ms a tick: 32 bits last two years.
     private static let tickShift: Int64 = 24
 
     /// - Parameter cells: a power of two.
-    package init(cells count: Int, settle: Duration) {
+    package init(cells count: Int, registrationGrace: Duration) {
         precondition(count > 0 && count & (count - 1) == 0, "cells must be a power of two")
         cells = .allocate(capacity: count)
         cells.initialize(repeating: 0, count: count)
         mask = count - 1
-        settleTicks = UInt32(truncatingIfNeeded: settle.nanoseconds >> Self.tickShift) &+ 2
+        graceTicks =
+            UInt32(truncatingIfNeeded: registrationGrace.nanoseconds >> Self.tickShift) &+ 2
     }
 
     deinit { cells.deallocate() }
@@ -41,18 +42,18 @@ package struct RecentSubjects: ~Copyable {
         let age = tick &- UInt32(truncatingIfNeeded: cells[cell] >> 32)
         let known = UInt32(truncatingIfNeeded: cells[cell])
         // Both are owed: the later expiry stands for them.
-        if age <= settleTicks, known > age { life = max(life, known - age) }
+        if age <= graceTicks, known > age { life = max(life, known - age) }
         cells[cell] = UInt64(tick) << 32 | UInt64(life)
     }
 
-    /// Until when a change of a subject of this hash, which may have been at most `settle` ago, is
+    /// Until when a change of a subject of this hash, which may have been at most `registrationGrace` ago, is
     /// worth a push, never too early; nil if there was none, or it is worth none any more.
     package func expiry(ofChange hash: UInt64, now: MonotonicTime) -> MonotonicTime? {
         let cell = cells[Int(truncatingIfNeeded: hash) & mask]
         guard cell != 0 else { return nil }
         let age = Self.tick(now) &- UInt32(truncatingIfNeeded: cell >> 32)
         let life = UInt32(truncatingIfNeeded: cell)
-        guard age <= settleTicks, life > age else { return nil }
+        guard age <= graceTicks, life > age else { return nil }
         return MonotonicTime(nanoseconds: now.nanoseconds + Int64(life - age) << Self.tickShift)
     }
 

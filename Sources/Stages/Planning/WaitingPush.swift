@@ -48,7 +48,7 @@ package struct PushContent: BitwiseCopyable {
 /// What an event asks to be pushed to one token.
 package struct PushRequest {
     package var token: TokenID
-    package var lane: LaneID
+    package var route: RouteID
     /// Zero for a push without a payload: all of those to one token are one push. Otherwise pushes
     /// of equal key are one, and the newest payload wins.
     package var coalescingKey: UInt64 = 0
@@ -70,10 +70,10 @@ package struct PushRequest {
     }
 
     package init(
-        token: TokenID, lane: LaneID, content: PushContent, heldSince: MonotonicTime
+        token: TokenID, route: RouteID, content: PushContent, heldSince: MonotonicTime
     ) {
         self.token = token
-        self.lane = lane
+        self.route = route
         self.content = content
         self.heldSince = heldSince
     }
@@ -96,7 +96,7 @@ package struct HeldContent: BitwiseCopyable {
 /// One push, from the event that asked for it to the outcome that ends it.
 ///
 /// States:
-/// - `queued`: stands in its lane's queue. Can transition to: `inFlight`, `resting`, ended.
+/// - `queued`: stands in its route's queue. Can transition to: `inFlight`, `resting`, ended.
 /// - `inFlight`: with delivery. Can transition to: `queued` (dirty or to be sent again),
 ///   `resting` (to be sent again later), ended.
 /// - `resting`: waits for its time. Can transition to: `queued`, ended.
@@ -109,13 +109,13 @@ package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }
 
     package internal(set) var state = State.queued
-    package internal(set) var isDirty = false
+    package internal(set) var hasFollowUp = false
     /// Its token is gone from the audience: it ends with its next outcome and is not sent again.
     @usableFromInline package internal(set) var isOrphaned = false
     /// It takes a place of the deferred pushes' share.
     package let isOfDeferredShare: Bool
     package internal(set) var attempts: UInt16 = 0
-    @usableFromInline package let lane: LaneID
+    @usableFromInline package let route: RouteID
     @usableFromInline package let token: TokenID
     @usableFromInline package let coalescingKey: UInt64
     @usableFromInline package internal(set) var held: HeldContent
@@ -133,7 +133,7 @@ package struct WaitingPush: BitwiseCopyable {
     @inlinable package var content: PushContent { _read { yield held.content } }
 
     init(_ request: PushRequest, now: MonotonicTime) {
-        lane = request.lane
+        route = request.route
         token = request.token
         coalescingKey = request.coalescingKey
         held = HeldContent(request)

@@ -28,7 +28,7 @@ extension Behaviour {
             let stream = try trial.put(1, on: connection)[0]
             connection.sayInPieces(
                 410, on: stream, body: #"{"reason":"Unregistered","timestamp":1763712000123}"#)
-            trial.settle()
+            trial.collectNow()
             #expect(trial.outcomes.last?.apnsTimestamp == 1_763_712_000_123)
             return trial
         },

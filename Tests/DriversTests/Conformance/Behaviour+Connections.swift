@@ -17,7 +17,7 @@ extension Behaviour {
             let (trial, connection) = try Trial.warm(kind)
             _ = try trial.put(10, on: connection)
             connection.order(.cut)
-            trial.settle()
+            trial.collectNow()
             trial.deliver(10)
             return trial
         },
@@ -29,7 +29,7 @@ extension Behaviour {
             let (trial, connection) = try Trial.warm(kind)
             _ = try trial.put(10, on: connection)
             connection.order(.halfClose)
-            trial.settle()
+            trial.collectNow()
             trial.rest()
             trial.deliver(10)
             return trial
@@ -69,7 +69,7 @@ extension Behaviour {
             connection.order(.deafen)
             trial.send(5)
             trial.rest()
-            trial.settle()
+            trial.collectNow()
             trial.deliver(5)
             return trial
         },
@@ -86,7 +86,7 @@ extension Behaviour {
             }
             trial.send(50)
             trial.rest()
-            trial.settle()
+            trial.collectNow()
             trial.deliver(10)
             #expect(connection.requests.count == 61)
             let silent = try #require(connection.requests.first { $0.push == 20 })

@@ -65,7 +65,7 @@ extension Behaviour {
             let streams = try trial.put(20, on: connection)
             connection.goAway(last: streams[19], data)
             for stream in streams { connection.answer(200, on: stream) }
-            trial.settle()
+            trial.collectNow()
             trial.deliver(10)
             let isLogged = trial.log.all.contains { $0.contains("GOAWAY: \(reason), error 0") }
             #expect(isLogged == (kind == .nghttp2))

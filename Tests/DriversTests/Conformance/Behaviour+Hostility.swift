@@ -31,7 +31,7 @@ extension Behaviour {
                 }
             }
             try trial.wait("the connection ends") { connection.isGone }
-            trial.settle()
+            trial.collectNow()
             #expect(residentBytes() - before < 16 << 20)
             trial.rest()
             trial.deliver(5)
@@ -52,7 +52,7 @@ extension Behaviour {
             }
             _ = try trial.put(3, on: connection)
             connection.order(.send(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)))
-            trial.settle()
+            trial.collectNow()
             trial.rest()
             trial.deliver(5)
             return trial
@@ -68,7 +68,7 @@ extension Behaviour {
                 connection.say(HTTP2Frame(.ping, [UInt8](repeating: 0, count: 8)))
             }
             for stream in streams { connection.answer(200, on: stream) }
-            trial.settle()
+            trial.collectNow()
             trial.rest()
             for stream in try trial.put(5, on: connection) { connection.answer(200, on: stream) }
             return trial

@@ -102,7 +102,7 @@ extension Behaviour {
                 slab.inlineToken(PushSlot(push - slab.push(0))).update(repeating: 0xC4, count: 100)
                 push.pointee.tokenBytes = UInt16(lengths[number])
             }
-            trial.settle()
+            trial.collectNow()
             let paths = server.simulator.recordedRequests.compactMap { $0[":path"] }
             #expect(
                 Set(paths) == Set(lengths.map { "/3/device/" + String(repeating: "c4", count: $0) })

@@ -61,7 +61,7 @@ extension Behaviour {
                 kind == .libcurl || trial.bench.port.capacity(of: PoolID(rawValue: 0)) == 33
             }
             server.simulator.perform(.streamLimit(1000))
-            trial.settle()
+            trial.collectNow()
             return trial
         },
     ]

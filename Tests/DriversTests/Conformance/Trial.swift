@@ -95,7 +95,7 @@ final class Trial {
     }
 
     /// Waits until everything handed over has ended, a minute at most.
-    func settle() { collect(until: 0) }
+    func collectNow() { collect(until: 0) }
 
     /// Hands over and waits until all of them are with the server. Returns their streams.
     func put(_ count: Int, on connection: FrameConnection, bodyBytes: Int = 0) throws -> [UInt32] {
@@ -154,7 +154,7 @@ final class Trial {
 
     /// Ends the transport and closes the account.
     func close() -> Report {
-        settle()
+        collectNow()
         report.lost = pending.count
         pending = []
         bench.port.enter(.stopping)

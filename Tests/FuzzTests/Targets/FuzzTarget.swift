@@ -7,7 +7,7 @@
 /// The fuzzer and the suite run the same targets: one on inputs that it makes up, the other on
 /// those that are kept in `Corpus`, in a folder of the target's name.
 enum FuzzTarget: String, CaseIterable, Sendable {
-    case answers, answerBodies, events, registrations, verdicts, deferred, deadLetters
+    case answers, answerBodies, events, registrations, suppressions, deferred, deadLetters
     case configuration, requests, commands, headers, keys, providerTokens
 
     /// - Throws: `BrokenPromise`.
@@ -17,7 +17,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .answerBodies: try AnswerBodyPromises.check(input)
         case .events: try EventsTarget.run(input)
         case .registrations: try RegistrationsTarget.run(input)
-        case .verdicts: try VerdictsTarget.run(input)
+        case .suppressions: try SuppressionsTarget.run(input)
         case .deferred: try DeferredTarget.run(input)
         case .deadLetters: try DeadLettersTarget.run(input)
         case .configuration: try ConfigurationTarget.run(input)

@@ -4,21 +4,22 @@
 internal import PushModel
 internal import RecordFormats
 
-/// A record of the verdicts topic. The input: the key, the value.
-enum VerdictsTarget {
+/// A record of the suppressions topic. The input: the key, the value.
+enum SuppressionsTarget {
     static func run(_ input: UnsafeRawBufferPointer) throws {
         try TokenRecordPromises.check(
             input,
             read: { decoder, key, value, about throws(UnreadableRecord) in
-                try decoder.verdict(key: key, value: value, into: &about)
+                try decoder.suppression(key: key, value: value, into: &about)
             },
-            check: { (verdict: Verdict) in
-                try promise((100...599).contains(verdict.status), "status \(verdict.status)")
+            check: { (suppression: Suppression) in
                 try promise(
-                    (1...RecordLimits.reasonBytesMax).contains(verdict.reason.utf8.count),
-                    "a reason of \(verdict.reason.utf8.count) bytes")
+                    (100...599).contains(suppression.status), "status \(suppression.status)")
+                try promise(
+                    (1...RecordLimits.reasonBytesMax).contains(suppression.reason.utf8.count),
+                    "a reason of \(suppression.reason.utf8.count) bytes")
             },
-            write: { VerdictEncoder.value($0) })
+            write: { SuppressionEncoder.value($0) })
     }
 }
 
@@ -76,7 +77,7 @@ private enum TokenRecordPromises {
         // A worker that ends what this began writes to the key that it would make itself.
         let own = about.token.withUnsafeBufferPointer { token in
             RecordKey.deferred(
-                lane: RecordWorld.large[about.lane], token: token,
+                route: RecordWorld.large[about.route], token: token,
                 coalescingKey: about.coalescingKey)
         }
         var again = TokenKey()

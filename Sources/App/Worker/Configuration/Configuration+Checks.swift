@@ -46,7 +46,8 @@ extension Configuration {
 
     private func checkTopics(_ reader: inout SettingReader) {
         let own = [
-            ("registrations", kafka.topics.registrations), ("verdicts", kafka.topics.verdicts),
+            ("registrations", kafka.topics.registrations),
+            ("suppressions", kafka.topics.suppressions),
             ("deferred", kafka.topics.deferred), ("deadLetters", kafka.topics.deadLetters),
         ]
         for (index, (key, topic)) in own.enumerated() {

@@ -81,7 +81,7 @@ extension Configuration {
         }
     }
 
-    /// Lanes are numbered in 16 bits.
+    /// Routes are numbered in 16 bits.
     private static let routesMax = Int(UInt16.max) / TokenClass.allCases.count
 
     private func checkRoutes(_ reader: inout SettingReader) {

@@ -81,7 +81,7 @@ extension Configuration.Delivery {
             .value(
                 "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
                 "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s, and 6s above "
-                    + "index.settle: a stop that is cut off sends its last events again."
+                    + "index.registrationGrace: a stop that is cut off sends its last events again."
             ).live,
         ]
     }
@@ -92,16 +92,16 @@ extension TokenGuard.Limits {
         [
             .value(
                 "window", \.window, .integer(10...10_000),
-                "The last so many answers of a lane are judged; before there are as many, no 400 "
-                    + "becomes a verdict."
+                "The last so many answers of a route are judged; before there are as many, no 400 "
+                    + "becomes a suppression."
             ).live,
             .value(
                 "badShareMax", \.badShareMax, .fraction(0...1),
-                "A 400 becomes a verdict only while at most this share of them are 400s."
+                "A 400 becomes a suppression only while at most this share of them are 400s."
             ).live,
             .value(
-                "verdictsPerMinuteMax", \.verdictsPerMinuteMax, .integer(1...1_000_000),
-                "More verdicts than this in a minute are not written for one lane; the next push "
+                "suppressionsPerMinuteMax", \.suppressionsPerMinuteMax, .integer(1...1_000_000),
+                "More suppressions than this in a minute are not written for one route; the next push "
                     + "asks again."
             ).live,
         ]

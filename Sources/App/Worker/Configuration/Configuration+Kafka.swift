@@ -37,7 +37,7 @@ extension Configuration.Kafka {
     /// The topics of Lamplighter's own records.
     package struct Topics: Sendable {
         package var registrations = "lamplighter.registrations"
-        package var verdicts = "lamplighter.verdicts"
+        package var suppressions = "lamplighter.suppressions"
         package var deferred = "lamplighter.deferred"
         package var deadLetters = "lamplighter.dead-letters"
     }

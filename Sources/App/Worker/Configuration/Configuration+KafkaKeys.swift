@@ -73,7 +73,7 @@ extension Configuration.Kafka.Topics {
             "a Kafka topic: 1 to 249 of A-Z a-z 0-9 . _ -", matching: Configuration.Kafka.name)
         return [
             .value("registrations", \.registrations, topic, "Who shows what; compacted."),
-            .value("verdicts", \.verdicts, topic, "What Apple said of tokens; compacted."),
+            .value("suppressions", \.suppressions, topic, "What Apple said of tokens; compacted."),
             .value("deferred", \.deferred, topic, "Pushes that wait; compacted."),
             .value("deadLetters", \.deadLetters, topic, "What failed for good."),
         ]

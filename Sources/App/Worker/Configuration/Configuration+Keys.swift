@@ -51,7 +51,7 @@ extension Configuration.Index {
     static var keys: [ConfigurationKey<Self>] {
         [
             .value(
-                "settle", \.settle, .duration(.zero ... .seconds(60)),
+                "registrationGrace", \.registrationGrace, .duration(.zero ... .seconds(60)),
                 "An event also goes to tokens whose registration is read within this time after "
                     + "it. Each rebalance and each stop waits for it.")
         ]

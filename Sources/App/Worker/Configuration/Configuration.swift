@@ -23,7 +23,7 @@ package struct Configuration: Sendable {
     }
 
     package struct Index: Sendable {
-        package var settle: Duration = .seconds(2)
+        package var registrationGrace: Duration = .seconds(2)
     }
 
     package struct Planning: Sendable {

@@ -4,8 +4,8 @@
 internal import PushModel
 
 /// Remembers, in steps of `resolution`, how far a track had been read when: enough to say which
-/// offsets were read at least `settle` ago, in memory that does not depend on the rate.
-struct SettlingWindow {
+/// offsets were read at least `registrationGrace` ago, in memory that does not depend on the rate.
+struct GraceWindow {
     private var marks: [Mark] = []
     private var settled: Int64
     /// Read but not under a mark yet.
@@ -20,10 +20,10 @@ struct SettlingWindow {
     /// In nanoseconds; 40 marks for the default 2 s.
     private static let resolution: Int64 = 50_000_000
 
-    /// How long an offset may take to settle, where that is asked for all the time: marks are a step
+    /// How long an offset may take to registrationGrace, where that is asked for all the time: marks are a step
     /// apart, so the last of them may be made a step after its record was read.
-    static func settlesWithin(_ settle: Duration) -> Duration {
-        settle == .zero ? .zero : settle + .nanoseconds(resolution)
+    static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
+        registrationGrace == .zero ? .zero : registrationGrace + .nanoseconds(resolution)
     }
 
     init(startOffset: Int64) {
@@ -36,12 +36,12 @@ struct SettlingWindow {
         latest = nextOffset
     }
 
-    /// Everything below was read at least `settle` before `now`.
-    mutating func settledOffset(now: MonotonicTime, settle: Duration) -> Int64 {
+    /// Everything below was read at least `registrationGrace` before `now`.
+    mutating func offsetPastGrace(now: MonotonicTime, registrationGrace: Duration) -> Int64 {
         mark(now: now)
-        if settle == .zero { return latest }
+        if registrationGrace == .zero { return latest }
         var passed = 0
-        while passed < marks.count, marks[passed].time + settle <= now {
+        while passed < marks.count, marks[passed].time + registrationGrace <= now {
             settled = marks[passed].nextOffset
             passed += 1
         }

@@ -6,19 +6,19 @@ import PushModel
 import RecordFormats
 import Worker
 
-/// What is known against a token, as the verdicts topic has it.
-struct StandingVerdict {
+/// What is known against a token, as the suppressions topic has it.
+struct ActiveSuppression {
     var key: [UInt8]
-    var lane: LaneID
+    var route: RouteID
     var token: TokenName
-    var verdict: Verdict
+    var suppression: Suppression
     /// When it was written.
     var writtenAt: WallTime
 }
 
-/// The verdicts that stand: the last record of each key, unless that is null.
-struct VerdictTable {
-    private(set) var verdicts: [StandingVerdict] = []
+/// The suppressions that stand: the last record of each key, unless that is null.
+struct SuppressionTable {
+    private(set) var suppressions: [ActiveSuppression] = []
     /// Of apps that no credential serves, or malformed.
     private(set) var unreadable = 0
     let routing: RoutingTable
@@ -27,18 +27,18 @@ struct VerdictTable {
         routing = WorkerPlan(configuration).routing
         var decoder = TokenRecordDecoder(routing: routing)
         var tokenKey = TokenKey()
-        var byKey: [[UInt8]: StandingVerdict?] = [:]
+        var byKey: [[UInt8]: ActiveSuppression?] = [:]
         var skipped = 0
-        let sweep = TopicSweep(configuration, topic: configuration.kafka.topics.verdicts)
+        let sweep = TopicSweep(configuration, topic: configuration.kafka.topics.suppressions)
         try sweep.run { record in
             let key = record.key.map { Array($0) } ?? []
             do {
-                let verdict = try decoder.verdict(
+                let suppression = try decoder.suppression(
                     key: record.key, value: record.value, into: &tokenKey)
-                byKey[key] = verdict.map { verdict in
-                    StandingVerdict(
-                        key: key, lane: tokenKey.lane, token: TokenName(tokenKey.token),
-                        verdict: verdict,
+                byKey[key] = suppression.map { suppression in
+                    ActiveSuppression(
+                        key: key, route: tokenKey.route, token: TokenName(tokenKey.token),
+                        suppression: suppression,
                         writtenAt: WallTime(milliseconds: record.timestampMilliseconds))
                 }
             } catch {
@@ -47,11 +47,11 @@ struct VerdictTable {
             return true
         }
         unreadable = skipped
-        verdicts = byKey.values.compactMap { $0 }.sorted {
+        suppressions = byKey.values.compactMap { $0 }.sorted {
             ($0.writtenAt, $0.token.description) < ($1.writtenAt, $1.token.description)
         }
     }
 
     /// `apnsTopic` and what else a person looks for.
-    func lane(of verdict: StandingVerdict) -> Lane { routing[verdict.lane] }
+    func route(of suppression: ActiveSuppression) -> Route { routing[suppression.route] }
 }

@@ -6,7 +6,7 @@ internal import Foundation
 internal import LinuxIO
 
 extension DemoRun {
-    package enum Verdict: Sendable {
+    package enum Result: Sendable {
         case proven
         /// Something was lost, or a worker ended by itself.
         case failed
@@ -16,12 +16,12 @@ extension DemoRun {
 
     private static let checkMax = Duration.seconds(120)
 
-    func judge() throws -> Verdict {
+    func judge() throws -> Result {
         figures.phase = .judging
         let ending = try check()
-        let (json, lines) = fleet.verdict()
+        let (json, lines) = fleet.result()
         figures.phase = .ended
-        figures.verdict = lines.last
+        figures.result = lines.last
         display.show(figures, messages: messages)
         display.close(messages)
         for line in lines { display.tell(line) }
@@ -46,7 +46,7 @@ extension DemoRun {
         }
     }
 
-    /// Leaves in the folder all that the verdict rests on, while Kafka is still there, and says
+    /// Leaves in the folder all that the result rests on, while Kafka is still there, and says
     /// where it is.
     func keepEvidence() {
         display.tell("the logs are in \(fleet.plan.directory)")

@@ -7,43 +7,43 @@ internal import Testing
 
 private typealias Fixture = AudienceFixture
 
-@Suite struct `A verdict` {
+@Suite struct `A suppression` {
     @Test func `suppresses registrations not later than its own`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
         #expect(audience.isSuppressed(token) == false)
-        #expect(audience.apply(verdictAt: 9, "t1") == true)
+        #expect(audience.apply(suppressionAt: 9, "t1") == true)
         #expect(audience.isSuppressed(token) == false)
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
         #expect(audience.isSuppressed(token) == true)
-        #expect(audience.verdictRegisteredAt(token)?.milliseconds == 10)
+        #expect(audience.suppressionRegisteredAt(token)?.milliseconds == 10)
     }
 
     @Test func `is lifted by a later registration, also one repeated word for word`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
         audience.apply(Fixture.registration("a", at: 11, [ShownRow("t1", "door-1")]))
         #expect(audience.isSuppressed(token) == false)
     }
 
     @Test func `older than the known one, or the same, changes nothing`() {
         var audience = Fixture.audience()
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
-        #expect(audience.apply(verdictAt: 9, "t1") == false)
-        #expect(audience.apply(verdictAt: 10, "t1") == false)
-        #expect(audience.verdictRegisteredAt(audience.token(named: "t1")!)?.milliseconds == 10)
-        #expect(audience.apply(verdictAt: 1, "") == false)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 9, "t1") == false)
+        #expect(audience.apply(suppressionAt: 10, "t1") == false)
+        #expect(audience.suppressionRegisteredAt(audience.token(named: "t1")!)?.milliseconds == 10)
+        #expect(audience.apply(suppressionAt: 1, "") == false)
     }
 
     @Test func `may come before the registration it speaks of`() {
         var audience = Fixture.audience()
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
         audience.checkInvariants()
         #expect(audience.statistics.tokens == 0)
-        #expect(audience.statistics.verdicts == 1)
+        #expect(audience.statistics.suppressions == 1)
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         #expect(audience.isSuppressed(audience.token(named: "t1")!) == true)
         audience.apply(Fixture.registration("a", at: 12, [ShownRow("t1", "door-1")]))
@@ -55,7 +55,7 @@ private typealias Fixture = AudienceFixture
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         audience.setPending(audience.token(named: "t1")!, 3)
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
         audience.apply(Fixture.registration("a", []))
         audience.reclaimRemoved()
         audience.checkInvariants()
@@ -67,29 +67,29 @@ private typealias Fixture = AudienceFixture
         #expect(audience.pending(token) == 0)
     }
 
-    @Test func `speaks of one lane only`() {
+    @Test func `speaks of one route only`() {
         var audience = Fixture.audience()
         let rows = [ShownRow("t1", "door-1")]
         audience.apply(Fixture.registration("a", environment: .production, at: 1, rows))
         audience.apply(Fixture.registration("b", environment: .development, at: 1, rows))
-        let sandbox = Fixture.lane(Fixture.home, .control, .development)
-        #expect(audience.apply(verdictAt: 1, "t1", lane: sandbox) == true)
-        #expect(audience.isSuppressed(audience.token(named: "t1", lane: sandbox)!) == true)
+        let sandbox = Fixture.route(Fixture.home, .control, .development)
+        #expect(audience.apply(suppressionAt: 1, "t1", route: sandbox) == true)
+        #expect(audience.isSuppressed(audience.token(named: "t1", route: sandbox)!) == true)
         #expect(audience.isSuppressed(audience.token(named: "t1")!) == false)
     }
 
     @Test func `that is revoked is forgotten`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
-        #expect(audience.apply(verdictAt: 10, "t1") == true)
-        #expect(audience.apply(verdictAt: 10, "t2") == true)
-        #expect(audience.revokeVerdict("t1") == true)
-        #expect(audience.revokeVerdict("t2") == true)
-        #expect(audience.revokeVerdict("t2") == false)
+        #expect(audience.apply(suppressionAt: 10, "t1") == true)
+        #expect(audience.apply(suppressionAt: 10, "t2") == true)
+        #expect(audience.revokeSuppression("t1") == true)
+        #expect(audience.revokeSuppression("t2") == true)
+        #expect(audience.revokeSuppression("t2") == false)
         #expect(audience.isSuppressed(audience.token(named: "t1")!) == false)
-        #expect(audience.verdictRegisteredAt(audience.token(named: "t1")!) == nil)
+        #expect(audience.suppressionRegisteredAt(audience.token(named: "t1")!) == nil)
         #expect(audience.token(named: "t2") == nil)
-        #expect(audience.statistics.verdicts == 0)
+        #expect(audience.statistics.suppressions == 0)
         audience.checkInvariants()
     }
 }

@@ -9,15 +9,15 @@ internal import Testing
 @testable internal import Delivery
 @testable internal import Pipeline
 
-@Suite struct `Verdicts at their edges` {
-    /// A control whose lane believes any 400 about a token.
+@Suite struct `Suppressions at their edges` {
+    /// A control whose route believes any 400 about a token.
     private func credulous(
         adjust: (inout PipelineSettings) -> Void = { _ in }
     ) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
             settings.tokenGuard.window = 2
             settings.tokenGuard.badShareMax = 1
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             adjust(&settings)
         }
         fixture.registerControl("A", [1], shows: ["door"])
@@ -26,20 +26,20 @@ internal import Testing
         return fixture
     }
 
-    @Test func `an event waits for the dead letter beside its verdict as well`() {
+    @Test func `an event waits for the dead letter beside its suppression as well`() {
         let fixture = credulous()
         let offset = fixture.event("door")
         fixture.answer(fixture.take()[0], 400, .badDeviceToken)
         fixture.pass(.seconds(1))
         let records = fixture.takeRecords()
-        #expect(records.map(\.topic) == [.verdicts, .deadLetters])
+        #expect(records.map(\.topic) == [.suppressions, .deadLetters])
         fixture.acknowledge([records[0]])
-        #expect(fixture.frontier == offset)
+        #expect(fixture.committableOffset == offset)
         fixture.acknowledge([records[1]])
-        #expect(fixture.frontier == offset + 1)
+        #expect(fixture.committableOffset == offset + 1)
     }
 
-    @Test func `a complaint about a token that is gone is no verdict on its next life`() {
+    @Test func `a complaint about a token that is gone is no suppression on its next life`() {
         let fixture = credulous()
         fixture.event("door")
         let push = fixture.take()[0]
@@ -53,11 +53,11 @@ internal import Testing
     }
 
     @Test func `a 410 over the bound of a minute is counted, and the token stays`() {
-        let fixture = credulous { $0.tokenGuard.verdictsPerMinuteMax = 1 }
+        let fixture = credulous { $0.tokenGuard.suppressionsPerMinuteMax = 1 }
         fixture.registerControl("B", [2], shows: ["door"])
         fixture.event("door")
         for push in fixture.take() { fixture.answer(push, 410, .unregistered) }
-        #expect(fixture.takeRecords().map(\.topic) == [.verdicts])
+        #expect(fixture.takeRecords().map(\.topic) == [.suppressions])
         #expect(fixture.counters.deadUnconfirmed == 1)
         fixture.event("door")
         #expect(fixture.deliverAll().count == 1)
@@ -71,14 +71,14 @@ internal import Testing
         fixture.answer(push, 410, .unregistered)
         #expect(fixture.load.queued == 0)
         let records = fixture.takeRecords()
-        #expect(fixture.frontier == first)
+        #expect(fixture.committableOffset == first)
         fixture.acknowledge(records)
-        #expect(fixture.frontier == first + 2)
+        #expect(fixture.committableOffset == first + 2)
         #expect(fixture.take().isEmpty)
         #expect(fixture.counters.suppressed == 1)
     }
 
-    @Test func `a verdict without Apple's timestamp says none`() {
+    @Test func `a suppression without Apple's timestamp says none`() {
         let fixture = credulous()
         fixture.event("door")
         fixture.answer(fixture.take()[0], 410, .unregistered)

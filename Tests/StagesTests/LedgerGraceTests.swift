@@ -7,63 +7,63 @@ internal import Testing
 
 private let start = MonotonicTime.after(.zero)
 
-/// An event is owed to tokens registered within `settle` after it, so its offset may not pass before.
+/// An event is owed to tokens registered within `registrationGrace` after it, so its offset may not pass before.
 @Suite struct `The settling time` {
     @Test func `an offset passes exactly when it was read that long ago`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 10)
         ledger.received(track, offset: 10, now: start)
-        var frontiers: [Int64] = []
+        var committableOffsets: [Int64] = []
         for time in [Duration.zero, .seconds(2) - .nanoseconds(1), .seconds(2), .seconds(9)] {
-            frontiers.append(ledger.frontier(track, now: .after(time)))
+            committableOffsets.append(ledger.committableOffset(track, now: .after(time)))
         }
-        #expect(frontiers == [10, 10, 11, 11])
+        #expect(committableOffsets == [10, 10, 11, 11])
     }
 
     @Test func `an offset read later does not pass with the earlier one`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
-        _ = ledger.frontier(track, now: start)
+        _ = ledger.committableOffset(track, now: start)
         ledger.received(track, offset: 1, now: .after(.seconds(1)))
-        _ = ledger.frontier(track, now: .after(.seconds(1)))
-        var frontiers: [Int64] = []
+        _ = ledger.committableOffset(track, now: .after(.seconds(1)))
+        var committableOffsets: [Int64] = []
         for time in [Duration.seconds(2), .seconds(3) - .nanoseconds(1), .seconds(3)] {
-            frontiers.append(ledger.frontier(track, now: .after(time)))
+            committableOffsets.append(ledger.committableOffset(track, now: .after(time)))
         }
-        #expect(frontiers == [1, 1, 2])
+        #expect(committableOffsets == [1, 1, 2])
     }
 
     @Test func `records that share a mark pass with the last of them, never with the first`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         for number in 0..<10 {
             ledger.received(
                 track, offset: Int64(number), now: .after(.milliseconds(9 * number)))
         }
-        _ = ledger.frontier(track, now: .after(.milliseconds(200)))
+        _ = ledger.committableOffset(track, now: .after(.milliseconds(200)))
         for number in 0..<10 {
             let tooEarly = MonotonicTime.after(.milliseconds(9 * number + 2_000) - .nanoseconds(1))
-            let frontier = ledger.frontier(track, now: tooEarly)
-            #expect(frontier <= number)
+            let committableOffset = ledger.committableOffset(track, now: tooEarly)
+            #expect(committableOffset <= number)
         }
-        let last = ledger.frontier(track, now: .after(.milliseconds(2_200)))
+        let last = ledger.committableOffset(track, now: .after(.milliseconds(2_200)))
         #expect(last == 10)
     }
 
     @Test func `a claim holds an offset that has settled`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
         ledger.received(track, offset: 1, now: start)
-        let held = ledger.settledFrontier(track)
+        let held = ledger.finalCommittableOffset(track)
         ledger.release(hold)
-        let free = ledger.settledFrontier(track)
+        let free = ledger.finalCommittableOffset(track)
         #expect([held, free] == [0, 2])
     }
 
     @Test func `a track is drained only when its last record has settled`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let early = ledger.isDrained(track, now: start)
@@ -75,56 +75,56 @@ private let start = MonotonicTime.after(.zero)
     // MARK: Pins
 
     @Test func `a pin keeps the oldest unsettled offset past its settling time`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 4)
         ledger.received(track, offset: 4, now: start)
-        let pin = ledger.pinUnsettled(track, now: .after(.seconds(1)))
-        let held = ledger.settledFrontier(track)
+        let pin = ledger.pinWithinGrace(track, now: .after(.seconds(1)))
+        let held = ledger.finalCommittableOffset(track)
         #expect(held == 4)
         if let pin { ledger.release(pin) }
-        let free = ledger.settledFrontier(track)
+        let free = ledger.finalCommittableOffset(track)
         #expect(free == 5)
         #expect(ledger.holderCount == 0)
     }
 
     @Test func `pins of one offset share a holder that ends with the last of them`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
-        let first = ledger.pinUnsettled(track, now: start)
-        let second = ledger.pinUnsettled(track, now: start)
+        let first = ledger.pinWithinGrace(track, now: start)
+        let second = ledger.pinWithinGrace(track, now: start)
         #expect(ledger.holderCount == 1)
         if let first { ledger.release(first) }
-        let held = ledger.settledFrontier(track)
+        let held = ledger.finalCommittableOffset(track)
         if let second { ledger.release(second) }
-        let free = ledger.settledFrontier(track)
+        let free = ledger.finalCommittableOffset(track)
         #expect([held, free] == [0, 1])
     }
 
     @Test func `a pin is older than the holders of events read before it`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
         let event = ledger.read(track, 1)
-        let pin = ledger.pinUnsettled(track, now: start)
+        let pin = ledger.pinWithinGrace(track, now: start)
         ledger.checkInvariants()
         ledger.release(event)
-        let held = ledger.settledFrontier(track)
+        let held = ledger.finalCommittableOffset(track)
         if let pin { ledger.release(pin) }
-        let free = ledger.settledFrontier(track)
+        let free = ledger.finalCommittableOffset(track)
         #expect([held, free] == [0, 2])
     }
 
     @Test func `there is nothing to pin once all has settled, nor in a closed track`() {
-        var ledger = OffsetTracker(settle: .seconds(2))
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
-        let fresh = ledger.pinUnsettled(track, now: start)
+        let fresh = ledger.pinWithinGrace(track, now: start)
         let hold = ledger.read(track, 0)
-        _ = ledger.frontier(track, now: start)
-        let settled = ledger.pinUnsettled(track, now: .after(.seconds(2)))
+        _ = ledger.committableOffset(track, now: start)
+        let settled = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
         ledger.received(track, offset: 1, now: .after(.seconds(2)))
         ledger.closeTrack(track)
-        let closed = ledger.pinUnsettled(track, now: .after(.seconds(2)))
+        let closed = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
         #expect(fresh == nil)
         #expect(settled == nil)
         #expect(closed == nil)
@@ -132,10 +132,10 @@ private let start = MonotonicTime.after(.zero)
     }
 
     @Test func `without a settling time there is never anything to pin`() {
-        var ledger = OffsetTracker(settle: .zero)
+        var ledger = OffsetTracker(registrationGrace: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
-        let pin = ledger.pinUnsettled(track, now: start)
+        let pin = ledger.pinWithinGrace(track, now: start)
         #expect(pin == nil)
     }
 }

@@ -7,51 +7,52 @@ import Foundation
 import PushModel
 import Worker
 
-struct VerdictsCommand: ParsableCommand {
+struct SuppressionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verdicts",
-        abstract: "Shows which tokens are sent nothing more, and takes such verdicts back.",
+        commandName: "suppressions",
+        abstract: "Shows which tokens are sent nothing more, and takes such suppressions back.",
         subcommands: [List.self, Revoke.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the verdicts that stand, a line each, and their number.",
+            abstract: "Prints the suppressions that stand, a line each, and their number.",
             discussion: "Of a token, the first 16 digits of its SHA-256 are shown.")
 
         @OptionGroup var options: ConfigurationOption
-        @OptionGroup var scope: VerdictScope
+        @OptionGroup var scope: SuppressionScope
 
-        @Option(help: "Only verdicts of this reason.")
+        @Option(help: "Only suppressions of this reason.")
         var reason: String?
 
         @Flag(help: "One JSON object a line; the last one is the summary.")
         var json = false
 
         func run() async throws {
-            let table = try VerdictTable(try options.load())
+            let table = try SuppressionTable(try options.load())
             let matches = try scope.matcher(table.routing)
-            let listed = table.verdicts.filter { verdict in
-                matches(verdict) && reason.map { $0 == verdict.verdict.reason } ?? true
+            let listed = table.suppressions.filter { suppression in
+                matches(suppression) && reason.map { $0 == suppression.suppression.reason } ?? true
             }
-            for verdict in listed {
-                let listed = ListedVerdict(verdict, table.lane(of: verdict))
+            for suppression in listed {
+                let listed = ListedSuppression(suppression, table.route(of: suppression))
                 print(json ? try JSONLine.of(listed) : listed.line)
             }
-            let summary = VerdictSummary(verdicts: listed.count, unreadable: table.unreadable)
+            let summary = SuppressionSummary(
+                suppressions: listed.count, unreadable: table.unreadable)
             print(json ? try JSONLine.of(["summary": summary]) : summary.line)
         }
     }
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Takes verdicts back, so that their tokens are sent pushes again.",
+            abstract: "Takes suppressions back, so that their tokens are sent pushes again.",
             discussion: """
                 Name the tokens: by --token-id, as `list` prints it; by --app and --environment, \
                 for all of an app; or with --token - the token itself on standard input.
                 """)
 
         @OptionGroup var options: ConfigurationOption
-        @OptionGroup var scope: VerdictScope
+        @OptionGroup var scope: SuppressionScope
 
         @Option(name: .customLong("token-id"), help: "The 16 digits of a token; may be repeated.")
         var tokenIDs: [String] = []
@@ -80,16 +81,16 @@ struct VerdictsCommand: ParsableCommand {
         func run() async throws {
             let names = try tokenNames()
             let configuration = try options.load()
-            let table = try VerdictTable(configuration)
+            let table = try SuppressionTable(configuration)
             let matches = try scope.matcher(table.routing)
-            let revoked = table.verdicts.filter { verdict in
-                matches(verdict) && (names.isEmpty || names.contains(verdict.token))
+            let revoked = table.suppressions.filter { suppression in
+                matches(suppression) && (names.isEmpty || names.contains(suppression.token))
             }
             if !dryRun { try write(revoked, configuration) }
-            for verdict in revoked {
-                print(ListedVerdict(verdict, table.lane(of: verdict)).line)
+            for suppression in revoked {
+                print(ListedSuppression(suppression, table.route(of: suppression)).line)
             }
-            print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) verdicts")
+            print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) suppressions")
         }
 
         /// Empty where all of an app are meant.
@@ -105,26 +106,28 @@ struct VerdictsCommand: ParsableCommand {
             return names
         }
 
-        private func write(_ verdicts: [StandingVerdict], _ configuration: Configuration) throws {
+        private func write(_ suppressions: [ActiveSuppression], _ configuration: Configuration)
+            throws
+        {
             var stream = try RecordStream(
-                configuration, topics: [configuration.kafka.topics.verdicts])
-            for verdict in verdicts {
-                try stream.write(OwnedRecord(topic: 0, key: verdict.key, value: nil))
+                configuration, topics: [configuration.kafka.topics.suppressions])
+            for suppression in suppressions {
+                try stream.write(OwnedRecord(topic: 0, key: suppression.key, value: nil))
             }
             try stream.finish()
         }
     }
 }
 
-/// Which verdicts a command is about.
-struct VerdictScope: ParsableArguments {
+/// Which suppressions a command is about.
+struct SuppressionScope: ParsableArguments {
     @Option(help: "Only tokens of this app.")
     var app: String?
 
     @Option(help: "production or development.")
     var environment: String?
 
-    @Option(help: "Only verdicts since this instant, or for so long: 2026-11-21T06:12:00Z, 2h.")
+    @Option(help: "Only suppressions since this instant, or for so long: 2026-11-21T06:12:00Z, 2h.")
     var since: String?
 
     func validate() throws {
@@ -132,7 +135,7 @@ struct VerdictScope: ParsableArguments {
         if let since { _ = try Arguments.instant(since, now: RecordWriter.now().wall) }
     }
 
-    func matcher(_ routing: RoutingTable) throws -> (StandingVerdict) -> Bool {
+    func matcher(_ routing: RoutingTable) throws -> (ActiveSuppression) -> Bool {
         let environment = try environment.map(Arguments.environment)
         let since = try since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
         var wanted: AppID?
@@ -143,16 +146,16 @@ struct VerdictScope: ParsableArguments {
                     .configuration, "no credential serves \(app): see apns.credentials")
             }
         }
-        return { verdict in
-            let lane = routing[verdict.lane]
-            if let environment, lane.environment != environment { return false }
-            if let wanted, lane.app != wanted { return false }
-            return since.map { verdict.writtenAt >= $0 } ?? true
+        return { suppression in
+            let route = routing[suppression.route]
+            if let environment, route.environment != environment { return false }
+            if let wanted, route.app != wanted { return false }
+            return since.map { suppression.writtenAt >= $0 } ?? true
         }
     }
 }
 
-private struct ListedVerdict: Encodable {
+private struct ListedSuppression: Encodable {
     let tokenID: String
     let environment: String
     let apnsTopic: String
@@ -162,14 +165,14 @@ private struct ListedVerdict: Encodable {
     let registeredAt: String
     let writtenAt: String
 
-    init(_ standing: StandingVerdict, _ lane: Lane) {
+    init(_ standing: ActiveSuppression, _ route: Route) {
         tokenID = "\(standing.token)"
-        environment = lane.environment.name
-        apnsTopic = lane.apnsTopic
-        reason = standing.verdict.reason
-        status = standing.verdict.status
-        apnsTimestamp = standing.verdict.apnsTimestamp?.rfc3339
-        registeredAt = standing.verdict.registeredAt.rfc3339
+        environment = route.environment.name
+        apnsTopic = route.apnsTopic
+        reason = standing.suppression.reason
+        status = standing.suppression.status
+        apnsTimestamp = standing.suppression.apnsTimestamp?.rfc3339
+        registeredAt = standing.suppression.registeredAt.rfc3339
         writtenAt = standing.writtenAt.rfc3339
     }
 
@@ -181,12 +184,13 @@ private struct ListedVerdict: Encodable {
     }
 }
 
-private struct VerdictSummary: Encodable {
-    let verdicts: Int
+private struct SuppressionSummary: Encodable {
+    let suppressions: Int
     let unreadable: Int
 
     var line: String {
         unreadable == 0
-            ? "\(verdicts) verdicts" : "\(verdicts) verdicts; \(unreadable) records unreadable"
+            ? "\(suppressions) suppressions"
+            : "\(suppressions) suppressions; \(unreadable) records unreadable"
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the verdicts topic has said of each token.
-struct VerdictHistory {
+/// What the suppressions topic has said of each token.
+struct SuppressionHistory {
     struct Entry {
         /// Milliseconds since 1970, as the others.
         var t: Int64
-        /// Registrations not later than this are suppressed; nil revokes the verdict before it.
+        /// Registrations not later than this are suppressed; nil revokes the suppression before it.
         var registeredAt: Int64?
         var status: UInt16
     }
@@ -38,7 +38,7 @@ struct VerdictHistory {
             Entry(t: record.t, registeredAt: registeredAt, status: status))
     }
 
-    /// The verdicts in force on a registration at that moment or given later, unless revoked by
+    /// The suppressions in force on a registration at that moment or given later, unless revoked by
     /// then.
     func standing(on token: UInt32, registeredAt: Int64, at t: Int64) -> [Entry] {
         var standing: [Entry] = []

@@ -8,23 +8,23 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Verdicts in the pipeline` {
+@Suite struct `Suppressions in the pipeline` {
     let token: [UInt8] = [1, 2, 3]
 
-    @Test func `a dead token gets one verdict and its offset waits for the acknowledgement`() {
+    @Test func `a dead token gets one suppression and its offset waits for the acknowledgement`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         let registeredAt = fixture.now.wall
         fixture.event("door")
         fixture.answer(fixture.take()[0], 410, .unregistered, apnsTimestamp: registeredAt)
-        let verdicts = fixture.takeRecords()
-        #expect(verdicts.map(\.topic) == [.verdicts])
-        #expect(verdicts[0].key == "production/com.example.Home.push-type.controls/010203")
-        #expect(verdicts[0].value.contains(#""reason":"Unregistered""#))
+        let suppressions = fixture.takeRecords()
+        #expect(suppressions.map(\.topic) == [.suppressions])
+        #expect(suppressions[0].key == "production/com.example.Home.push-type.controls/010203")
+        #expect(suppressions[0].value.contains(#""reason":"Unregistered""#))
         fixture.pass(.seconds(3))
-        #expect(fixture.frontier == 0)
-        fixture.acknowledge(verdicts)
-        #expect(fixture.frontier == 1)
+        #expect(fixture.committableOffset == 0)
+        fixture.acknowledge(suppressions)
+        #expect(fixture.committableOffset == 1)
         #expect(fixture.isIdle)
     }
 
@@ -65,7 +65,7 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1)
     }
 
-    @Test func `a verdict is never written twice nor older than the one known`() {
+    @Test func `a suppression is never written twice nor older than the one known`() {
         let fixture = PipelineFixture()
         fixture.register("A", [.device(token, shows: ["score"])])
         fixture.event("score", `Coalescing in the pipeline`.alert("1"))
@@ -91,7 +91,7 @@ internal import Testing
             fixture.answer(sent[0], 410, .unregistered, apnsTimestamp: diedAt)
         }
         #expect(fixture.counters.strikes == 3)
-        #expect(fixture.takeRecords().map(\.topic) == [.verdicts])
+        #expect(fixture.takeRecords().map(\.topic) == [.suppressions])
         fixture.event("door")
         #expect(fixture.take().isEmpty)
     }
@@ -107,10 +107,10 @@ internal import Testing
             fixture.pass(.seconds(600))
         }
         #expect(fixture.takeRecords().isEmpty)
-        #expect(fixture.frontier == 5)
+        #expect(fixture.committableOffset == 5)
     }
 
-    @Test func `an event read after a new registration survives the verdict on the old one`() {
+    @Test func `an event read after a new registration survives the suppression on the old one`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.event("door")
@@ -133,7 +133,7 @@ internal import Testing
         let records = fixture.takeRecords()
         #expect(records.count == 10)
         #expect(records.allSatisfy { $0.topic == .deadLetters })
-        #expect(fixture.counters.verdictsWritten == 0)
+        #expect(fixture.counters.suppressionsWritten == 0)
         fixture.event("door")
         #expect(fixture.take().count == 1, "the next event asks again")
     }
@@ -151,10 +151,10 @@ internal import Testing
             fixture.pass(.seconds(round + 1))
         }
         #expect(fixture.counters.rejected == 500)
-        #expect(fixture.counters.verdictsWritten == 0)
+        #expect(fixture.counters.suppressionsWritten == 0)
     }
 
-    @Test func `a healthy lane believes a 400 about one token`() {
+    @Test func `a healthy route believes a 400 about one token`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.registerControl("B", [9], shows: ["lamp"])
@@ -166,10 +166,10 @@ internal import Testing
         fixture.answer(fixture.take()[0], 400, .badDeviceToken)
         fixture.pass(.seconds(3))
         let records = fixture.takeRecords()
-        #expect(Set(records.map(\.topic)) == [.verdicts, .deadLetters])
-        #expect(fixture.frontier == 199)
+        #expect(Set(records.map(\.topic)) == [.suppressions, .deadLetters])
+        #expect(fixture.committableOffset == 199)
         fixture.acknowledge(records)
-        #expect(fixture.frontier == 200)
+        #expect(fixture.committableOffset == 200)
     }
 
     @Test(arguments: [128, 129, 300, 512])

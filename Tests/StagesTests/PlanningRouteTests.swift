@@ -5,44 +5,44 @@ internal import Planning
 internal import PushModel
 internal import Testing
 
-@Suite struct `Lanes of one pool` {
-    private static let lanes = [
-        PlanningBench.lane("one", .control), PlanningBench.lane("one", .widget),
-        PlanningBench.lane("two", .control),
+@Suite struct `Routes of one pool` {
+    private static let routes = [
+        PlanningBench.route("one", .control), PlanningBench.route("one", .widget),
+        PlanningBench.route("two", .control),
     ]
 
     @Test func `take turns, however much one of them has queued`() {
         var bench = PlanningBench(slots: 200)
-        let slots = bench.queue([100, 10, 5], in: Self.lanes)
-        var order: [LaneID] = []
-        while let slot = bench.take() { order.append(bench.table.lane(of: slot)) }
+        let slots = bench.queue([100, 10, 5], in: Self.routes)
+        var order: [RouteID] = []
+        while let slot = bench.take() { order.append(bench.table.route(of: slot)) }
         #expect(order.count == slots.count)
         for turn in 0..<5 { #expect(Set(order[(3 * turn)..<(3 * turn + 3)]).count == 3) }
         let two = order[15..<25]
-        #expect(two.filter { $0 == Self.lanes[1] }.count == 5)
-        #expect(order[25...].allSatisfy { $0 == Self.lanes[0] })
+        #expect(two.filter { $0 == Self.routes[1] }.count == 5)
+        #expect(order[25...].allSatisfy { $0 == Self.routes[0] })
     }
 
     @Test func `are each first in, first out`() {
         var bench = PlanningBench(slots: 100)
-        let slots = bench.queue([20, 20, 20], in: Self.lanes)
+        let slots = bench.queue([20, 20, 20], in: Self.routes)
         var taken: [[UInt32]] = [[], [], []]
         while let slot = bench.take() {
-            taken[Self.lanes.firstIndex(of: bench.table.lane(of: slot))!].append(slot)
+            taken[Self.routes.firstIndex(of: bench.table.route(of: slot))!].append(slot)
         }
         #expect(taken.flatMap(\.self) == slots)
     }
 
     @Test func `that are shut are passed over and lose nothing`() {
         var bench = PlanningBench(slots: 100)
-        _ = bench.queue([10, 10, 10], in: Self.lanes)
-        let shut = Self.lanes[1]
+        _ = bench.queue([10, 10, 10], in: Self.routes)
+        let shut = Self.routes[1]
         var taken = 0
         while let slot = bench.table.take(
             from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
             isBlocked: { $0 == shut })
         {
-            #expect(bench.table.lane(of: slot) != shut)
+            #expect(bench.table.route(of: slot) != shut)
             taken += 1
         }
         #expect(taken == 20)
@@ -54,7 +54,7 @@ internal import Testing
 
     @Test func `wait while all are shut`() {
         var bench = PlanningBench()
-        _ = bench.queue([2, 2, 2], in: Self.lanes)
+        _ = bench.queue([2, 2, 2], in: Self.routes)
         let taken = bench.table.take(
             from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
             isBlocked: { _ in true })
@@ -64,7 +64,7 @@ internal import Testing
 
     @Test func `are not served for another pool`() {
         var bench = PlanningBench()
-        _ = bench.queue([2], in: [PlanningBench.lane("three")])
+        _ = bench.queue([2], in: [PlanningBench.route("three")])
         let wrong = bench.take()
         let right = bench.take(from: PlanningBench.otherPool)
         #expect(wrong == nil)
@@ -74,15 +74,15 @@ internal import Testing
     /// A tenant whose queue empties and fills at each turn must not come first each time.
     @Test(arguments: 0..<6) func `are not starved by one that fills again`(served: Int) {
         var bench = PlanningBench(slots: 64)
-        _ = bench.queue([20, 20], in: Array(Self.lanes[0..<2]))
+        _ = bench.queue([20, 20], in: Array(Self.routes[0..<2]))
         for _ in 0..<served { _ = bench.take() }
         var turns = [0, 0, 0]
         for _ in 0..<12 {
-            if bench.table.queuedCount(of: Self.lanes[2]) == 0 {
-                _ = bench.queue([1], in: [Self.lanes[2]])
+            if bench.table.queuedCount(of: Self.routes[2]) == 0 {
+                _ = bench.queue([1], in: [Self.routes[2]])
             }
             guard let slot = bench.take() else { break }
-            turns[Self.lanes.firstIndex(of: bench.table.lane(of: slot))!] += 1
+            turns[Self.routes.firstIndex(of: bench.table.route(of: slot))!] += 1
             _ = bench.accept(slot)
         }
         #expect(turns.allSatisfy { (3...6).contains($0) }, "turns \(turns)")
@@ -90,13 +90,13 @@ internal import Testing
 }
 
 extension PlanningBench {
-    /// Queues so many pushes in each lane, one event each.
-    fileprivate mutating func queue(_ counts: [Int], in lanes: [LaneID]) -> [UInt32] {
+    /// Queues so many pushes in each route, one event each.
+    fileprivate mutating func queue(_ counts: [Int], in routes: [RouteID]) -> [UInt32] {
         var slots: [UInt32] = []
-        for (lane, count) in zip(lanes, counts) {
+        for (route, count) in zip(routes, counts) {
             for _ in 0..<count {
                 let event = read()
-                slots.append(queue(request(event, token: UInt32(slots.count), lane: lane), event))
+                slots.append(queue(request(event, token: UInt32(slots.count), route: route), event))
             }
         }
         return slots

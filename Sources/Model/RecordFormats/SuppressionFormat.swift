@@ -4,20 +4,20 @@
 package import PushModel
 internal import Simdjson
 
-// The verdicts topic's records: what is known against one token. Keys are `RecordKey.token`.
+// The suppressions topic's records: what is known against one token. Keys are `RecordKey.token`.
 
 extension RecordFormat {
-    package static var verdict: RecordFormat {
+    package static var suppression: RecordFormat {
         RecordFormat(
-            "verdict", title: "Verdict",
+            "suppression", title: "Suppression",
             """
-            What is known against one token: the value of a record of the verdicts topic, whose key \
+            What is known against one token: the value of a record of the suppressions topic, whose key \
             is `environment/apnsTopic/tokenHex`. A null value revokes it.
-            """, fields: VerdictField.self, example: exampleVerdict)
+            """, fields: SuppressionField.self, example: exampleSuppression)
     }
 }
 
-package enum VerdictField: UInt8, RecordField {
+package enum SuppressionField: UInt8, RecordField {
     case v, status, reason, apnsTimestamp, registeredAt
     package static let table = NameTable<Self>()
 
@@ -42,16 +42,16 @@ package enum VerdictField: UInt8, RecordField {
 
 extension TokenRecordDecoder {
     /// Nil revokes what was known against the token.
-    package mutating func verdict(
+    package mutating func suppression(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
-    ) throws(UnreadableRecord) -> Verdict? {
+    ) throws(UnreadableRecord) -> Suppression? {
         guard let object = try object(key, value, &tokenKey) else { return nil }
-        return try Verdict(MemberReader(object))
+        return try Suppression(MemberReader(object))
     }
 }
 
-extension Verdict {
-    fileprivate init(_ fields: borrowing MemberReader<VerdictField>) throws(UnreadableRecord) {
+extension Suppression {
+    fileprivate init(_ fields: borrowing MemberReader<SuppressionField>) throws(UnreadableRecord) {
         try fields.checkVersion(.v)
         self.init(
             status: UInt16(try fields.integer(.status, in: RecordLimits.statuses)),
@@ -61,14 +61,14 @@ extension Verdict {
     }
 }
 
-package enum VerdictEncoder {
-    package static func value(_ verdict: Verdict) -> [UInt8] {
-        JSONWriter.object(of: VerdictField.self) { json in
+package enum SuppressionEncoder {
+    package static func value(_ suppression: Suppression) -> [UInt8] {
+        JSONWriter.object(of: SuppressionField.self) { json in
             json.member(.v, RecordLimits.version)
-            json.member(.status, verdict.status)
-            json.member(.reason, verdict.reason)
-            json.member(.apnsTimestamp, verdict.apnsTimestamp)
-            json.member(.registeredAt, verdict.registeredAt)
+            json.member(.status, suppression.status)
+            json.member(.reason, suppression.reason)
+            json.member(.apnsTimestamp, suppression.apnsTimestamp)
+            json.member(.registeredAt, suppression.registeredAt)
         }
     }
 }

@@ -11,7 +11,7 @@ import Testing
 
 extension `One worker` {
     @Suite(.serialized) struct `believes APNs when a token is gone` {
-        @Test func `writes a verdict, sends no more, and again after a new registration`()
+        @Test func `writes a suppression, sends no more, and again after a new registration`()
             async throws
         {
             let fleet = try #require(Fleet.current)
@@ -29,9 +29,9 @@ extension `One worker` {
             defer { fleet.simulator.perform(.rules([])) }
             try await fleet.change(subject, heardBy: witness)
 
-            let log = try fleet.verdictLog
+            let log = try fleet.suppressionLog
             let key = "production/com.example.Home.push-type.controls/\(dead.hex)"
-            try await fleet.eventually("a verdict") { log.records.contains { $0.key == key } }
+            try await fleet.eventually("a suppression") { log.records.contains { $0.key == key } }
             let value =
                 #"{"v":1,"status":410,"reason":"Unregistered","apnsTimestamp":"\#(diedAt.rfc3339)","#
                 + #""registeredAt":"\#(registeredAt.rfc3339)"}"#
@@ -89,11 +89,11 @@ extension `One worker` {
             try await fleet.eventually("their pushes") {
                 tokens.allSatisfy { fleet.accepted($0) == 1 }
             }
-            let verdicts = try await fleet.verdictLog.readToEnd()
-            #expect(!verdicts.contains { owed.contains(Self.token(in: $0)) })
+            let suppressions = try await fleet.suppressionLog.readToEnd()
+            #expect(!suppressions.contains { owed.contains(Self.token(in: $0)) })
         }
 
-        @Test func `and one bad token among many good ones gets its verdict`() async throws {
+        @Test func `and one bad token among many good ones gets its suppression`() async throws {
             let fleet = try #require(Fleet.current)
             // The guard's window is 10 answers, of which a fifth may be bad.
             let (good, bad) = ((0..<12).map { _ in TestToken() }, TestToken())
@@ -111,8 +111,8 @@ extension `One worker` {
                 good.allSatisfy { fleet.accepted($0) == 1 }
             }
             try fleet.emit(Self.change(of: broken))
-            let log = try fleet.verdictLog
-            try await fleet.eventually("the verdict") {
+            let log = try fleet.suppressionLog
+            try await fleet.eventually("the suppression") {
                 log.records.contains { Self.token(in: $0) == bad.hex }
             }
             // And one ended push, which nobody was told of otherwise.
@@ -129,25 +129,27 @@ extension `One worker` {
             return event
         }
 
-        /// In hexadecimal: the last part of a verdict's key.
-        private static func token(in verdict: TopicRecord) -> String {
-            String((verdict.key ?? "").split(separator: "/").last ?? "")
+        /// In hexadecimal: the last part of a suppression's key.
+        private static func token(in suppression: TopicRecord) -> String {
+            String((suppression.key ?? "").split(separator: "/").last ?? "")
         }
     }
 }
 
 @Suite(
     .serialized, .timeLimit(.minutes(3)), .enabled(if: Fleet.testBootstrap == nil),
-    .fleet(TestPlan(answerDelay: .milliseconds(500), settle: .milliseconds(300))))
+    .fleet(TestPlan(answerDelay: .milliseconds(500), registrationGrace: .milliseconds(300))))
 struct `An offset` {
-    @Test func `waits for the acknowledgement of the verdict that its event caused`() async throws {
+    @Test func `waits for the acknowledgement of the suppression that its event caused`()
+        async throws
+    {
         let fleet = try #require(Fleet.current)
         let (dead, alive) = (TestToken(), TestToken())
         try fleet.register(.controls([dead], show: ["dead"]))
         try fleet.register(.controls([alive], show: ["alive"]))
         try await fleet.change("alive", heardBy: alive)
         fleet.simulator.perform(.rules([.gone(dead, at: Now.current.wall)]))
-        let (before, log) = (fleet.accepted(alive), try fleet.verdictLog)
+        let (before, log) = (fleet.accepted(alive), try fleet.suppressionLog)
         // One event each, in partitions of their own.
         try fleet.write([
             WrittenRecord(topic: .events, key: "dead", value: nil, partition: 1),
@@ -169,7 +171,7 @@ struct `An offset` {
         try await fleet.eventually("the event to be read again") {
             fleet.requests(for: dead).count == 2
         }
-        try await fleet.eventually("the verdict") { !log.records.isEmpty }
+        try await fleet.eventually("the suppression") { !log.records.isEmpty }
         #expect(log.records.count == 1 && log.records[0].key?.hasSuffix(dead.hex) == true)
         // The other partition had been committed.
         #expect(fleet.accepted(alive) == before + 1)
