@@ -94,6 +94,9 @@ struct LateRegistrations: ~Copyable {
             for index in book.audience.changes.subscribed.indices {
                 let added = book.audience.changes.subscribed[index]
                 meetMoved(added, &fanOut, &book, deferral, now: now)
+                if book.audience.isKindWide(added.subject) {
+                    meetNewKind(added, &fanOut, &book, deferral, now: now)
+                }
             }
         }
         for index in book.audience.changes.removedTokens.indices {
@@ -122,6 +125,22 @@ struct LateRegistrations: ~Copyable {
             entry: moved.entry, subject: moved.subject, hash: 0, madeAt: now.monotonic,
             walks: 0..<fanOut.walks.number(of: last) + 1, events: 0..<0)
         serve(late, &fanOut, &book, deferral, now: now)
+    }
+
+    /// An event of several kinds goes through a list for each. Its token may have left one of these
+    /// lists for this one, which the event has gone through, before the walk there came to it.
+    private mutating func meetNewKind(
+        _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) {
+        for subject in fanOut.walks.subjects(naming: added.entry.kind)
+        where subject != added.subject && book.audience.isKindWide(subject)
+            && book.audience.app(of: subject) == book.audience.app(of: added.subject)
+        {
+            var other = added
+            other.subject = subject
+            meetMoved(other, &fanOut, &book, deferral, now: now)
+        }
     }
 
     /// Of a plain event only the time and the expiry are known, but its offset is among the unsettled

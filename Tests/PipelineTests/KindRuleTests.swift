@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Intake
 internal import PushModel
 internal import RecordFormats
 internal import Testing
@@ -71,5 +72,36 @@ internal import Testing
         // With the walk, the number has become free.
         fixture.registerControl("M", [98], shows: ["hot"], kind: "window")
         #expect(fixture.kindsKnown == 2)
+    }
+
+    @Test func `a token that goes from one kind of an event to another of them is still owed it`() {
+        let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp]) { settings in
+            settings.slots = 16
+            settings.immediateFanOutMax = 2
+            settings.settle = .zero
+            settings.events.allowKindWide = true
+        }
+        for number in 0..<20 {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["s"], kind: "door")
+        }
+        fixture.registerControl("L", [99], shows: ["s"], kind: "lamp")
+        fixture.event(nil, #"{"v":1,"app":"\#(PipelineFixture.app)","kinds":["door","lamp"]}"#)
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.load.fanOuts == 1)
+        // The walk has not come to these doors, and nothing walks through the lamps.
+        fixture.registerControl("I0", [0], shows: ["s"], kind: "lamp")
+        fixture.registerControl("I1", [1], shows: ["s"], kind: "window")
+        // The first kind of each app has the same number.
+        fixture.register(
+            "M", [.control([98], shows: ["inbox"], kind: "mailbox")], app: Self.otherApp)
+        var sent: [SentPush] = []
+        for _ in 0..<10 {
+            sent += fixture.deliverAll()
+            fixture.pass(.milliseconds(1))
+        }
+        // What takes the place of a token that goes may be met twice.
+        #expect(sent.count { $0.token == [0] } == 1)
+        #expect(!sent.contains { $0.token == [1] || $0.token == [98] })
+        #expect(Set(sent.map(\.token)).count == 20 && fixture.isIdle)
     }
 }

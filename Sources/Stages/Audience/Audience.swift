@@ -94,6 +94,8 @@ package struct Audience: ~Copyable, Sendable {
         subjects.scope(of: subject) == .kindWide
     }
 
+    package func app(of subject: SubjectID) -> AppID { subjects.app(of: subject) }
+
     package func count(_ subject: SubjectID) -> Int { subjects.count(subject) }
 
     /// - Parameter position: below `count(subject)`.

@@ -236,6 +236,19 @@ package struct FanOuts: ~Copyable {
         awaited[subject] = left == 0 ? nil : left
     }
 
+    /// The lists in which tokens of this kind and of others are looked for, those of older walks first.
+    package func subjects(naming kind: KindID) -> [SubjectID] {
+        var subjects: [SubjectID] = []
+        for index in order {
+            let request = walks[index]!.request
+            guard request.filter.kinds.count > 1, request.filter.kinds.contains(kind),
+                !subjects.contains(request.subject)
+            else { continue }
+            subjects.append(request.subject)
+        }
+        return subjects
+    }
+
     package func isWalked(_ subject: SubjectID) -> Bool { bySubject[subject] != nil }
 
     /// - Returns: the subject, if this was its last walk.
