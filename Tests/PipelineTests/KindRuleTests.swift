@@ -78,7 +78,7 @@ internal import Testing
         let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp]) { settings in
             settings.slots = 16
             settings.immediateFanOutMax = 2
-            settings.settle = .zero
+            settings.registrationGrace = .zero
             settings.events.allowKindWide = true
         }
         for number in 0..<20 {

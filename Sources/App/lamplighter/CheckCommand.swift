@@ -34,6 +34,7 @@ struct CheckCommand: AsyncParsableCommand {
             return
         }
         let configuration = try options.load()
+        for notice in configuration.notices { print("warning \(notice)") }
         print("ok      configuration")
         let keys = try SigningKeys(configuration.apns)
         let plan = WorkerPlan(configuration)

@@ -36,6 +36,7 @@ struct RunCommand: AsyncParsableCommand {
         let log = LiveLog(configuration.log, source: source)
         let logger = log.logger
         logger.notice("starting", metadata: start(configuration, source))
+        for notice in configuration.notices { logger.warning("configuration: \(notice)") }
         let worker = try LamplighterWorker(configuration: configuration, logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

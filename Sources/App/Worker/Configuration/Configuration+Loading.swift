@@ -33,9 +33,12 @@ extension Configuration {
             // The rest cannot be judged without the file.
             throw InvalidConfiguration(problems: [error])
         }
+        let notices = FormerKeys.notices(settings, environment)
+        FormerKeys.rename(in: &settings)
         let strays = EnvironmentVariables(root: .section(shape))
-            .apply(environment, to: &settings)
+            .apply(FormerKeys.rename(in: environment), to: &settings)
         var configuration = Configuration()
+        configuration.notices = notices
         reader.section(keys, into: &configuration, from: settings)
         for stray in strays { reader.report(stray) }
         if let folder { configuration.resolvePaths(in: folder) }

@@ -14,6 +14,8 @@ package struct Configuration: Sendable {
     package var planning = Planning()
     package var deadLetters = DeadLetters()
     package var log = Log()
+    /// What whoever wrote it should change before long, a sentence each.
+    package internal(set) var notices: [String] = []
 
     package struct Intake: Sendable {
         package var allowKindWide = false
