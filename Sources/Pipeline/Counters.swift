@@ -46,7 +46,7 @@ package struct Counters: Sendable, Equatable {
     package var deferredSuperseded = 0
     /// Its wait is over, whatever came of it.
     package var deferredEnded = 0
-    /// Written again: hidden by a null that spoke of an older one, or by one that promises less.
+    /// Rewritten, because a tombstone of an older record or a record that promises less hid it.
     package var deferredRewritten = 0
 
     // On the way.

@@ -224,7 +224,7 @@ extension DeferredPushes {
         _ slot: UInt32, notBefore: MonotonicTime, _ book: borrowing PushBook, now: Now
     ) -> DeferredPush {
         let push = book.pushes[slot]
-        // What trails a waiting push says the same later, or has the newer payload.
+        // The follow-up of a waiting push says the same later, or has the newer payload.
         var said = push.hasFollowUp ? book.pushes.followUp(of: slot) : push.content
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         said.notBefore = max(notBefore, said.notBefore)

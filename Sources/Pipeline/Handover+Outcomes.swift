@@ -236,8 +236,8 @@ extension Handover {
         return breakers.believesDeath(route, now: now.monotonic)
     }
 
-    /// Writes a suppression, applies it, and ends the push and, if the token is suppressed now, what
-    /// trails it. The offsets wait for Kafka's acknowledgement.
+    /// Writes a suppression, applies it, and ends the push and, if the token is suppressed now, its
+    /// follow-up. The offsets wait for Kafka's acknowledgement.
     /// - Returns: further claims on the same offsets, for a dead letter beside the suppression.
     private static func suppress(
         _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook, _ outbox: inout Outbox,
@@ -255,7 +255,7 @@ extension Handover {
         let isNews = token.withUnsafeBytes {
             book.audience.apply(suppression: suppression, route: route, token: $0)
         }
-        // A token that has registered again since is not suppressed: what trails is still owed.
+        // A token that has registered again since is not suppressed: the follow-up is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)
         if isSuppressed, push.hasFollowUp { book.counters.suppressed += 1 }
         let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)

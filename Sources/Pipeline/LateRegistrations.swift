@@ -26,12 +26,12 @@ struct LateEntry {
     var events: Range<Int>
     /// A plain event that is owed, until then.
     var changeExpiresAt: MonotonicTime?
-    /// Offsets of the recent events, which have settled by now for others.
+    /// Offsets of the recent events. Their grace period may have ended meanwhile.
     var holds: [Hold] = []
 }
 
-/// An event is owed also to a token that registers up to `registrationGrace` after it. Remembers the events of
-/// that time, and the entries to which pushes are owed, for want of a free slot.
+/// An event is also owed to a token that registers up to `registrationGrace` after it. Remembers
+/// the events of that time, and the entries whose pushes wait for a free slot.
 struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
     private var recentEvents = RecentEvents()
@@ -71,7 +71,7 @@ struct LateRegistrations: ~Copyable {
             request, kinds: kinds, hash: hash, now: now.monotonic, bodies: &book.pushes.bodies)
     }
 
-    /// Forgets the events that have settled. Called once a turn.
+    /// Forgets the events whose grace period is over. Called once a turn.
     mutating func forget(_ book: inout PushBook, now: Now) {
         guard entries.isEmpty else { return }
         recentEvents.forget(before: now.monotonic - registrationGrace, bodies: &book.pushes.bodies)
@@ -143,8 +143,8 @@ struct LateRegistrations: ~Copyable {
         }
     }
 
-    /// Of a plain event only the time and the expiry are known, but its offset is among the unsettled
-    /// ones, and the push holds the oldest of those.
+    /// Of a plain event only the time and the expiry are known. Its offset is one of those within
+    /// their grace period, and the push holds the oldest of these.
     private mutating func requestIfRecent(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
@@ -161,7 +161,7 @@ struct LateRegistrations: ~Copyable {
             walks: 0..<0, events: first.map { $0..<recentEvents.end } ?? 0..<0,
             changeExpiresAt: change)
         late.holds = book.tracker.pinWithinGrace(now: now.monotonic)
-        // Everything has settled: it is owed nothing.
+        // Every event is past its grace period: the entry is owed nothing.
         if !late.holds.isEmpty { serve(late, &fanOut, &book, deferral, now: now) }
     }
 

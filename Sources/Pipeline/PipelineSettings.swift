@@ -90,9 +90,9 @@ package struct PipelineSettings: Sendable {
         return adopted
     }
 
-    /// How long partitions that are given up may keep their group waiting: until every event is
-    /// settled, and two seconds at least for APNs's answers. The rest of a second is for the turns
-    /// of a busy machine.
+    /// How long partitions that are given up may keep their group waiting: until the grace period
+    /// of every event is over, and at least two seconds for APNs's answers. The fraction of a
+    /// second is for the turns of a busy machine.
     package var drainMax: Duration {
         max(.seconds(2), OffsetTracker.graceEndsWithin(registrationGrace)) + .milliseconds(250)
     }

@@ -111,7 +111,7 @@ struct PushBook: ~Copyable {
 
     // MARK: Pushes end
 
-    /// The push has ended, and gives its claims back. What was trailing behind it is sent now.
+    /// The push has ended, and gives its claims back. Its follow-up is sent now.
     mutating func end(_ slot: UInt32, now: Now) {
         let token = pushes.token(of: slot)
         let key = pushes.coalescingKey(of: slot)
@@ -137,8 +137,8 @@ struct PushBook: ~Copyable {
         return holds
     }
 
-    /// Nobody shows anything under this token any more: what waits for it ends. What trails a push in
-    /// flight ends too, the push itself with its outcome.
+    /// Nobody shows anything under this token any more: what waits for it ends. The follow-up
+    /// of a push in flight ends too; the push itself ends with its outcome.
     mutating func tokenRemoved(_ token: TokenID) {
         var slots = payloadPushes.removeAll(of: token)
         let cell = audience.pending(token)

@@ -89,7 +89,7 @@ extension PushPipeline {
     package var counters: Counters {
         var counters = book.counters
         counters.poolBreakersOpened = breakers.poolsOpened
-        counters.routeBreakersOpened = breakers.lanesOpened
+        counters.routeBreakersOpened = breakers.routesOpened
         counters.payloadsForgotten = deferral.payloadsForgotten
         return counters
     }

@@ -4,9 +4,10 @@
 internal import Planning
 internal import PushModel
 
-/// Events of the settling time that say more than "this subject changed": with a payload, filters, an
-/// expiry or headers of their own. A token that registers just after one is owed exactly that. Plain
-/// events, nearly all there are, are in `RecentSubjects` with 8 bytes.
+/// Events within their grace period that say more than "this subject changed": with a payload,
+/// filters, an expiry or headers of their own. A token that registers just after one is owed
+/// exactly that event. Plain events, nearly all there are, are in `RecentSubjects`, which keeps 8
+/// bytes each.
 ///
 /// In order of reading, each linked with the next of its subject. `bytes` is what they take beside
 /// their payloads' bodies, of which each is a user; the owner reads no event above its bound.

@@ -16,15 +16,15 @@ internal import Testing
     private let now = Now(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
-    private let gate = TrippedBreaker(
+    private let breaker = TrippedBreaker(
         name: "credential home in production", cause: .credentialRefused(.invalidProviderToken),
         probeIn: .seconds(7))
 
-    @Test func `a bulkhead once when it shuts and once when it opens, with what to do`() {
+    @Test func `a breaker once when it opens and once when it closes, with what to do`() {
         var watch = ConsumerWatch()
         watch.report([] as [TrippedBreaker], logger: logger)
         #expect(lines.taken().isEmpty)
-        for _ in 0..<3 { watch.report([gate], logger: logger) }
+        for _ in 0..<3 { watch.report([breaker], logger: logger) }
         #expect(
             lines.taken() == [
                 "warning pushes wait: APNs answers InvalidProviderToken: check the credential's key, "
@@ -34,8 +34,8 @@ internal import Testing
         for _ in 0..<2 { watch.report([] as [TrippedBreaker], logger: logger) }
         #expect(
             lines.taken() == ["notice pushes go out again [of=credential home in production]"])
-        watch.report([gate], logger: logger)
-        #expect(lines.taken().count == 1, "shut again")
+        watch.report([breaker], logger: logger)
+        #expect(lines.taken().count == 1, "open again")
     }
 
     @Test

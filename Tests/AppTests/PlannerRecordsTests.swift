@@ -70,7 +70,7 @@ private func at(_ milliseconds: Int64) -> Now {
 }
 
 @Suite struct `The planner's stop` {
-    @Test func `has time for every event to registrationGrace, unless it is configured not to`()
+    @Test func `lasts until the grace period of every event is over, unless configured otherwise`()
         throws
     {
         for (text, isEnough) in [

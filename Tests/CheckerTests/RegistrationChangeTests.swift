@@ -9,7 +9,7 @@ import Testing
     typealias Run = RecordedRun
 
     @Test(arguments: [-2991, -1011, -1010, 990, 2990])
-    func `may or may not be owed where the registration came within the settling time`(time: Int64)
+    func `may or may not be owed where the registration came within the grace period`(time: Int64)
         throws
     {
         let report = try Run.cutShort {

@@ -318,7 +318,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         return ConnectionPool(settings: settings, places: 0..<8, log: log, at: start)
     }
 
-    @Test func `waits longer after each connect that leads to nothing, until one is welcome`()
+    @Test func `waits longer after each connect that leads to nothing, until one is authenticated`()
         throws
     {
         var pool = try pool()

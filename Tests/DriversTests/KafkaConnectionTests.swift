@@ -9,8 +9,9 @@ import Rdkafka
 import TestCertificates
 import Testing
 
-/// What an operator reads when Kafka's door stays shut. Each of these is tried on a real socket; the
-/// sentences are made of what the library says, which another version may say otherwise.
+/// What an operator reads when no connection to Kafka can be made. Each of these is tried on a real
+/// socket; the sentences are made of what the library says, which another version may say
+/// otherwise.
 @Suite(.timeLimit(.minutes(3))) struct `A Kafka that cannot be connected to` {
     private let fixture: KafkaFixture
     private let authority: CertificateAuthority

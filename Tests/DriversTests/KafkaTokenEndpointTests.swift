@@ -63,7 +63,7 @@ import Testing
             ),
             (.status(503), .unusable, "answers 503 invalid_client: see what is wrong with it"),
             (
-                .text("<html>Welcome</html>"), .unusable,
+                .text("<html>Hello</html>"), .unusable,
                 "answers what is no JSON object: \(urlRemedy)"
             ),
             (.text("{}"), .unusable, "answers without a usable access_token: \(urlRemedy)"),

@@ -21,7 +21,8 @@ struct `A team whose key has expired` {
     /// slow by itself with some ten thousand records.
     private static let rate = fault > 60 ? 30 : 150
     private static let subjects = 300
-    /// Long enough for deferral and back-off to have settled; `BULKHEAD_SECONDS=600` for more.
+    /// Long enough for deferral and back-off to reach their steady state; `BULKHEAD_SECONDS=600`
+    /// for more.
     private static let quiet = 15.0
     private static let fault =
         ProcessInfo.processInfo.environment["BULKHEAD_SECONDS"].flatMap(Double.init) ?? 20
@@ -79,8 +80,8 @@ struct `A team whose key has expired` {
                 + "\(before.upperQuartile)), \(during.median) ms with the other team's key expired "
                 + "for \(Self.fault) s; most events not committed \(fault.lagMax)")
         #expect(during.median <= before.median * 1.2 + noise)
-        // The events of both teams in holdMax and settle; in the fifth of holdMax for which delivery
-        // keeps a push while its pool has no connection; and in three seconds for commits and
+        // The events of both teams in: holdMax; registrationGrace; the fifth of holdMax for which
+        // delivery keeps a push while its pool has no connection; and three seconds for commits and
         // Kafka's acknowledgements.
         #expect(Double(fault.lagMax) <= Double(2 * Self.rate) * (2 + 0.2 + 0.4 + 3))
     }

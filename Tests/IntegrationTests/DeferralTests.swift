@@ -62,10 +62,10 @@ struct `Deferred to Kafka` {
             if try await records(of: token, on: fleet).last?.value == nil { return }
             try await Task.sleep(for: .milliseconds(100))
         }
-        Issue.record("no null ends the wait")
+        Issue.record("no tombstone ends the wait")
     }
 
-    /// Two workers have deferred the token, and the owner's null speaks of the first record alone.
+    /// Two workers have deferred the token, and the owner's tombstone ends only the first record.
     @Test func `a record that is written again says so to Kafka, and is not sent for ever`()
         async throws
     {

@@ -27,7 +27,7 @@ extension `One worker` {
             #expect(fleet.requests(for: removed).count == 1)
         }
 
-        @Test func `a null removes`() async throws {
+        @Test func `a tombstone removes`() async throws {
             try fleet.register(.controls([witness], show: [subject]))
             let registration = RegistrationDraft.controls([token], show: [subject])
             try fleet.register(registration)

@@ -75,7 +75,8 @@ struct `A stop while APNs refuses one team's key` {
         let start = ContinuousClock.now
         fleet.workers[0].signal(SIGTERM)
         #expect(try await fleet.workers[0].finish(within: .seconds(35)) == 0)
-        // Everything settles in 2 s; with the events' own patience it would be 20.
+        // The grace period of every event is over in 2 s; a stop that used up its patience
+        // would take 20.
         #expect(ContinuousClock.now - start < .seconds(12))
 
         fleet.simulator.perform(.rules([]))

@@ -161,7 +161,8 @@ struct `An offset` {
         try await fleet.eventually("both answers") {
             fleet.requests(for: dead).count == 1 && fleet.accepted(alive) == before + 1
         }
-        // Settled after 0.3 s, stored within 0.1 s, committed within 0.2 s: what has ended is safe.
+        // The grace period is over after 0.3 s; an offset is then stored within 0.1 s and committed
+        // within 0.2 s. So the offset of an event that has ended is committed after this sleep.
         try await Task.sleep(for: .milliseconds(1200))
         #expect(log.records.isEmpty)
         fleet.workers[0].signal(SIGKILL)

@@ -94,8 +94,8 @@ final class Traffic: Sendable {
             answers: fleet.directory.appending(path: "answers.ndjson").path,
             registrations: .topic(fleet.topics[.registrations]))
         settings.bootstrap = fleet.bootstrap
-        // Every token was registered before the first event, and the workers' settling makes up
-        // for a registration that they read late: nothing is ambiguous.
+        // Every token was registered before the first event, and the workers' grace period
+        // makes up for a registration that they read late: nothing is ambiguous.
         settings.registrationGrace = .zero
         var check = DeliveryCheck(settings)
         return try check.run()

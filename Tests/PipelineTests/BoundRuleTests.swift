@@ -139,7 +139,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what is shut has four deferred pushes to probe with`(isRoute: Bool) {
+    func `an open breaker has four deferred pushes to probe with`(isRoute: Bool) {
         let fixture = fixture(controls: 30) {
             $0.breakerBackoff = Backoff(least: .seconds(60), most: .seconds(60))
         }
@@ -165,7 +165,7 @@ internal import Testing
 
     // MARK: The next thing to do
 
-    @Test func `the owner is woken for a push that rests, and for a shut route or pool`() {
+    @Test func `the owner is woken for a push that rests, and for the probe of an open breaker`() {
         let cases: [(UInt16, APNSReason)] = [
             (503, .serviceUnavailable), (400, .badTopic), (403, .invalidProviderToken),
         ]

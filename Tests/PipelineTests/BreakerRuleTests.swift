@@ -23,17 +23,17 @@ internal import Testing
 
     @Test func `a probe goes although what stood before it has expired`() {
         let fixture = PipelineFixture()
-        for (number, subject) in ["lamp", "door", "gate"].enumerated() {
+        for (number, subject) in ["lamp", "door", "hall"].enumerated() {
             fixture.registerControl("I\(number)", [UInt8(number)], shows: [subject])
         }
         fixture.event("lamp")
         fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
         fixture.event("door", #"{"ttlSeconds":1}"#)
-        fixture.event("gate")
+        fixture.event("hall")
         for _ in 0..<20 where fixture.counters.expired == 0 {
             fixture.pass(.seconds(1))
             let probe = fixture.take()
-            if probe.isEmpty { #expect(fixture.counters.expired == 0, "only shut gates wait") }
+            if probe.isEmpty { #expect(fixture.counters.expired == 0, "waits for the breaker") }
             for push in probe { fixture.answer(push, 403, .invalidProviderToken) }
         }
         #expect(fixture.counters.expired == 1)
@@ -42,9 +42,9 @@ internal import Testing
     @Test func `a batch of one is filled although the first has expired`() {
         let fixture = PipelineFixture()
         fixture.registerControl("I", [1], shows: ["door"])
-        fixture.registerControl("J", [2], shows: ["gate"])
+        fixture.registerControl("J", [2], shows: ["hall"])
         fixture.event("door", #"{"ttlSeconds":1}"#)
-        fixture.event("gate")
+        fixture.event("hall")
         fixture.pass(.seconds(2))
         #expect(fixture.take(1).map(\.token) == [[2]])
         #expect(fixture.counters.expired == 1)
@@ -97,7 +97,7 @@ internal import Testing
     ]
 
     @Test(arguments: slowlyCured)
-    func `a refused provider token shuts the pool for 20 s, and for longer each time`(
+    func `a refused provider token opens the breaker for 20 s, and for longer each time`(
         status: UInt16, reason: APNSReason
     ) {
         let fixture = tenQueued {
@@ -181,7 +181,7 @@ internal import Testing
     }
 
     @Test func `when half of fifty answers are 5xx the pool parks`() {
-        // So many that none is deferred while the pool is shut.
+        // So many that none is deferred while the breaker is open.
         let fixture = PipelineFixture { $0.slots = 1024 }
         for number in 0..<60 as Range<UInt8> {
             fixture.registerControl("I\(number)", [number], shows: ["s\(number)"])

@@ -55,7 +55,7 @@ internal import Testing
         #expect(fixture.committableOffset == 3)
     }
 
-    @Test func `the offset is held until the followUp push has ended`() {
+    @Test func `the offset is held until the follow-up has ended`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.event("door")

@@ -45,7 +45,7 @@ internal import Testing
         let push = fixture.take()
         fixture.registerControl("A", [1], shows: ["lamp"])
         // It is given the number that the other had.
-        fixture.registerControl("B", [2], shows: ["gate"])
+        fixture.registerControl("B", [2], shows: ["hall"])
         reject(push, of: fixture)
         fixture.pass(.seconds(1))
         let letter = try #require(letters(fixture).first)

@@ -191,7 +191,7 @@ internal import Testing
         #expect(records.map(\.topic) == [.deadLetters] && fixture.load.deferred == 2)
         fixture.acknowledge(records)
         fixture.pass(.zero)
-        #expect(fixture.takeRecords().map(\.value) == ["", ""], "their nulls")
+        #expect(fixture.takeRecords().map(\.value) == ["", ""], "their tombstones")
         #expect(fixture.load.deferred == 0)
     }
 }

@@ -120,7 +120,7 @@ internal import Testing
     // MARK: What stands still
 
     @Test(arguments: [true, false])
-    func `leave what is shut sixteen of its pushes, and wait with the others`(
+    func `leave an open breaker sixteen of its pushes, and wait with the others`(
         isRoute: Bool
     ) throws {
         let fixture = fixture(controls: 40)
@@ -140,7 +140,7 @@ internal import Testing
         }
     }
 
-    @Test func `are no more than may wait for Kafka, also of what is shut`() {
+    @Test func `are no more than may wait for Kafka, also behind an open breaker`() {
         let fixture = fixture(controls: 40) { $0.unacknowledgedMax = 5 }
         fixture.event("s1")
         fixture.answer(fixture.take()[0], 403, .invalidProviderToken)

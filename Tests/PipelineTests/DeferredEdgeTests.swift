@@ -157,7 +157,7 @@ internal import Testing
         #expect(deliverAndRead(for: .seconds(6)).count == 1)
     }
 
-    @Test func `a null that speaks of a payload ends a push that has none`() {
+    @Test func `a tombstone that names a payload also ends a push without one`() {
         deferred.assign()
         write(record(after: .seconds(60)))
         write(
@@ -166,9 +166,9 @@ internal import Testing
         #expect(pipeline.load.deferred == 0 && deliverAndRead(for: .seconds(61)).isEmpty)
     }
 
-    // MARK: An operator's null
+    // MARK: An operator's tombstone
 
-    @Test func `a record after an operator's null is sent, and ended, like any other`() {
+    @Test func `a record after an operator's tombstone is sent and ended like any other`() {
         deferred.assign()
         write(record())
         pipeline.pass(.milliseconds(10))
@@ -180,12 +180,12 @@ internal import Testing
         #expect(pipeline.load.deferred == 0)
     }
 
-    @Test func `a record written again that comes behind an operator's null is ended`() {
+    @Test func `a rewritten record that follows an operator's tombstone is ended`() {
         deferred.assign()
         write(record(ttl: .seconds(3600)), record(ttl: .seconds(90)))
         pipeline.pass(.milliseconds(10))
         let push = pipeline.take()
-        // The null overtakes it on the way to Kafka.
+        // The tombstone overtakes the rewritten record on the way to Kafka.
         write(DeferredFixture.Record(key: Self.control, value: nil))
         deferred.produce()
         deferred.read()
@@ -283,18 +283,18 @@ internal import Testing
 
     // MARK: Kafka's answers
 
-    @Test func `a refused null says again up to where it speaks`() {
+    @Test func `a refused tombstone is produced again with the same header`() {
         deferred.assign()
         write(record())
         pipeline.pass(.milliseconds(10))
         pipeline.answer(pipeline.take()[0], 200)
         pipeline.pass(.milliseconds(10))
-        let null = pipeline.takeRecords()
-        #expect(null.map(\.endedOffset) == [0])
-        pipeline.pipeline.refused(null[0].ticket)
+        let tombstones = pipeline.takeRecords()
+        #expect(tombstones.map(\.endedOffset) == [0])
+        pipeline.pipeline.refused(tombstones[0].ticket)
         let again = pipeline.takeRecords()
-        #expect(again.map(\.endedOffset) == [0] && again.map(\.ticket) == null.map(\.ticket))
-        pipeline.pipeline.tooLarge(null[0].ticket)
+        #expect(again.map(\.endedOffset) == [0] && again.map(\.ticket) == tombstones.map(\.ticket))
+        pipeline.pipeline.tooLarge(tombstones[0].ticket)
         #expect(pipeline.counters.recordsAbandoned == 1)
     }
 

@@ -72,7 +72,7 @@ final class DeferredOwner {
     }
 
     /// For a minute at least.
-    func shutPool() {
+    func openBreaker() {
         pipeline.event("s1")
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)
     }

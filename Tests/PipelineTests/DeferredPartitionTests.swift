@@ -43,7 +43,7 @@ internal import Testing
         partition.read()
     }
 
-    @Test func `a null goes to the partition in which the record stands`() {
+    @Test func `a tombstone goes to the partition in which the record stands`() {
         write(record(), to: old)
         pipeline.pass(.milliseconds(10))
         pipeline.answer(pipeline.take()[0], 200)

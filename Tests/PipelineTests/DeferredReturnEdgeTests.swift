@@ -49,13 +49,13 @@ internal import Testing
         pipeline.answer(push, 503, .serviceUnavailable, retryAfterSeconds: 3000)
         let due = pipeline.now.wall + .seconds(3000)
         pipeline.event("s2")
-        owner.shutPool()
+        owner.openBreaker()
         pipeline.pass(.seconds(9))
         let record = try #require(pipeline.takeRecords().first { $0.key.hasSuffix("/02") })
         #expect(try notBefore(of: record) == due)
     }
 
-    @Test func `leave a pool that is shut without a record of their own`() {
+    @Test func `leave a pool whose breaker is open without a record of their own`() {
         let owner = DeferredOwner(controls: 30)
         for token in 1...30 as ClosedRange<UInt8> { owner.write(token) }
         owner.pipeline.pass(.milliseconds(10))

@@ -36,7 +36,7 @@ internal import Testing
                 + expiresAt.rfc3339 + #"","class":"control","attempts":\#(attempts)"# + more + "}")
     }
 
-    @Test func `a push is sent when its time has come, and null is written`() {
+    @Test func `a push is sent when its time has come, and a tombstone is written`() {
         deferred.assign()
         deferred.write(record(after: .seconds(30)))
         deferred.read()
@@ -62,16 +62,16 @@ internal import Testing
         deferred.assign()
         pipeline.pass(.seconds(60))
         #expect(pipeline.take().isEmpty)
-        #expect(deferred.produce().deferred.isEmpty, "the null is there already")
+        #expect(deferred.produce().deferred.isEmpty, "the tombstone is there already")
     }
 
-    @Test func `a record that a null has hidden is written again, and sent`() {
+    @Test func `a record hidden by an older tombstone is rewritten and sent`() {
         deferred.assign()
         deferred.write(record())
         deferred.read()
         pipeline.pass(.seconds(1))
         let first = pipeline.take()
-        // Another worker defers the token again before the null.
+        // Another worker defers the token again before the tombstone.
         deferred.write(record(after: .seconds(5)))
         pipeline.answer(first[0], 200)
         pipeline.pass(.zero)
@@ -89,7 +89,7 @@ internal import Testing
         #expect(pipeline.counters.deferredRewritten == 1)
     }
 
-    @Test func `two nulls under way do not have a push written again for ever`() {
+    @Test func `two tombstones under way do not have a push rewritten for ever`() {
         deferred.assign()
         deferred.write(record())
         deferred.read()
@@ -99,7 +99,7 @@ internal import Testing
         pipeline.answer(first[0], 200)
         pipeline.pass(.zero)
         deferred.produce()
-        // The null for the first hides the second, which is written again, and ends meanwhile.
+        // The tombstone of the first hides the second, which is rewritten, and ends meanwhile.
         deferred.read()
         #expect(pipeline.deliverAll().count == 0)
         pipeline.pass(.seconds(1))
@@ -155,7 +155,7 @@ internal import Testing
         #expect(pipeline.load.deferred == 0)
     }
 
-    @Test func `a replay writes again what a null still hides`() {
+    @Test func `a replay rewrites a record that a tombstone still hides`() {
         deferred.write(record())
         deferred.write(record(after: .seconds(5)))
         deferred.write(DeferredFixture.Record(key: Self.key, value: nil, endedOffset: 0))
@@ -164,7 +164,7 @@ internal import Testing
         #expect(again.count == 1 && again[0].value != nil)
     }
 
-    @Test func `an operator's null ends what is under way, and nothing follows it`() {
+    @Test func `an operator's tombstone ends a push under way, and nothing follows it`() {
         deferred.assign()
         deferred.write(record())
         deferred.read()
@@ -174,7 +174,7 @@ internal import Testing
         deferred.read()
         pipeline.answer(sent[0], 200)
         pipeline.pass(.zero)
-        #expect(deferred.produce().deferred.isEmpty, "Kafka has the null already")
+        #expect(deferred.produce().deferred.isEmpty, "Kafka has the tombstone already")
         #expect(pipeline.load.deferred == 0)
     }
 
@@ -254,7 +254,7 @@ internal import Testing
         #expect(second == [first.again(in: second[0].slot)])
     }
 
-    @Test func `attempts go on where they stopped, to a dead letter before the null`() {
+    @Test func `attempts go on where they stopped, to a dead letter before the tombstone`() {
         deferred.assign()
         deferred.write(
             record(
@@ -300,7 +300,7 @@ internal import Testing
         #expect(deferred.produce().deferred.count == 2)
     }
 
-    @Test func `an operator's null ends a wait`() {
+    @Test func `an operator's tombstone ends a wait`() {
         deferred.assign()
         deferred.write(record(after: .seconds(5)))
         deferred.write(DeferredFixture.Record(key: Self.key, value: nil))
@@ -346,7 +346,7 @@ internal import Testing
         #expect(pipeline.deliverAll().count == 1)
     }
 
-    @Test func `a push under way goes on when its partition is lost, and writes no null`() {
+    @Test func `a push under way goes on when its partition is lost, and writes no tombstone`() {
         deferred.assign()
         deferred.write(record())
         deferred.read()
@@ -359,7 +359,7 @@ internal import Testing
         #expect(pipeline.isIdle)
     }
 
-    @Test func `a shut pool's deferred pushes stay in their rows, but for its probes`() {
+    @Test func `deferred pushes behind an open breaker stay in their rows, but for its probes`() {
         for number in 2..<42 as Range<UInt8> {
             pipeline.registerControl("I\(number)", [number], shows: ["s\(number)"])
         }
@@ -373,7 +373,7 @@ internal import Testing
         deferred.read()
         #expect(pipeline.load.queued == 1)
         pipeline.pass(.milliseconds(10))
-        #expect(pipeline.load.queued == 1, "the gate is shut")
+        #expect(pipeline.load.queued == 1, "the breaker is open")
         pipeline.pass(.seconds(900))
         #expect(pipeline.take().count == 1, "the probe")
         #expect(pipeline.load.queued <= 32, "no more than their share of the slots")

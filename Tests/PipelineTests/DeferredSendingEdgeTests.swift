@@ -123,9 +123,9 @@ internal import Testing
 
     // MARK: Ends
 
-    @Test func `all end when they expire while their pool is shut`() {
+    @Test func `all end when they expire behind an open breaker`() {
         let owner = DeferredOwner()
-        owner.shutPool()
+        owner.openBreaker()
         for token in 2...4 as ClosedRange<UInt8> {
             owner.write(token, ttl: .seconds(30))
         }
@@ -137,7 +137,7 @@ internal import Testing
 
     @Test func `that expire wait while as many of their ends wait for Kafka as may`() {
         let owner = DeferredOwner { $0.unacknowledgedMax = 1 }
-        owner.shutPool()
+        owner.openBreaker()
         owner.write(2, ttl: .seconds(30))
         owner.write(3, ttl: .seconds(40))
         owner.pipeline.pass(.seconds(20))
@@ -151,7 +151,7 @@ internal import Testing
         #expect(owner.pipeline.counters.expired == 2)
     }
 
-    @Test func `that come back behind an operator's null end up to the last record read`() {
+    @Test func `that come back after an operator's tombstone end up to the last record read`() {
         let owner = DeferredOwner()
         let pipeline = owner.pipeline
         owner.write(1, ttl: .seconds(3600))

@@ -90,7 +90,7 @@ internal import Testing
     }
 
     @Test(arguments: [0, 50, 200, 2000, 10_000, 60_000])
-    func `lasts until everything has settled, whatever the grace`(milliseconds: Int) {
+    func `lasts until the grace period of every event is over, however long`(milliseconds: Int) {
         let settings = {
             var settings = PipelineSettings()
             settings.registrationGrace = .milliseconds(milliseconds)

@@ -57,7 +57,7 @@ internal import Testing
         #expect(pipeline.committableOffset == offset + 1)
     }
 
-    @Test func `is counted from the event that trailed a deferred push which comes back`() {
+    @Test func `is counted from the follow-up of a deferred push that comes back`() {
         queueDeferredPush()
         let push = pipeline.take()[0]
         let offset = pipeline.event("door")
@@ -67,7 +67,7 @@ internal import Testing
         #expect(pipeline.committableOffset == offset + 1)
     }
 
-    @Test func `is counted from the event that trails a waiting deferred push`() {
+    @Test func `is counted from the follow-up of a waiting deferred push`() {
         queueDeferredPush()
         let offset = pipeline.event("door", binding: 1)
         pipeline.pass(.seconds(9))
@@ -93,7 +93,7 @@ internal import Testing
         #expect(pipeline.committableOffset == offset + 1)
     }
 
-    @Test func `does not send a delayed event early with the push that it trailed`() {
+    @Test func `does not send a delayed follow-up early with the push before it`() {
         pipeline.event("door")
         let push = pipeline.take()[0]
         pipeline.event("door", binding: 1)

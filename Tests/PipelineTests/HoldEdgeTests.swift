@@ -98,7 +98,7 @@ internal import Testing
         #expect(fixture.takeRecords().allSatisfy { $0.topic == .deferred })
     }
 
-    @Test func `a retry waits for the delay of what has trailed it`() {
+    @Test func `a retry waits for the delay of its follow-up`() {
         let fixture = PipelineFixture(
             bindings: [.standard, TopicBinding(decode: .json, delay: .seconds(60))]
         ) { $0.retryBackoff = Backoff(least: .seconds(1), most: .seconds(1)) }

@@ -170,7 +170,7 @@ internal import Testing
         #expect(deferred.produce().deferred.count == 2)
     }
 
-    @Test func `a shut pool keeps few slots, and events of another go on`() {
+    @Test func `a pool whose breaker is open keeps few slots, and events of another go on`() {
         let pipeline = PipelineFixture { settings in
             settings.holdMax = .seconds(10)
             settings.slots = 128

@@ -11,7 +11,7 @@ internal import Testing
 @Suite struct `Whom an event is owed to` {
     let token: [UInt8] = [1, 2, 3]
 
-    @Test func `a token that registers within the settling time is owed the event`() {
+    @Test func `a token that registers within the grace period is owed the event`() {
         let fixture = PipelineFixture()
         fixture.event("door")
         fixture.pass(.milliseconds(1999))
@@ -31,7 +31,7 @@ internal import Testing
         #expect(fixture.committableOffset == 1)
     }
 
-    @Test func `a payload is owed to a device that registers within the settling time`() {
+    @Test func `a payload is owed to a device that registers within the grace period`() {
         let fixture = PipelineFixture()
         fixture.event("score", `Coalescing in the pipeline`.alert("1", collapseID: "game"))
         fixture.event("score", `Coalescing in the pipeline`.alert("2", collapseID: "game"))
@@ -40,7 +40,7 @@ internal import Testing
         #expect(fixture.deliverAll().map(\.body) == [#"{"aps":{"alert":"2"}}"#])
     }
 
-    @Test func `a payload that waits for a slot outlives the settling time`() {
+    @Test func `a payload that waits for a slot outlives the grace period`() {
         let fixture = PipelineFixture { $0.slots = 1 }
         fixture.registerControl("A", [9], shows: ["door"])
         fixture.event("door")
@@ -224,7 +224,7 @@ internal import Testing
         #expect(fixture.committableOffset == 2)
     }
 
-    @Test func `a binding's delay is kept by a push that trails another`() {
+    @Test func `a binding's delay is kept by a follow-up`() {
         let delayed = TopicBinding(decode: .key, delay: .seconds(5))
         let fixture = PipelineFixture(bindings: [delayed])
         fixture.registerControl("A", token, shows: ["door"])

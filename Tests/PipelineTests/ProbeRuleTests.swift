@@ -7,7 +7,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Probes of what is shut` {
+@Suite struct `Probes of an open breaker` {
     @Test(
         arguments: [
             (403, APNSReason.invalidProviderToken), (400, .badTopic), (503, .serviceUnavailable),
@@ -34,7 +34,7 @@ internal import Testing
         #expect(fixture.take().isEmpty)
     }
 
-    @Test func `that nothing answers shut for longer too`() {
+    @Test func `that nothing answers keep it open for longer too`() {
         let fixture = PipelineFixture { settings in
             settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
         }

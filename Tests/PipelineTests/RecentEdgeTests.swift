@@ -23,7 +23,7 @@ internal import Testing
 
     // MARK: Payloads
 
-    @Test func `is owed a payload up to the end of the settling time`() {
+    @Test func `is owed a payload up to the end of the grace period`() {
         let fixture = PipelineFixture()
         fixture.event("score", alert("a"))
         fixture.pass(.seconds(1))
@@ -41,7 +41,7 @@ internal import Testing
         #expect(fixture.take().map(\.body) == [body("own")])
     }
 
-    @Test func `is not owed what has settled before a newer payload of its subject`() {
+    @Test func `is owed the newer payload of its subject, not one that is past its grace period`() {
         let fixture = PipelineFixture()
         fixture.event("score", alert("old"))
         fixture.pass(.seconds(3))

@@ -61,7 +61,7 @@ internal import Testing
         pipeline.pass(.zero)
         #expect(pipeline.load.deferred == 0)
         let written = deferred.produce().deferred
-        #expect(written.count == 1 && written[0].value != nil, "the event's, and no null")
+        #expect(written.count == 1 && written[0].value != nil, "the event's, and no tombstone")
         #expect(pipeline.committableOffset == offset + 1)
     }
 }

@@ -46,7 +46,7 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1)
     }
 
-    @Test func `a push that is given up does not take with it what trails it`() {
+    @Test func `a push that is given up does not take its follow-up with it`() {
         let fixture = controls(1) { $0.attemptsMax = 1 }
         fixture.event("hot")
         let push = fixture.take()[0]

@@ -97,7 +97,7 @@ internal import Testing
         fixture.event("door")
         fixture.pass(.zero)
         // The two slots that the walk leaves.
-        for (number, subject) in ["gate", "bell"].enumerated() {
+        for (number, subject) in ["hall", "bell"].enumerated() {
             fixture.registerControl(subject, [100 + UInt8(number)], shows: [subject])
             fixture.event(subject)
         }

@@ -52,7 +52,7 @@ extension Simulation {
             let position = worker.deferredPositions[index]
             for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {
                 tell("worker \(number) reads deferred \(index)/\(record.offset)")
-                if record.value == nil { coverage.note("null read", worker) }
+                if record.value == nil { coverage.note("tombstone read", worker) }
                 try worker.read(record, partition: index, world: kafka, now: now)
             }
             let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }

@@ -89,7 +89,7 @@ extension Simulation {
                     "worker \(number): ticket \(record.ticket) is refused, \(Self.text(of: record))"
                 )
             } else if roll < 16, record.topic != .deferred || worker.waits(for: record) {
-                // A null is never too large.
+                // A tombstone is never too large.
                 coverage.note("too large record", worker)
                 tell(
                     "worker \(number): ticket \(record.ticket) is too large, \(Self.text(of: record))"

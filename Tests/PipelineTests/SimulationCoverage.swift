@@ -18,7 +18,7 @@ struct SimulationCoverage {
         case payload, followUp, orphan, again
         // Of the worker.
         case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
-        case shut
+        case open
 
         var isOfPush: Bool { [.payload, .followUp, .orphan, .again].contains(self) }
     }
@@ -26,8 +26,8 @@ struct SimulationCoverage {
     static let events = [
         "revoked", "lost", "start deleted", "end truncated", "crash", "stopped", "stalled",
         "refused record", "too large record", "unreadable", "bad registration", "no room",
-        "no slot", "failures merged", "deferred lost", "deferred revoked", "null read", "compacted",
-        "clock step",
+        "no slot", "failures merged", "deferred lost", "deferred revoked", "tombstone read",
+        "compacted", "clock step",
     ]
     static let answers = SimulatedAnswer.allCases.map(\.rawValue)
     static var faults: [String] { answers + events }
@@ -62,7 +62,7 @@ struct SimulationCoverage {
         case .waiting: load.deferred > 0
         case .taken: worker.pipeline.book.pushes.deferredShareCount > 0
         case .replaying: worker.deferredEnds.contains { $0 != nil }
-        case .shut: worker.pipeline.breakers.isAnyPoolOpen
+        case .open: worker.pipeline.breakers.isAnyPoolOpen
         }
     }
 

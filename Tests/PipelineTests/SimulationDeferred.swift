@@ -85,7 +85,7 @@ struct SimulatedDeferred {
         debts.removeAll { $0.key == key && $0.debt.read.stamp <= readAt }
     }
 
-    /// Whether the topic has had a null that ends a payload of this key which was read then.
+    /// Whether the topic has had a tombstone for payloads of this key that were read then.
     func isEnded(_ key: [UInt8], payloadAt: WallTime) -> Bool {
         endedPayloads[key].map { payloadAt <= $0 } ?? false
     }
@@ -166,29 +166,29 @@ struct SimulatedDeferred {
         if model.isSuppressed(token) || !model.isRegistered(token) { return true }
         // What is on its way ends when nobody shows its token, even if the token comes back.
         if let time = model.unregisteredAt[token], time >= reading.time(of: owed) { return true }
-        // So it does where the token was suppressed, though the null may wait for its letter.
+        // So it does where the token was suppressed, though the tombstone may wait for its letter.
         if let time = model.unsuppressedAt[token], time >= reading.time(of: owed) { return true }
         return suppressions[token].map { $0 >= owed.at } ?? false
             || reading.deadline(of: owed) <= now.monotonic
             || endings[owed.key, default: []].contains { answers($0, owed) }
     }
 
-    /// A null, or a record that was written again, is about to be written. Everything that the one
-    /// ends must have ended; and the other must not say an earlier end than its owner has read. The
-    /// owner's clock may have been set since then: the record is of its present time.
+    /// Judges a tombstone or a rewritten record before it is written. Everything that a tombstone
+    /// ends must have ended. A rewritten record must not expire earlier than its owner has read;
+    /// the owner's clock may have been set since then, and the record is of its present time.
     func judge(
         _ record: OutgoingRecord, by worker: SimulationWorker, now: Now
     ) throws(SimulationFailure) {
         if let readAt = record.endedPayloadAt {
             return try require(
                 endings[record.key, default: []].contains { $0.payloadAt >= readAt },
-                "a null ends payloads up to one that was not accepted")
+                "a tombstone ends payloads up to one that was not accepted")
         }
         let until = record.value.map { SimulatedSuppression.time("expiresAt", in: $0)! }
         for owed in debts where owed.key == record.key && owed.offset <= record.endedOffset! {
             if isOver(owed, by: worker, now: now) { continue }
             guard let until else {
-                throw SimulationFailure(text: "a null is written, but this is owed: \(owed)")
+                throw SimulationFailure(text: "a tombstone is written, but this is owed: \(owed)")
             }
             let deadline = worker.readings[partition(of: owed.key)].deadline(of: owed)
             let known = now.wall + (deadline - now.monotonic)

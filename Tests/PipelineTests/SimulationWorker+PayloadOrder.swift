@@ -72,8 +72,8 @@ struct SimulatedPayloadOrder {
         }
     }
 
-    /// Whether this worker owes the owner of the row a null: it has deferred the older payload, and
-    /// got a newer one accepted.
+    /// Whether this worker owes the owner of the row a tombstone: it has deferred the older
+    /// payload, and got a newer one accepted.
     func mustEnd(_ key: [UInt8], payloadAt: WallTime) -> Bool {
         guard let own = deferred[key]?[payloadAt] else { return false }
         return acceptances[key, default: []].contains {

@@ -233,7 +233,7 @@ final class SimulationWorker {
         let outcome = flight.answer.outcome(
             flight.slot, registeredAt: flight.registeredAt, apart: apart)
         let isOrphaned = pipeline.book.pushes.isOrphaned(flight.slot)
-        // What trails waits for a delay of its own.
+        // A follow-up waits for a delay of its own.
         let isAhead =
             !pipeline.fanOut.walks.isEmpty || !pipeline.late.entries.isEmpty
             || pipeline.book.pushes[flight.slot].hasFollowUp
@@ -269,7 +269,8 @@ final class SimulationWorker {
             model.rejected(
                 flight, ticket: record.ticket, isAhead: isAhead, holding: holding(record.ticket))
             model.learned(token, suppression: time, now: now)
-            // What trails ends with it, even if the token registers again before that is in Kafka.
+            // The follow-up ends with it, even if the token registers again before that is in
+            // Kafka.
             if model.isSuppressed(token) { world.deferred.suppressed(token, now: now) }
         }
         if outcome.status == 410, !isOrphaned, suppressions.isEmpty { model.ended(flight) }

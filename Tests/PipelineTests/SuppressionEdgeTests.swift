@@ -63,7 +63,7 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1)
     }
 
-    @Test func `what trails a dead token ends with it, and is counted once`() {
+    @Test func `the follow-up of a push to a dead token ends with it, and is counted once`() {
         let fixture = credulous()
         let first = fixture.event("door")
         let push = fixture.take()[0]

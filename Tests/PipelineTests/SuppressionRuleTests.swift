@@ -28,7 +28,7 @@ internal import Testing
         #expect(fixture.isIdle)
     }
 
-    @Test func `what trails a push in flight is counted when it ends unsent`() {
+    @Test func `the follow-up of a push in flight is counted when it ends unsent`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])
         fixture.event("door")
@@ -38,10 +38,10 @@ internal import Testing
         #expect(fixture.counters.unregistered == 1)
         #expect(fixture.counters.suppressed == 1)
 
-        fixture.registerControl("B", [9], shows: ["gate"])
-        fixture.event("gate")
+        fixture.registerControl("B", [9], shows: ["hall"])
+        fixture.event("hall")
         let orphan = fixture.take()[0]
-        fixture.event("gate")
+        fixture.event("hall")
         fixture.unregister("B")
         #expect(fixture.counters.unregistered == 2)
         fixture.answer(orphan, 200)

@@ -7,7 +7,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Bulkheads that are shut` {
+@Suite struct `Breakers that are not closed` {
     private let token: [UInt8] = [1, 2, 3]
 
     private func afterAnswer(_ status: UInt16, _ reason: APNSReason) -> PipelineFixture {
@@ -21,12 +21,12 @@ internal import Testing
 
     @Test func `are named with what APNs said, until a probe succeeds`() throws {
         let fixture = afterAnswer(403, .invalidProviderToken)
-        let gates = fixture.pipeline.trippedBreakers(now: fixture.now)
-        let gate = try #require(gates.first)
-        #expect(gates.count == 1)
-        #expect(gate.name == "credential team in production")
-        #expect(gate.cause == .credentialRefused(.invalidProviderToken))
-        let wait = try #require(gate.probeIn)
+        let tripped = fixture.pipeline.trippedBreakers(now: fixture.now)
+        let breaker = try #require(tripped.first)
+        #expect(tripped.count == 1)
+        #expect(breaker.name == "credential team in production")
+        #expect(breaker.cause == .credentialRefused(.invalidProviderToken))
+        let wait = try #require(breaker.probeIn)
         #expect(wait > .zero && wait <= .seconds(1))
         fixture.pass(wait)
         #expect(fixture.pipeline.trippedBreakers(now: fixture.now).first?.probeIn == .zero)
@@ -38,11 +38,11 @@ internal import Testing
     }
 
     @Test func `may be one APNs topic`() throws {
-        let gates = { (fixture: PipelineFixture) in
+        let tripped = { (fixture: PipelineFixture) in
             fixture.pipeline.trippedBreakers(now: fixture.now)
         }
-        let gate = try #require(gates(afterAnswer(400, .topicDisallowed)).first)
-        #expect(gate.name == "APNs topic com.example.Home.push-type.controls in production")
-        #expect(gate.cause == .topicRefused(.topicDisallowed))
+        let breaker = try #require(tripped(afterAnswer(400, .topicDisallowed)).first)
+        #expect(breaker.name == "APNs topic com.example.Home.push-type.controls in production")
+        #expect(breaker.cause == .topicRefused(.topicDisallowed))
     }
 }

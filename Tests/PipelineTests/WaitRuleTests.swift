@@ -8,7 +8,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-/// While a pool is shut for long, and what is told of it afterwards.
+/// While a breaker is open for long, and what is told of it afterwards.
 @Suite struct `A wait of minutes` {
     private let pipeline: PipelineFixture
     private let deferred: DeferredFixture
@@ -20,12 +20,12 @@ internal import Testing
             settings.breakerBackoff = Backoff(least: .seconds(600), most: .seconds(600))
         }
         pipeline.registerControl("A", [1], shows: ["door", "lamp"])
-        pipeline.registerControl("B", [2], shows: ["gate", "lamp"])
+        pipeline.registerControl("B", [2], shows: ["hall", "lamp"])
         deferred = DeferredFixture(pipeline)
     }
 
     /// For a minute at least.
-    private func shutPool() {
+    private func openBreaker() {
         pipeline.event("door")
         pipeline.answer(pipeline.take()[0], 403, .invalidProviderToken)
     }
@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test func `is written down to its end with a push that it defers`() throws {
-        shutPool()
+        openBreaker()
         pipeline.pass(.seconds(9))
         let record = try #require(deferred.produce().deferred.first)
         let notBefore = try instant("notBefore", in: record.value!)
@@ -59,14 +59,14 @@ internal import Testing
 
     @Test func `ends a deferred push that expires in it`() {
         deferred.assign()
-        shutPool()
+        openBreaker()
         write("02", ttl: .seconds(30))
         deferred.read()
         pipeline.pass(.seconds(20))
         #expect(pipeline.counters.expired == 0)
         pipeline.pass(.seconds(20))
         pipeline.pass(.seconds(1))
-        #expect(pipeline.take().isEmpty, "the pool is shut")
+        #expect(pipeline.take().isEmpty, "the breaker is open")
         #expect(pipeline.counters.expired == 1)
         #expect(deferred.produce().deferred.contains { $0.key == key("02") && $0.value == nil })
     }
@@ -82,7 +82,7 @@ internal import Testing
         #expect(pipeline.deliverAll().map(\.token) == [[3]])
     }
 
-    @Test func `is written again when a replay ends with a null that hides it`() {
+    @Test func `is rewritten when a replay ends with a tombstone that hides it`() {
         for _ in 0..<2 { write("02", after: .seconds(600), ttl: .seconds(3600)) }
         deferred.write(DeferredFixture.Record(key: key("02"), value: nil, endedOffset: 0))
         deferred.assign()

@@ -54,7 +54,7 @@ internal import Testing
         #expect(closed == [false, true])
         let blocking = breakers.isBlocking(route(), now: .after(.zero))
         #expect(blocking)
-        let opened = (breakers.poolsOpened, breakers.lanesOpened)
+        let opened = (breakers.poolsOpened, breakers.routesOpened)
         #expect(opened == (0, 1))
         breakers.topicTaken(route())
         let isClosed = breakers.isClosed(route())

@@ -115,7 +115,7 @@ internal import Testing
         #expect(refusal { _ = try decoded(damaged) } == code)
     }
 
-    @Test func `null and nothing are no letters`() {
+    @Test func `a tombstone and an empty value are no letters`() {
         var decoder = DeadLetterDecoder()
         #expect(refusal { _ = try decoder.letter(nil) } == .emptyValue)
         #expect(refusal { _ = try decoded([]) } == .emptyValue)

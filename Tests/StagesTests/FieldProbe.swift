@@ -35,9 +35,9 @@ struct FieldProbe: CustomStringConvertible {
             func probe(_ value: JSON?, _ isFit: Bool) -> FieldProbe {
                 FieldProbe(field: row.name, value: value, isFit: isFit)
             }
-            // A letter's reader takes null for absent, though no letter has one.
-            let null = format.isClosed ? [] : [probe(.null, !row.isRequired)]
-            return [probe(nil, !row.isRequired)] + null
+            // The reader of dead letters takes `null` for absent, though no letter has it.
+            let literal = format.isClosed ? [] : [probe(.null, !row.isRequired)]
+            return [probe(nil, !row.isRequired)] + literal
                 + fit(row.type).map { probe($0, true) } + unfit(row.type).map { probe($0, false) }
         }
     }

@@ -8,15 +8,15 @@ internal import Testing
 @Suite struct `The ledger at its edges` {
     private static let registrationGrace = Duration.seconds(2)
 
-    @Test func `a track has settled though an event of it is still claimed`() {
+    @Test func `a track is past its grace period though an event of it is still claimed`() {
         var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
         _ = ledger.committableOffset(track, now: .after(.zero))
         let early = ledger.isPastGrace(track, now: .after(Self.registrationGrace - .nanoseconds(1)))
-        let settled = ledger.isPastGrace(track, now: .after(Self.registrationGrace))
+        let past = ledger.isPastGrace(track, now: .after(Self.registrationGrace))
         let drained = ledger.isDrained(track, now: .after(Self.registrationGrace))
-        #expect([early, settled, drained] == [false, true, false])
+        #expect([early, past, drained] == [false, true, false])
         ledger.release(hold)
     }
 

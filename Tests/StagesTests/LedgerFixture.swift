@@ -20,7 +20,7 @@ extension OffsetTracker {
         return hold(track)
     }
 
-    /// Where every offset is settled already, whatever the settling time.
+    /// The committable offset once every offset is past its grace period, however long that is.
     mutating func finalCommittableOffset(_ track: TrackID) -> Int64 {
         _ = committableOffset(track, now: .after(.seconds(1_000_000)))
         return committableOffset(track, now: .after(.seconds(2_000_000)))

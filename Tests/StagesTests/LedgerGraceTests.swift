@@ -7,8 +7,9 @@ internal import Testing
 
 private let start = MonotonicTime.after(.zero)
 
-/// An event is owed to tokens registered within `registrationGrace` after it, so its offset may not pass before.
-@Suite struct `The settling time` {
+/// An event is owed to tokens registered within `registrationGrace` after it, so its offset may not
+/// pass before.
+@Suite struct `The registration grace period` {
     @Test func `an offset passes exactly when it was read that long ago`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 10)
@@ -51,7 +52,7 @@ private let start = MonotonicTime.after(.zero)
         #expect(last == 10)
     }
 
-    @Test func `a claim holds an offset that has settled`() {
+    @Test func `a claim holds an offset that is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         let hold = ledger.read(track, 0)
@@ -62,7 +63,7 @@ private let start = MonotonicTime.after(.zero)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `a track is drained only when its last record has settled`() {
+    @Test func `a track is drained only when its last record is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)
@@ -74,7 +75,7 @@ private let start = MonotonicTime.after(.zero)
 
     // MARK: Pins
 
-    @Test func `a pin keeps the oldest unsettled offset past its settling time`() {
+    @Test func `a pin made within the grace period holds the oldest offset beyond its end`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 4)
         ledger.received(track, offset: 4, now: start)
@@ -115,23 +116,23 @@ private let start = MonotonicTime.after(.zero)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `there is nothing to pin once all has settled, nor in a closed track`() {
+    @Test func `there is nothing to pin after the grace period, nor in a closed track`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let track = ledger.openTrack(startOffset: 0)
         let fresh = ledger.pinWithinGrace(track, now: start)
         let hold = ledger.read(track, 0)
         _ = ledger.committableOffset(track, now: start)
-        let settled = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
+        let past = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
         ledger.received(track, offset: 1, now: .after(.seconds(2)))
         ledger.closeTrack(track)
         let closed = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
         #expect(fresh == nil)
-        #expect(settled == nil)
+        #expect(past == nil)
         #expect(closed == nil)
         ledger.release(hold)
     }
 
-    @Test func `without a settling time there is never anything to pin`() {
+    @Test func `without a grace period there is never anything to pin`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let track = ledger.openTrack(startOffset: 0)
         ledger.received(track, offset: 0, now: start)

@@ -15,12 +15,12 @@ internal import Testing
                 run.step()
                 if let difference = run.difference() {
                     Issue.record(
-                        "settle \(registrationGrace), seed \(seed), step \(step): \(difference)")
+                        "grace \(registrationGrace), seed \(seed), step \(step): \(difference)")
                     return
                 }
             }
             if let rest = run.windDown() {
-                Issue.record("settle \(registrationGrace), seed \(seed), at the end: \(rest)")
+                Issue.record("grace \(registrationGrace), seed \(seed), at the end: \(rest)")
                 return
             }
         }
@@ -112,7 +112,7 @@ private struct LedgerRun: ~Copyable {
         return ledger.holderCount == holders ? nil : "\(ledger.holderCount) holders, not \(holders)"
     }
 
-    /// Gives everything back and lets it settle; what is wrong then.
+    /// Gives everything back and waits for the end of the grace period; what is wrong then.
     mutating func windDown() -> String? {
         while !claims.isEmpty { release() }
         ledger.checkInvariants()
@@ -159,13 +159,13 @@ private struct LedgerRun: ~Copyable {
 
     private mutating func pin() {
         guard let id = someTrack(), let track = tracks[id] else { return }
-        let unsettled = track.firstWithinGrace(now: now, registrationGrace: registrationGrace)
+        let oldest = track.firstWithinGrace(now: now, registrationGrace: registrationGrace)
         guard let pin = ledger.pinWithinGrace(id, now: now) else {
-            if unsettled < track.nextOffset { fault = "\(unsettled) of \(id) was not pinned" }
+            if oldest < track.nextOffset { fault = "\(oldest) of \(id) was not pinned" }
             return
         }
         let offset = ledger.offset(of: pin)
-        if offset > unsettled { fault = "\(id) pinned at \(offset), after \(unsettled)" }
+        if offset > oldest { fault = "\(id) pinned at \(offset), after \(oldest)" }
         if offset < track.committableOffset {
             fault = "\(id) pinned at \(offset), which had passed"
         }

@@ -84,7 +84,7 @@ struct PlanningBench: ~Copyable {
         table.take(from: pool, sequence: sequence, now: now) { _ in false }
     }
 
-    /// The push in flight was accepted; true if it goes on with what was trailing.
+    /// The push in flight was accepted; true if it goes on with its follow-up.
     mutating func accept(_ slot: UInt32) -> Bool {
         let goesOn = table.ended(slot, now: now, &ledger)
         table.checkInvariants()

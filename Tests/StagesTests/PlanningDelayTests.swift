@@ -59,7 +59,7 @@ internal import Testing
         #expect(committableOffset == 1)
     }
 
-    @Test func `waits for the longest delay of those that trail together`() {
+    @Test func `waits for the longest delay of those that share a follow-up`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)

@@ -53,7 +53,7 @@ internal import Testing
         #expect(bodies.payload(with)?.collapseID == "c 1")
     }
 
-    @Test func `the newest payload brings its own expiration, queued or followUp`() {
+    @Test func `the newest payload brings its own expiration, queued or as a follow-up`() {
         var bench = PlanningBench()
         var slot = UInt32(0)
         let rules: [ExpirationRule] = [.immediate, .deadline, .none]

@@ -99,7 +99,7 @@ internal import Testing
         #expect(held == 0)
     }
 
-    @Test func `is kept when a retry takes in what was followUp`() {
+    @Test func `is kept when a retry takes in the follow-up`() {
         var bench = PlanningBench()
         let slow = bench.read()
         let quick = bench.read()

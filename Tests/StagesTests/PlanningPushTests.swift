@@ -66,7 +66,7 @@ internal import Testing
 
     // MARK: In flight
 
-    @Test func `events read after the hand-over make one followUp push between them`() {
+    @Test func `events read after the hand-over make one follow-up between them`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -119,7 +119,7 @@ internal import Testing
         #expect(bench.table.expiresAt(of: slot) == bench.now + .seconds(900))
     }
 
-    @Test func `a followUp push counts its tries from nought`() {
+    @Test func `a follow-up counts its tries from nought`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -170,10 +170,10 @@ internal import Testing
         let fourth = bench.read()
         _ = bench.join(other, bench.request(fourth, priority: priorities[1]), fourth)
         bench.retry(other)
-        #expect([0, 10].contains(bench.table[other].content.priority), "followUp, then retried")
+        #expect([0, 10].contains(bench.table[other].content.priority), "a follow-up, then retried")
     }
 
-    @Test func `followUp, takes the latest expiry and the highest priority of what trails only`() {
+    @Test func `has a follow-up with the latest expiry and highest priority of its own events`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(

@@ -9,7 +9,7 @@ internal import Testing
 @Suite struct `Subjects that changed recently` {
     private static let registrationGrace = Duration.seconds(2)
 
-    @Test func `are remembered for the whole settling time, whenever they changed`() {
+    @Test func `are remembered for the whole grace period, whenever they changed`() {
         var dice = SplitMix64(seed: 11)
         for round in 0..<2_000 {
             var recent = RecentSubjects(cells: 64, registrationGrace: Self.registrationGrace)
@@ -97,7 +97,7 @@ internal import Testing
         }
     }
 
-    @Test func `have expiries of their own after the settling time`() throws {
+    @Test func `have expiries of their own after the grace period`() throws {
         var recent = RecentSubjects(cells: 4, registrationGrace: Self.registrationGrace)
         recent.changed(hash: 1, expiresAt: .after(.seconds(50)), now: .after(.zero))
         recent.changed(hash: 1, expiresAt: .after(.seconds(9)), now: .after(.seconds(4)))

@@ -7,7 +7,7 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `A push that is tried again` {
-    @Test func `takes in what was followUp: one push, the oldest offset of each partition`() {
+    @Test func `takes in its follow-up: one push, the oldest offset of each partition`() {
         var bench = PlanningBench()
         let first = bench.read(partition: 0)
         let slot = bench.queue(
@@ -159,7 +159,7 @@ internal import Testing
         #expect(bench.table.nextWake == .distantFuture)
     }
 
-    @Test func `ends with its outcome when in flight, what was followUp at once`() {
+    @Test func `ends with its outcome when in flight, its follow-up at once`() {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
@@ -196,14 +196,14 @@ internal import Testing
         #expect(bench.table.freeSlots == 0)
     }
 
-    @Test(arguments: ["queued", "resting", "in flight", "dirty"])
+    @Test(arguments: ["queued", "resting", "in flight", "follow-up"])
     func `and is known dead, ends for good in every state`(state: String) {
         var bench = PlanningBench()
         let first = bench.read()
         let slot = bench.queue(bench.request(first), first)
         if state != "queued" { _ = bench.take() }
         if state == "resting" { bench.retry(slot, after: .seconds(1)) }
-        if state == "dirty" {
+        if state == "follow-up" {
             let second = bench.read()
             _ = bench.join(slot, bench.request(second), second)
         }

@@ -33,26 +33,26 @@ internal import Testing
         #expect(taken.flatMap(\.self) == slots)
     }
 
-    @Test func `that are shut are passed over and lose nothing`() {
+    @Test func `that are blocked are passed over and lose nothing`() {
         var bench = PlanningBench(slots: 100)
         _ = bench.queue([10, 10, 10], in: Self.routes)
-        let shut = Self.routes[1]
+        let blocked = Self.routes[1]
         var taken = 0
         while let slot = bench.table.take(
             from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
-            isBlocked: { $0 == shut })
+            isBlocked: { $0 == blocked })
         {
-            #expect(bench.table.route(of: slot) != shut)
+            #expect(bench.table.route(of: slot) != blocked)
             taken += 1
         }
         #expect(taken == 20)
-        #expect(bench.table.queuedCount(of: shut) == 10)
+        #expect(bench.table.queuedCount(of: blocked) == 10)
         while bench.take() != nil { taken += 1 }
         #expect(taken == 30)
         bench.table.checkInvariants()
     }
 
-    @Test func `wait while all are shut`() {
+    @Test func `wait while all are blocked`() {
         var bench = PlanningBench()
         _ = bench.queue([2, 2, 2], in: Self.routes)
         let taken = bench.table.take(

@@ -118,7 +118,7 @@ internal import Testing
         #expect(String(decoding: written, as: UTF8.self) == plain + "/00000000000000ff")
     }
 
-    @Test func `null revokes, and ends a wait`() throws {
+    @Test func `a tombstone revokes a suppression, and ends a wait`() throws {
         #expect(try suppression(nil).suppression == nil)
         #expect(try deferred(nil).push == nil)
     }

@@ -64,8 +64,9 @@ struct IndexCommand: ParsableCommand {
         var replayPerSecond: Double
         /// The index's part of it.
         var applyPerSecond: Double
-        /// As the planner looks up, which knows the next few dozen; and one that nobody foresaw.
+        /// A look-up as the planner makes it, with a few dozen prefetched.
         var lookupNanoseconds: Double
+        /// A look-up without prefetch.
         var singleLookupNanoseconds: Double
         /// Some subjects are drawn by nobody.
         var lookupsFound: Double

@@ -15,9 +15,10 @@ struct ConsumerRestarts {
     mutating func ask() { isWanted = true }
 
     /// The group knows another member by this worker's `kafka.groupInstanceID`. That happens to a
-    /// single worker too, when its group's coordinator was away for a session: the client has joined
-    /// twice without having been told of the first time. The library does nothing more with such a
-    /// client; the next one is welcome. Two workers of one name take it from each other for ever.
+    /// single worker too, when its group's coordinator was away for a session: the client has
+    /// joined twice without having been told of the first time. The library does nothing more with
+    /// such a client, and the group admits its successor. Two workers with the same name would take
+    /// it from each other for ever.
     ///
     /// - Returns: false where that is so, and this worker must end.
     mutating func fenced(now: Now) -> Bool {

@@ -39,7 +39,7 @@ extension PlannerLoop {
             deadline: now.monotonic + plan.stopPatience)
     }
 
-    /// Every partition's events have settled: nobody who registers now is owed any of them.
+    /// Whether the grace period of every event is over: whoever registers now is owed none of them.
     private mutating func isPastGrace(now: Now) -> Bool {
         partitions.open.allSatisfy { id in
             partitions.track(of: id).map { pipeline.isPastGrace($0, now: now) } ?? true

@@ -66,7 +66,8 @@ struct PlannerLoop: ~Copyable {
 
     /// An orderly stop.
     struct StopDrain {
-        /// Until when everything has settled that was read. What rests for longer is deferred.
+        /// When the grace period of everything that was read is over. A push that rests for longer
+        /// is deferred.
         var graceEndsAt: MonotonicTime
         /// From here on nothing is waited for.
         var deadline: MonotonicTime

@@ -98,7 +98,7 @@ package struct WorkerPlan: Sendable {
     /// Of the time to stop, what closing the connections and leaving the group may take.
     private static var closingReserve: Duration { .seconds(5) }
 
-    /// Whether a stop has the time for every event to settle.
+    /// Whether a stop lasts long enough for the grace period of every event to end.
     var stopsInTime: Bool { stopPatience >= pipeline.drainMax }
 
     /// The connections that one delivery thread keeps.

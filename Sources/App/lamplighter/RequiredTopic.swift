@@ -12,8 +12,9 @@ struct RequiredTopic {
     var otherwise: String
     /// Registrations are ordered by the broker's clock, not by their producers'.
     var needsLogAppendTime = false
-    /// Of `deferred`: a record that another's null hides must stay until the owner has written it
-    /// again. Seconds while anybody owns it; this is for a fleet that is down.
+    /// Of `deferred`: compaction must not remove a record hidden by the tombstone of an older one
+    /// before the owner has rewritten it. That takes seconds while the partition has an owner; the
+    /// lag is for a fleet that is down.
     var compactionLag: Duration?
 
     static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {

@@ -30,7 +30,7 @@ extension Client {
         try RdkafkaError.check(code)
     }
 
-    /// An empty buffer may have no address, and no address would mean null.
+    /// An empty buffer may have no address, and a null pointer would make it a null value.
     private static func nonNull(
         _ bytes: UnsafeRawBufferPointer?
     ) -> (start: UnsafeRawPointer?, count: Int) {

@@ -59,7 +59,7 @@ package final class TrafficGenerator {
         StopRequests.count()
         tell()
         try register()
-        report.phase = .settling
+        report.phase = .gracePeriod
         tell()
         var input = StandardInputLines()
         // What is registered within `registrationGrace` of an event may or may not be owed it.

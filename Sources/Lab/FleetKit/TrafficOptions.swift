@@ -39,7 +39,7 @@ package struct TrafficOptions: Sendable {
 /// A line of the generator's standard output.
 package struct TrafficReport: Codable, Hashable, Sendable {
     package enum Phase: String, Codable, Sendable {
-        case registering, settling, running, ended
+        case registering, gracePeriod, running, ended
     }
 
     package var phase: Phase

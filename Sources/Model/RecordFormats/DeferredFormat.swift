@@ -16,8 +16,9 @@ extension RecordFormat {
             coalescing key as a fourth part for a push with a payload. A null value says that it \
             waits no longer; the header `\(DeferredPush.endedHeader)` says up to which record of the \
             key. On a record that its owner has written again, that header says at which offset its \
-            content was first said. A null with the header `\(DeferredPush.endedPayloadHeader)` ends \
-            a payload that was read no later than this says, in milliseconds since 1970.
+            content was first said. A tombstone with the header \
+            `\(DeferredPush.endedPayloadHeader)` ends a payload that was read no later than \
+            this says, in milliseconds since 1970.
             """, fields: DeferredField.self, example: exampleDeferred)
     }
 }

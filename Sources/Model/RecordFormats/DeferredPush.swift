@@ -57,13 +57,14 @@ package struct DeferredPush: Sendable, Equatable {
         expiration = earlier.expiration
     }
 
-    /// The header of the record that ends a wait. Its value is the offset up to which records of the
-    /// key have ended: one that was written meanwhile by another worker is still owed. On a record that
-    /// the owner has written again it is the offset of what that says: whatever ends the one ends the
-    /// other, or two nulls under way could have a push written again for ever.
+    /// The header of the record that ends a wait. Its value is the offset up to which records of
+    /// the key have ended: one that was written meanwhile by another worker is still owed. On a
+    /// record that the owner has rewritten, it is the offset of the original: whatever ends the one
+    /// ends the other. Otherwise two tombstones under way could have a push rewritten for ever.
     package static let endedHeader = "ended-offset"
 
-    /// The header of a null that ends a payload because a newer one of its key was accepted. Its value
-    /// says when that was read, in milliseconds since 1970: a payload that was read later is owed.
+    /// The header of a tombstone that ends a payload because a newer one of its key was accepted.
+    /// Its value says when the newer one was read, in milliseconds since 1970: a payload that was
+    /// read later is still owed.
     package static let endedPayloadHeader = "ended-payload-at"
 }

@@ -27,13 +27,13 @@ extension RecordFormat {
 
     private func schema(of row: FieldRow) -> JSONText {
         var keywords = keywords(of: row.type)
-        if !row.isRequired, !isClosed { allowNull(&keywords) }
+        if !row.isRequired, !isClosed { makeNullable(&keywords) }
         if !row.summary.isEmpty { keywords.append(("description", .string(row.summary))) }
         return .object(keywords)
     }
 
-    /// Null counts as absent.
-    private func allowNull(_ keywords: inout [(String, JSONText)]) {
+    /// A member that is null counts as absent.
+    private func makeNullable(_ keywords: inout [(String, JSONText)]) {
         for (index, (keyword, value)) in keywords.enumerated() {
             switch (keyword, value) {
             case ("type", let type): keywords[index].1 = .array([type, "null"])

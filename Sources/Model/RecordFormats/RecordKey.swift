@@ -106,8 +106,8 @@ package enum RecordKey {
             rest = key ?? UnsafeRawBufferPointer(start: nil, count: 0)
         }
 
-        /// 0 where there is no part left; nil where it is not one, nor one that would be written: the
-        /// null that ends the push goes to the written key.
+        /// 0 where no part is left; nil where the part is no coalescing key, or is not spelt as
+        /// workers write it: the tombstone that ends the push has the key as workers write it.
         mutating func coalescingKey() -> UInt64? {
             if isAtEnd { return 0 }
             guard let digits = next(bytesMax: 16), digits.count == 16 else { return nil }

@@ -150,7 +150,8 @@ package struct RegistrationDecoder: ~Copyable {
 
         guard let value else { return .removed }
         guard value.count > 0 else {
-            throw UnreadableRecord(.emptyValue, "zero length; only null removes a registration")
+            throw UnreadableRecord(
+                .emptyValue, "zero length; only a tombstone removes a registration")
         }
         var version: JSONValue?
         var targets: JSONValue?

@@ -46,7 +46,7 @@ package struct TokenRecordDecoder: ~Copyable {
         }
         guard let value else { return nil }
         guard value.count > 0 else {
-            throw UnreadableRecord(.emptyValue, "zero length; only null revokes")
+            throw UnreadableRecord(.emptyValue, "zero length; only a tombstone revokes")
         }
         return try parser.object(value)
     }

@@ -7,7 +7,7 @@ package import Simdjson
 /// Every reason for which a record of any topic cannot be read: the labels of the metric, and the
 /// `reason` of the dead letter.
 package enum UnreadableCode: String, CaseIterable, Sendable {
-    /// A zero-length value where only null removes.
+    /// A zero-length value where only a tombstone removes.
     case emptyValue
     /// Not JSON, not UTF-8, or nested too deeply.
     case invalidJSON

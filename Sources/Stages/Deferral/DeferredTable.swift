@@ -231,8 +231,8 @@ package struct DeferredTable: ~Copyable {
         return isNarrower
     }
 
-    /// The row's record is hidden by a null that did not mean it. Once its partition has been read to
-    /// the end, and no later record has come, it must be written again.
+    /// The row's record is hidden by the tombstone of an older one. Once its partition has been
+    /// read to the end, and no later record has come, it must be rewritten.
     package mutating func hide(_ row: UInt32) { rows[Int(row)].needsRewrite = true }
 
     /// The record has been written again.

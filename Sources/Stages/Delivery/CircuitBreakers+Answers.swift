@@ -51,7 +51,7 @@ extension CircuitBreakers {
     }
 
     package mutating func topicRefused(_ route: RouteID, _ reason: APNSReason, now: MonotonicTime) {
-        lanesOpened += 1
+        routesOpened += 1
         routes[Int(route.rawValue)].cause = .topicRefused(reason)
         routes[Int(route.rawValue)].breaker.failed(now: now, random: &random)
     }

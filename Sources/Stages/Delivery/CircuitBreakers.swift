@@ -18,7 +18,7 @@ package struct CircuitBreakers: ~Copyable {
     /// How often the breaker of a pool has opened since the start.
     package internal(set) var poolsOpened = 0
     /// How often the breaker of a route has opened since the start.
-    package internal(set) var lanesOpened = 0
+    package internal(set) var routesOpened = 0
 
     /// Backs off tokens with a fault of their own.
     var tokenBackoff: Backoff

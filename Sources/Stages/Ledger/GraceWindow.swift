@@ -7,7 +7,8 @@ internal import PushModel
 /// offsets were read at least `registrationGrace` ago, in memory that does not depend on the rate.
 struct GraceWindow {
     private var marks: [Mark] = []
-    private var settled: Int64
+    /// All offsets below had been read at least `registrationGrace` ago when last asked.
+    private var pastGrace: Int64
     /// Read but not under a mark yet.
     private var latest: Int64
 
@@ -20,14 +21,15 @@ struct GraceWindow {
     /// In nanoseconds; 40 marks for the default 2 s.
     private static let resolution: Int64 = 50_000_000
 
-    /// How long an offset may take to registrationGrace, where that is asked for all the time: marks are a step
-    /// apart, so the last of them may be made a step after its record was read.
+    /// The longest time from reading a record until `offsetPastGrace` has passed its offset, where
+    /// that is called all the time. Marks are `resolution` apart, so the last one may be set that
+    /// long after its record was read.
     static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
         registrationGrace == .zero ? .zero : registrationGrace + .nanoseconds(resolution)
     }
 
     init(startOffset: Int64) {
-        settled = startOffset
+        pastGrace = startOffset
         latest = startOffset
     }
 
@@ -42,16 +44,16 @@ struct GraceWindow {
         if registrationGrace == .zero { return latest }
         var passed = 0
         while passed < marks.count, marks[passed].time + registrationGrace <= now {
-            settled = marks[passed].nextOffset
+            pastGrace = marks[passed].nextOffset
             passed += 1
         }
         if passed > 0 { marks.removeFirst(passed) }
-        return settled
+        return pastGrace
     }
 
     /// What was read before now gets a mark with the present time: never too early.
     private mutating func mark(now: MonotonicTime) {
-        guard latest > (marks.last?.nextOffset ?? settled) else { return }
+        guard latest > (marks.last?.nextOffset ?? pastGrace) else { return }
         if let last = marks.last, now.nanoseconds &- last.time.nanoseconds < Self.resolution {
             return
         }

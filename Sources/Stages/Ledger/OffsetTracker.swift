@@ -10,12 +10,12 @@ package import PushModel
 /// it. Holders of one track stand in a list in offset order; one whose last claim is given back
 /// leaves the list. The **committable offset** is the oldest of
 /// - the oldest holder's offset,
-/// - the oldest offset read less than `registrationGrace` ago (a registration that arrives within that time is
-///   still owed a push for it), and
+/// - the oldest offset read less than `registrationGrace` ago (a registration that arrives within
+///   that time is still owed a push for it), and
 /// - the offset after the last one read.
 ///
-/// Storing the committable offset is safe at any instant: every offset below it has ended. Memory is bounded
-/// by the number of claims, not by the number of events.
+/// Storing the committable offset is safe at any instant: every offset below it has ended. Memory
+/// is bounded by the number of claims, not by the number of events.
 ///
 /// A partition that is replayed as a table has a track too, whose offsets are never stored: each of
 /// its holders is one row of the table, and `endedRows` says when the last claim on it is back.
@@ -28,7 +28,7 @@ package struct OffsetTracker: ~Copyable {
     private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
     private var tracks = Column<Track>(capacity: Self.tracksMax)
     /// By track.
-    private var settling: [GraceWindow] = []
+    private var graceWindows: [GraceWindow] = []
     private var freeTracks: [UInt32] = []
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
@@ -101,11 +101,11 @@ package struct OffsetTracker: ~Copyable {
         let window = GraceWindow(startOffset: startOffset)
         if let row = freeTracks.popLast() {
             tracks[Int(row)] = track
-            settling[Int(row)] = window
+            graceWindows[Int(row)] = window
             return TrackID(rawValue: row)
         }
         tracks.append(track)
-        settling.append(window)
+        graceWindows.append(window)
         return TrackID(rawValue: UInt32(tracks.count - 1))
     }
 
@@ -121,13 +121,13 @@ package struct OffsetTracker: ~Copyable {
         let row = Int(id.rawValue)
         precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
         tracks[row].nextOffset = offset + 1
-        settling[row].received(nextOffset: offset + 1, now: now)
+        graceWindows[row].received(nextOffset: offset + 1, now: now)
     }
 
     /// The offset to store: the position of the next record to read after a crash.
     package mutating func committableOffset(_ id: TrackID, now: MonotonicTime) -> Int64 {
         let row = Int(id.rawValue)
-        var committableOffset = settling[row].offsetPastGrace(
+        var committableOffset = graceWindows[row].offsetPastGrace(
             now: now, registrationGrace: registrationGrace)
         let head = (events: tracks[row].events.head, pins: tracks[row].pins.head)
         if head.events != Self.none {
@@ -139,7 +139,7 @@ package struct OffsetTracker: ~Copyable {
         return committableOffset
     }
 
-    /// Whether everything read from this track has ended and settled.
+    /// Whether everything read from this track has ended and is past its grace period.
     package mutating func isDrained(_ id: TrackID, now: MonotonicTime) -> Bool {
         committableOffset(id, now: now) == tracks[Int(id.rawValue)].nextOffset
     }
@@ -147,11 +147,12 @@ package struct OffsetTracker: ~Copyable {
     /// Whether everything read from this track was read at least `registrationGrace` ago.
     package mutating func isPastGrace(_ id: TrackID, now: MonotonicTime) -> Bool {
         let row = Int(id.rawValue)
-        return settling[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
+        return graceWindows[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
             == tracks[row].nextOffset
     }
 
-    /// Whatever has been read is settled so long after, where `isPastGrace` is asked all the time.
+    /// The longest time until `isPastGrace` is true of what has been read, where it is called all
+    /// the time.
     package static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
         GraceWindow.graceEndsWithin(registrationGrace)
     }
@@ -200,7 +201,7 @@ package struct OffsetTracker: ~Copyable {
         return rows
     }
 
-    /// Claims the oldest unsettled offset of every partition that has one.
+    /// Claims the oldest offset within its grace period, in every partition that has one.
     package mutating func pinWithinGrace(now: MonotonicTime) -> [Hold] {
         var pins: [Hold] = []
         for row in 0..<tracks.count where tracks[row].isOpen && !tracks[row].isTable {
@@ -211,10 +212,11 @@ package struct OffsetTracker: ~Copyable {
         return pins
     }
 
-    /// Claims the oldest offset that is not settled yet; nil when all are.
+    /// Claims the oldest offset within its grace period; nil when all are past it.
     package mutating func pinWithinGrace(_ id: TrackID, now: MonotonicTime) -> Hold? {
         let row = Int(id.rawValue)
-        let offset = settling[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
+        let offset = graceWindows[row].offsetPastGrace(
+            now: now, registrationGrace: registrationGrace)
         guard tracks[row].isOpen, offset < tracks[row].nextOffset else { return nil }
         let tail = tracks[row].pins.tail
         if tail != Self.none, holders[Int(tail)].offset == offset {

@@ -39,8 +39,8 @@ extension PushTable {
             guard push.hasFollowUp else { continue }
             precondition(
                 push.state == .inFlight || followUp[row].content.notBefore > push.content.notBefore,
-                "a waiting push is dirty without need")
-            precondition(push.state != .free, "a free slot is dirty")
+                "a waiting push has a follow-up without need")
+            precondition(push.state != .free, "a free slot has a follow-up")
         }
         precondition(deferredShare == deferredShareCount, "the deferred share miscounts")
         queues.checkInvariants(pushes)

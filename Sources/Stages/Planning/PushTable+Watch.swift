@@ -29,7 +29,7 @@ extension PushTable {
         pushes[row].state == .queued || pushes[row].state == .resting
     }
 
-    /// Since when the push, or what trails it, holds an offset.
+    /// Since when the push, or its follow-up, holds an offset.
     func heldSince(_ row: Int) -> MonotonicTime {
         let since = pushes[row].held.heldSince
         return pushes[row].hasFollowUp ? min(since, followUp[row].heldSince) : since

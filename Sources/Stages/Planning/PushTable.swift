@@ -16,8 +16,8 @@ package struct PushTable: ~Copyable {
     package static var none: UInt32 { .max }
 
     @usableFromInline var pushes: Column<WaitingPush>
-    /// What trails behind the push of the same row. Meaningful only while that is dirty, and there
-    /// only up to the highest row that ever was.
+    /// The follow-up of the push in the same row. Meaningful only where that push `hasFollowUp`.
+    /// The column ends at the highest row that ever had one.
     var followUp: Column<HeldContent>
     var rows: FreeList
     var queues: RouteQueues
@@ -57,7 +57,7 @@ package struct PushTable: ~Copyable {
         _read { yield pushes[Int(slot)] }
     }
 
-    /// What is sent when the push in this slot has ended. Meaningful only while that is dirty.
+    /// What is sent when the push in this slot has ended. Meaningful only where it `hasFollowUp`.
     package func followUp(of slot: UInt32) -> PushContent { followUp[Int(slot)].content }
 
     @inlinable package func token(of slot: UInt32) -> TokenID { pushes[Int(slot)].token }
@@ -100,7 +100,7 @@ package struct PushTable: ~Copyable {
         precondition(pushes[row].state != .free, "joined a push that has ended")
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
-            return trail(row, request, hold: hold, &tracker)
+            return addFollowUp(row, request, hold: hold, &tracker)
         case .inFlight:
             // The body is on its way; a retry must not drop the push before the event expires.
             pushes[row].held.content.prolong(
@@ -109,11 +109,11 @@ package struct PushTable: ~Copyable {
             if let hold { claim(hold, for: slot, &tracker) }
         case .queued where mustWaitLonger(request, thanPushIn: row),
             .resting where mustWaitLonger(request, thanPushIn: row):
-            return trail(row, request, hold: hold, &tracker)
+            return addFollowUp(row, request, hold: hold, &tracker)
         default:
             Self.merge(request, into: &pushes[row].held, &bodies)
             if let hold { claim(hold, for: slot, &tracker) }
-            // A newer payload says what the trailing one was to say.
+            // A newer payload replaces that of the follow-up.
             if pushes[row].hasFollowUp, request.coalescingKey != 0,
                 age(of: followUp[row].content) <= age(of: pushes[row].content)
             {
@@ -154,7 +154,7 @@ package struct PushTable: ~Copyable {
         }
     }
 
-    private mutating func trail(
+    private mutating func addFollowUp(
         _ row: Int, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
     ) -> Joined {
         if pushes[row].hasFollowUp {
@@ -222,8 +222,9 @@ package struct PushTable: ~Copyable {
 
     // MARK: Outcomes come back
 
-    /// The push in flight has ended, and gives its claims back. If it was dirty its trailing content
-    /// is queued in the same slot, and the result is true.
+    /// The push in flight has ended, and gives its claims back. Its follow-up, if it has one, is
+    /// queued in the same slot.
+    /// - Returns: whether a follow-up was queued.
     package mutating func ended(
         _ slot: UInt32, now: MonotonicTime, _ tracker: inout OffsetTracker
     ) -> Bool {
@@ -248,8 +249,8 @@ package struct PushTable: ~Copyable {
         return false
     }
 
-    /// The push ends, waiting or in flight, and so does what was trailing: its token is not to be sent
-    /// to. Its claims go to `body`.
+    /// The push ends, waiting or in flight, and so does its follow-up: nothing is to be sent to its
+    /// token. The claims of both go to `body`.
     package mutating func endedForGood(_ slot: UInt32, _ body: (Hold) -> Void) {
         let row = Int(slot)
         if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
@@ -259,7 +260,7 @@ package struct PushTable: ~Copyable {
         recycle(slot)
     }
 
-    /// The push in flight is to be sent again, not before `time`. What was trailing joins it.
+    /// The push in flight is to be sent again, not before `time`. Its follow-up joins it.
     package mutating func retry(
         _ slot: UInt32, at time: MonotonicTime, now: MonotonicTime, costsAttempt: Bool,
         _ tracker: inout OffsetTracker

@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// Which subjects changed within the settling time: an event is owed also to tokens whose
-/// registration arrives shortly after it.
+/// Which subjects changed within the last `registrationGrace`: an event is also owed to tokens
+/// whose registration arrives within that time after it.
 ///
 /// A table indexed by the subject's hash: 8 bytes a cell, which say when it changed and until when
 /// that is worth a push; one store per event, nothing to evict. Two subjects that share a cell can

@@ -97,13 +97,13 @@ package struct HeldContent: BitwiseCopyable {
 ///
 /// States:
 /// - `queued`: stands in its route's queue. Can transition to: `inFlight`, `resting`, ended.
-/// - `inFlight`: with delivery. Can transition to: `queued` (dirty or to be sent again),
+/// - `inFlight`: with delivery. Can transition to: `queued` (its follow-up, or to be sent again),
 ///   `resting` (to be sent again later), ended.
 /// - `resting`: waits for its time. Can transition to: `queued`, ended.
 ///
-/// A push is *dirty* when it cannot answer for an event that has come: the event was read after the
-/// hand-over, or must wait longer than the push does. Then the table has trailing content for it,
-/// which is sent in the same slot when the push has ended.
+/// A push has a *follow-up* when it cannot answer for an event that has come: the event was read
+/// after the hand-over, or must wait longer than the push does. The table keeps its content, which
+/// is queued in the same slot when the push has ended.
 @usableFromInline
 package struct WaitingPush: BitwiseCopyable {
     package enum State: UInt8, Sendable, BitwiseCopyable { case free, queued, inFlight, resting }

@@ -10,7 +10,7 @@ internal import Testing
 
 /// An answer other than 403 shows that APNs takes the provider token: it opens the connection for
 /// more than one push at a time, and the next connection need not wait.
-@Suite struct `What delivery takes for a welcome` {
+@Suite struct `When a connection is authenticated` {
     private let pool = PoolID(rawValue: 0)
     /// What may wait with delivery beyond what its connections carry.
     private let waiting = 32
@@ -74,7 +74,7 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases, [(403, false), (200, true), (400, true)])
-    func `a connection that is lost has the next one wait unless it was welcome`(
+    func `a lost connection makes the next one wait unless it was authenticated`(
         _ kind: TransportKind, _ end: (status: Int, isAuthenticated: Bool)
     ) throws {
         let server = try FrameServer()
