@@ -44,6 +44,27 @@ internal import Testing
         #expect(fixture.isIdle)
     }
 
+    @Test func `a walk that has met all else waits for a token that moved when no slot was free`() {
+        let fixture = fixture(controls: 12)
+        fixture.event("hot")
+        fixture.pass(.milliseconds(1))
+        // It has met all but the token 0. Events of one token take the three slots that it leaves.
+        for number in 100..<103 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["own\(number)"])
+            fixture.event("own\(number)")
+        }
+        fixture.registerControl("new", [0], shows: ["hot"])
+        fixture.registerControl("other", [200], shows: ["hot"])
+        fixture.unregister("I0")
+        let first = fixture.deliverAll()
+        #expect(first.count == 14 && first.allSatisfy { $0.token != [0] })
+        // The walk goes on before what waits for slots is looked at.
+        _ = fixture.pipeline.advanceFanOuts(steps: 100, now: fixture.now)
+        fixture.pass(.milliseconds(1))
+        #expect(fixture.deliverAll().contains { $0.token == [0] })
+        #expect(fixture.isIdle)
+    }
+
     @Test func `an event of more tokens than are free without the deferred share walks`() {
         let fixture = fixture(controls: 15, immediate: 64)
         fixture.event("hot")

@@ -52,6 +52,21 @@ internal import Testing
         #expect(origins == [0, 1, 3])
     }
 
+    @Test func `a walk does not end before the entries that it has passed are visited`() {
+        let subject = SubjectID(rawValue: 1)
+        var bench = FanOutBench()
+        bench.start(subject: 1, partition: 0, count: 2)
+        bench.fanOuts.awaitVisits(of: subject, 1)
+        while case .visit = bench.step(most: 1, count: { _ in 2 }) {}
+        bench.checkInvariants()
+        let (isWalked, held) = (bench.fanOuts.isWalked(subject), bench.committableOffset(0))
+        #expect(isWalked && held == 0)
+        bench.fanOuts.awaitVisits(of: subject, -1)
+        while case .visit = bench.step(most: 1, count: { _ in 2 }) {}
+        let (isLeft, released) = (!bench.fanOuts.isWalked(subject), bench.committableOffset(0))
+        #expect(isLeft && released == 1)
+    }
+
     @Test func `a walk gives its body back when it ends, once`() {
         var bench = FanOutBench()
         let body = bench.bodies.insert("news")
