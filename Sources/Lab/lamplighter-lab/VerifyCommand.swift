@@ -69,7 +69,7 @@ struct VerifyCommand: ParsableCommand {
 
     func validate() throws {
         for (name, value) in [
-            ("registrationGrace", registrationGrace), ("patience", patience), ("ttl", ttl),
+            ("registration-grace", registrationGrace), ("patience", patience), ("ttl", ttl),
         ] {
             guard (0...1e9).contains(value) else {
                 throw ValidationError("--\(name) is from 0 to 1e9 seconds")

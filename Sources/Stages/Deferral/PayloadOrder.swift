@@ -32,6 +32,8 @@ package struct PayloadOrder: ~Copyable {
         /// Of the newest that is in `deferred`, as far as this worker has put it there.
         var deferred: BodyAge?
         var accepted: BodyAge?
+        /// The newest of those that this worker read itself.
+        var acceptedHere: BodyAge?
         var forgetAt: MonotonicTime
         var next = none
         var previous = none
@@ -60,6 +62,7 @@ package struct PayloadOrder: ~Copyable {
         rows[row].deferred = max(age, rows[row].deferred ?? age)
         // What was accepted before says nothing of the newer payload.
         if let accepted = rows[row].accepted, accepted < age { rows[row].accepted = nil }
+        if let accepted = rows[row].acceptedHere, accepted < age { rows[row].acceptedHere = nil }
     }
 
     /// APNs has accepted a payload of this key.
@@ -71,6 +74,9 @@ package struct PayloadOrder: ~Copyable {
         if let keptUntil { _ = touch(hash, until: keptUntil, now: now) }
         guard let row = find(hash) else { return false }
         rows[Int(row)].accepted = max(age, rows[Int(row)].accepted ?? age)
+        if !age.isElsewhere {
+            rows[Int(row)].acceptedHere = max(age, rows[Int(row)].acceptedHere ?? age)
+        }
         guard let deferred = rows[Int(row)].deferred, deferred <= age else { return false }
         rows[Int(row)].deferred = nil
         return true
@@ -78,9 +84,11 @@ package struct PayloadOrder: ~Copyable {
 
     // MARK: Questions
 
-    /// Whether a payload that comes now is older than what the token has been sent, and so is no news.
+    /// Whether a payload that was read here is older than one that was read here too and accepted.
+    /// What another worker read says nothing of it: only clocks could compare the two, and a payload
+    /// that is dropped for a fast clock is lost.
     package func isOutdated(_ hash: UInt64, age: BodyAge) -> Bool {
-        guard let row = find(hash), let accepted = rows[Int(row)].accepted else { return false }
+        guard let row = find(hash), let accepted = rows[Int(row)].acceptedHere else { return false }
         return accepted > age
     }
 

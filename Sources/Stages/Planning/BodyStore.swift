@@ -28,7 +28,7 @@ package struct BodyAge: Comparable {
     package fileprivate(set) var readAt: WallTime
     /// The planner's count when it read the event or, of another worker's payload, the record.
     fileprivate var sequence: UInt64
-    fileprivate var isElsewhere: Bool
+    package fileprivate(set) var isElsewhere: Bool
 
     /// Of a payload that another worker read.
     /// - Parameter sequence: the planner's count when it read the record that says so.
