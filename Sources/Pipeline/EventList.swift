@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Audience
+internal import Planning
 internal import PushModel
 
 /// Tokens that an event goes through, and the hash by which it is remembered.
@@ -33,8 +34,10 @@ extension Audience {
         list.subject == .none ? 0 : count(list.subject)
     }
 
-    /// By number, in the order of the names.
-    func kinds(_ names: [String], of app: AppID) -> [KindID] {
-        names.isEmpty ? [] : names.map { kind(app, named: $0) ?? .unknown }
+    /// Makes the filter one for the kinds of these names, in their order; none means any.
+    func setKinds(_ names: [String], of app: AppID, in filter: inout AudienceFilter) {
+        guard !names.isEmpty else { return }
+        filter.kinds = names.map { kind(app, named: $0) ?? .unknown }
+        filter.unknownKinds = zip(names, filter.kinds).compactMap { $1 == .unknown ? $0 : nil }
     }
 }

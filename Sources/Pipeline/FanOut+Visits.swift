@@ -84,7 +84,11 @@ extension FanOut {
         }
         guard request.filter.classes.contains(route.tokenClass) else { return nil }
         if !request.filter.kinds.isEmpty, !request.filter.kinds.contains(entry.kind) {
-            return nil
+            // Numbers are compared first: the name costs a cache miss, and few events need it.
+            guard !request.filter.unknownKinds.isEmpty,
+                request.filter.isUnknownKind(
+                    book.audience.nameBytes(of: entry.kind, in: route.app))
+            else { return nil }
         }
         if let type = request.payloadType { return route.tokenClass == .device ? type : nil }
         return entry.hearsChanges ? route.tokenClass.changeType : nil

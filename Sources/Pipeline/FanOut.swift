@@ -163,9 +163,10 @@ struct FanOut: ~Copyable {
             subject: list.subject,
             filter: AudienceFilter(
                 environment: event.environment, classes: event.classes,
-                kinds: book.audience.kinds(event.kinds, of: event.app), shard: event.shard?.tokens),
+                shard: event.shard?.tokens),
             expiresAt: now.monotonic(at: event.expiresAt), origin: position,
             readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
+        book.audience.setKinds(event.kinds, of: event.app, in: &request.filter)
         if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
         if let shard = event.shard { setSource(shard, of: &request, now: now, &book) }
         request.priority = event.priority

@@ -112,9 +112,11 @@ struct LateRegistrations: ~Copyable {
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {
-        for subject in fanOut.walks.subjects(naming: added.entry.kind)
+        let app = book.audience.app(of: added.subject)
+        let name = book.audience.subjectBytes(of: added.subject)
+        for subject in fanOut.walks.subjects(naming: added.entry.kind, name: name)
         where subject != added.subject && book.audience.isKindWide(subject)
-            && book.audience.app(of: subject) == book.audience.app(of: added.subject)
+            && book.audience.app(of: subject) == app
         {
             var other = added
             other.subject = subject
@@ -216,7 +218,7 @@ struct LateRegistrations: ~Copyable {
             var request = recent.request
             request.subject = late.subject
             // A kind that nobody had shown may have come with this very registration.
-            request.filter.kinds = book.audience.kinds(recent.kinds, of: app)
+            book.audience.setKinds(recent.kinds, of: app, in: &request.filter)
             if request.expiresAt > now.monotonic {
                 guard send(request, to: late, &fanOut, &book, deferral, now: now) else {
                     late.events = number..<late.events.upperBound

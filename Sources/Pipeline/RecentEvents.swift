@@ -54,6 +54,9 @@ struct RecentEvents {
         bodies: inout BodyStore
     ) {
         bodies.retain(request.body)
+        var request = request
+        // They are among `kinds`, which are looked up again for each token that is owed the event.
+        request.filter.unknownKinds = []
         let names = kinds.reduce(0) { $0 + MemoryLayout<String>.size + $1.utf8.count }
         var entry = Entry(
             readAt: now, hash: hash, request: request, kinds: kinds,

@@ -104,4 +104,40 @@ internal import Testing
         #expect(!sent.contains { $0.token == [1] || $0.token == [98] })
         #expect(Set(sent.map(\.token)).count == 20 && fixture.isIdle)
     }
+
+    @Test(arguments: [nil, "s"])
+    func `a token that is the first of a kind that an event under way names is owed it`(
+        subject: String?
+    ) {
+        let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp]) { settings in
+            settings.slots = 16
+            settings.immediateFanOutMax = 2
+            settings.registrationGrace = .zero
+            settings.events.allowKindWide = true
+        }
+        for number in 0..<20 {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["s"], kind: "door")
+        }
+        // No registration shows the second kind of either.
+        for kind in ["lamp", "window"] {
+            fixture.event(
+                subject, #"{"v":1,"app":"\#(PipelineFixture.app)","kinds":["door","\#(kind)"]}"#)
+        }
+        fixture.pass(.milliseconds(1))
+        // One does not answer for the other: they are for different tokens.
+        #expect(fixture.load.fanOuts == 2)
+        // The walks have not come to these doors.
+        for (number, kind) in [(0, "lamp"), (1, "window"), (2, "blind"), (3, "lam"), (4, nil)] {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["s"], kind: kind)
+        }
+        fixture.register("M", [.control([98], shows: ["s"], kind: "lamp")], app: Self.otherApp)
+        var sent: [SentPush] = []
+        for _ in 0..<10 {
+            sent += fixture.deliverAll()
+            fixture.pass(.milliseconds(1))
+        }
+        let others = UInt8(5)..<20
+        #expect(Set(sent.map(\.token)) == Set(([0, 1] + others).map { [$0] }))
+        #expect(fixture.isIdle)
+    }
 }

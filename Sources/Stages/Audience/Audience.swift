@@ -127,7 +127,12 @@ package struct Audience: ~Copyable, Sendable {
     }
 
     package func name(of kind: KindID, in app: AppID) -> String {
-        String(decoding: kinds.name(of: kind, in: app), as: UTF8.self)
+        String(decoding: nameBytes(of: kind, in: app), as: UTF8.self)
+    }
+
+    /// Lent until the next change.
+    package func nameBytes(of kind: KindID, in app: AppID) -> UnsafeRawBufferPointer {
+        kinds.name(of: kind, in: app)
     }
 
     /// Whether there is something for `reclaimKinds()` to do.

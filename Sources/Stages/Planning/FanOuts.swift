@@ -5,27 +5,6 @@ internal import FlatMemory
 package import Ledger
 package import PushModel
 
-/// Which of a subject's tokens an event is for.
-package struct AudienceFilter: Hashable, Sendable {
-    /// Nil means every environment.
-    package var environment: PushEnvironment?
-    package var classes: TokenClassSet
-    /// The audience's numbers of the kinds; empty means any.
-    package var kinds: [KindID]
-    /// Nil means every token.
-    package var shard: TokenShard?
-
-    package init(
-        environment: PushEnvironment?, classes: TokenClassSet = .all, kinds: [KindID] = [],
-        shard: TokenShard? = nil
-    ) {
-        self.environment = environment
-        self.classes = classes
-        self.kinds = kinds
-        self.shard = shard
-    }
-}
-
 /// What an event asks of every token that it reaches.
 package struct FanOutRequest {
     package var subject: SubjectID
@@ -237,11 +216,14 @@ package struct FanOuts: ~Copyable {
     }
 
     /// The lists in which tokens of this kind and of others are looked for, those of older walks first.
-    package func subjects(naming kind: KindID) -> [SubjectID] {
+    ///
+    /// - Parameter name: the kind's, for walks that began before it had a number.
+    package func subjects(naming kind: KindID, name: UnsafeRawBufferPointer) -> [SubjectID] {
         var subjects: [SubjectID] = []
         for index in order {
             let request = walks[index]!.request
-            guard request.filter.kinds.count > 1, request.filter.kinds.contains(kind),
+            guard request.filter.kinds.count > 1,
+                request.filter.kinds.contains(kind) || request.filter.isUnknownKind(name),
                 !subjects.contains(request.subject)
             else { continue }
             subjects.append(request.subject)
