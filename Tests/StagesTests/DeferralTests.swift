@@ -145,14 +145,15 @@ private struct DeferralBench: ~Copyable {
 }
 
 @Suite struct `The order of payloads` {
-    private func age(_ milliseconds: Int64) -> BodyAge {
-        .elsewhere(WallTime(milliseconds: milliseconds), knownSince: 0)
+    /// Of a payload that was read here, as the n-th.
+    private func age(_ n: UInt64) -> BodyAge {
+        .here(WallTime(milliseconds: Int64(n)), sequence: n)
     }
 
     private let now = MonotonicTime.after(.zero)
 
     @Test func `ends a deferred payload when a newer one is accepted, and no newer one`() {
-        for (accepted, ends) in [(2, true), (1, true), (0, false)] as [(Int64, Bool)] {
+        for (accepted, ends) in [(2, true), (1, true), (0, false)] as [(UInt64, Bool)] {
             var order = PayloadOrder(bytesMax: 1 << 20)
             order.deferred(7, age: age(1), expiresAt: .after(.seconds(60)), now: now)
             let isEnded = order.accepted(7, age: age(accepted), keptUntil: nil, now: now)
@@ -164,12 +165,24 @@ private struct DeferralBench: ~Copyable {
     @Test func `knows what was accepted only as long as an older one may come`() {
         var order = PayloadOrder(bytesMax: 1 << 20)
         _ = order.accepted(7, age: age(5), keptUntil: .after(.seconds(60)), now: now)
-        let outdated = [4, 5, 6].map { order.isOutdated(7, age: age($0)) }
+        let outdated = ([4, 5, 6] as [UInt64]).map { order.isOutdated(7, age: age($0)) }
         #expect(outdated == [true, false, false])
         order.forget(now: .after(.seconds(60)))
         order.checkInvariants()
         let isEmpty = order.isEmpty
         #expect(isEmpty)
+    }
+
+    @Test func `never calls a payload outdated for one that another worker read`() {
+        var order = PayloadOrder(bytesMax: 1 << 20)
+        let faster = BodyAge.elsewhere(WallTime(milliseconds: 1000), knownSince: 9)
+        _ = order.accepted(7, age: faster, keptUntil: .after(.seconds(60)), now: now)
+        let isOutdated = order.isOutdated(7, age: age(4))
+        #expect(!isOutdated)
+        // What another worker deferred before is.
+        let isSuperseded = order.isSuperseded(
+            7, age: .elsewhere(WallTime(milliseconds: 999), knownSince: 3))
+        #expect(isSuperseded)
     }
 
     @Test func `forgets the oldest key where there is no room`() {
@@ -178,7 +191,7 @@ private struct DeferralBench: ~Copyable {
             _ = order.accepted(hash, age: age(5), keptUntil: .after(.seconds(60)), now: now)
             order.checkInvariants()
         }
-        let known = [1, 2, 3].map { order.isOutdated($0, age: age(4)) }
+        let known = ([1, 2, 3] as [UInt64]).map { order.isOutdated($0, age: age(4)) }
         let forgotten = order.forgotten
         #expect(known == [false, true, true] && forgotten == 1)
     }

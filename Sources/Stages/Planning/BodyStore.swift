@@ -30,6 +30,12 @@ package struct BodyAge: Comparable {
     fileprivate var sequence: UInt64
     package fileprivate(set) var isElsewhere: Bool
 
+    /// Of a payload that this worker read.
+    /// - Parameter sequence: the planner's count then.
+    package static func here(_ readAt: WallTime, sequence: UInt64) -> BodyAge {
+        BodyAge(readAt: readAt, sequence: sequence, isElsewhere: false)
+    }
+
     /// Of a payload that another worker read.
     /// - Parameter sequence: the planner's count when it read the record that says so.
     package static func elsewhere(_ readAt: WallTime, knownSince sequence: UInt64) -> BodyAge {
@@ -156,12 +162,11 @@ package struct BodyStore: ~Copyable {
     /// - Parameter sequence: the planner's count when it read the event; 0 if another worker did.
     package func age(of id: BodyID, sequence: UInt64) -> BodyAge {
         guard id != .none else {
-            return BodyAge(
-                readAt: WallTime(milliseconds: 0), sequence: sequence, isElsewhere: false)
+            return .here(WallTime(milliseconds: 0), sequence: sequence)
         }
         return sequence == 0
             ? .elsewhere(readAt(id), knownSince: knownSince(id))
-            : BodyAge(readAt: readAt(id), sequence: sequence, isElsewhere: false)
+            : .here(readAt(id), sequence: sequence)
     }
 
     package var count: Int { rows.count - free.count }
