@@ -27,6 +27,8 @@ from mutation_record import ERROR, KILLED, SURVIVED, Record, Result
 
 # The longest test: only for what survives the pipeline's others.
 SIMULATION = "in simulation"
+# The suite that sees whether every mutation applies, which would notice each one of them.
+ABOUT_MUTATIONS = "The mutations in Tests Mutations"
 # A run hangs that takes this many times longer than that of the unbroken program, and this many
 # seconds at least: the machine may be busier by then.
 HANG_FACTOR = 10
@@ -160,7 +162,7 @@ class Campaign:
 def options_of(selection):
     """The test runner's options for one of the selections."""
     skip = [] if selection == SIMULATION else ["--skip", SIMULATION]
-    return ["--filter", selection, *skip]
+    return ["--filter", selection, *skip, "--skip", ABOUT_MUTATIONS]
 
 
 def choose(folder, only):

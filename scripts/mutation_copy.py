@@ -35,8 +35,6 @@ package.products = []
 package.targets.removeAll { $0.type != .plugin && !reached.contains($0.name) }
 """
 ENVIRONMENT = {
-    # For tests that look at the mutations themselves.
-    "LAMPLIGHTER_MUTATED": "1",
     # Of the simulation's lives 199: with 200 it also judges what they happened to cover, and a
     # mutation is not noticed by that.
     "LAMPLIGHTER_SEEDS": "199",

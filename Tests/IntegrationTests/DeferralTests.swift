@@ -48,6 +48,11 @@ struct `Deferred to Kafka` {
         #expect(deferred.first?.value?.contains(#""subject":"late""#) == true)
         // Others are not kept waiting.
         try await fleet.change("prompt", heardBy: witness)
+        // From here on nothing but the deferred record owes the push: the event is not read again.
+        let positions = try fleet.positions()
+        try await fleet.eventually("the commits") {
+            try fleet.lags(positions).allSatisfy { $0 == 0 }
+        }
         for worker in fleet.workers {
             worker.signal(SIGKILL)
             _ = try await worker.finish(within: .seconds(60))

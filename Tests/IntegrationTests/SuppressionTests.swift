@@ -161,9 +161,10 @@ struct `An offset` {
         try await fleet.eventually("both answers") {
             fleet.requests(for: dead).count == 1 && fleet.accepted(alive) == before + 1
         }
-        // The grace period is over after 0.3 s; an offset is then stored within 0.1 s and committed
-        // within 0.2 s. So the offset of an event that has ended is committed after this sleep.
-        try await Task.sleep(for: .milliseconds(1200))
+        // The grace period of both is over when the offset of the one that has ended is committed.
+        let positions = try fleet.positions()
+        try await fleet.eventually("the commit") { try fleet.lags(positions)[2] == 0 }
+        #expect(try fleet.lags(positions)[1] == 1)
         #expect(log.records.isEmpty)
         fleet.workers[0].signal(SIGKILL)
         _ = try await fleet.workers[0].finish(within: .seconds(60))
