@@ -52,6 +52,27 @@ import Testing
         return list
     }
 
+    /// librdkafka would end the process.
+    @Test func `an assignment is replaced while the fetchers of the one before still stop`() throws {
+        try write(["a"], partition: 0)
+        let consumer = try client(.consumer)
+        try consumer.pollEverythingAsConsumer()
+        for _ in 0..<500 { try consumer.assign(both(at: Offset.beginning)) }
+        for _ in 0..<100 {
+            try consumer.unassignAll()
+            try consumer.assign(both(at: Offset.beginning))
+        }
+        let clock = ContinuousClock()
+        let deadline = clock.now + .seconds(60)
+        var isRead = false
+        while !isRead, clock.now < deadline {
+            if let message = consumer.pollMessage() { isRead = message.error == .none }
+        }
+        #expect(isRead)
+        try consumer.assign(both(at: Offset.beginning))
+        #expect(consumer.closeConsumer(timeout: .seconds(60)))
+    }
+
     @Test func `one configuration starts several clients`() throws {
         let configuration = Configuration()
         try configuration.set("client.id", "shared")

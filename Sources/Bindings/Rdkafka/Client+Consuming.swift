@@ -35,19 +35,37 @@ extension Client {
     package var isAssignmentLost: Bool { rd_kafka_assignment_lost(pointer) != 0 }
 
     package func assign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        awaitStoppedFetchers()
         try RdkafkaError.check(rd_kafka_assign(pointer, list.pointer))
     }
 
     package func unassignAll() throws(RdkafkaError) {
+        awaitStoppedFetchers()
         try RdkafkaError.check(rd_kafka_assign(pointer, nil))
     }
 
     package func incrementalAssign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        awaitStoppedFetchers()
         try RdkafkaError.check(adopting: rd_kafka_incremental_assign(pointer, list.pointer))
     }
 
     package func incrementalUnassign(_ list: TopicPartitionList) throws(RdkafkaError) {
+        awaitStoppedFetchers()
         try RdkafkaError.check(adopting: rd_kafka_incremental_unassign(pointer, list.pointer))
+    }
+
+    /// Returns when the fetchers of partitions that the last change took away have stopped. A change
+    /// that takes one of them away again before that would stop it twice, for which librdkafka ends
+    /// the process (`rd_kafka_assignment_partition_stopped`, 2.0.2 and later).
+    private func awaitStoppedFetchers() {
+        // Its main thread answers in order: the first time after it has stopped them, the second time
+        // after it has taken note of that.
+        for _ in 0..<2 {
+            var list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+            if rd_kafka_assignment(pointer, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list {
+                rd_kafka_topic_partition_list_destroy(list)
+            }
+        }
     }
 
     /// Partitions must not be paused. The flag outlives the assignment.
@@ -68,6 +86,7 @@ extension Client {
         let queue = EventQueue(for: self)
         let clock = ContinuousClock()
         let deadline = clock.now + timeout
+        awaitStoppedFetchers()
         if let error = rd_kafka_consumer_close_queue(pointer, queue.pointer) {
             // The consumer was closed before, or has failed for good: there is nothing to wait for.
             rd_kafka_error_destroy(error)
@@ -88,6 +107,7 @@ extension Client {
     private func answerRebalanceWhileClosing(_ event: OpaquePointer) {
         let isRevocation =
             rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS
+        awaitStoppedFetchers()
         if isCooperative, isRevocation {
             let list = rd_kafka_event_topic_partition_list(event)
             if let error = rd_kafka_incremental_unassign(pointer, list) {
