@@ -88,6 +88,7 @@ extension Simulation {
         let written = worker.pipeline.records.count
         worker.pipeline.deferredUnassigned(worker.deferredTracks[index]!)
         worker.deferredTracks[index] = nil
+        worker.deferredEnds[index] = nil
         try worker.note(from: written, world: kafka, now: time(of: number))
         assignDeferred(index, to: chance(70) ? 1 - number : number)
     }
