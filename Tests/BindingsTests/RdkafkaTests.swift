@@ -53,7 +53,8 @@ import Testing
     }
 
     /// librdkafka would end the process.
-    @Test func `an assignment is replaced while the fetchers of the one before still stop`() throws {
+    @Test func `an assignment is replaced while the fetchers of the one before still stop`() throws
+    {
         try write(["a"], partition: 0)
         let consumer = try client(.consumer)
         try consumer.pollEverythingAsConsumer()
