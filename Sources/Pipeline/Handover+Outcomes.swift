@@ -154,6 +154,7 @@ extension Handover {
         let delay = max(
             backoff.delay(attempt: attempts, random: &random),
             .seconds(Int64(outcome.retryAfterSeconds)))
+        assert(delay >= .zero, "a push is tried again in the past")
         let again = now.monotonic + delay
         book.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
         deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)

@@ -55,6 +55,7 @@ struct Handover: ~Copyable {
             batch[taken] = slot
             taken += 1
         }
+        assert(taken <= most, "more pushes than the breaker of their pool allows")
         breakers.handedOver(taken, of: pool, now: now.monotonic)
         book.counters.handedOver += taken
         return taken
@@ -135,6 +136,7 @@ struct Handover: ~Copyable {
     private static func fillToken(
         _ bytes: UnsafeRawBufferPointer, slot: UInt32, _ slab: PushSlab
     ) {
+        precondition(!bytes.isEmpty, "a push to no token")
         let wire = slab.push(slot)
         wire.pointee.tokenBytes = UInt16(bytes.count)
         if bytes.count <= PushSlab.inlineTokenBytes {
@@ -172,6 +174,7 @@ struct Handover: ~Copyable {
             wire.pointee.body = body.baseAddress
             wire.pointee.bodyBytes = UInt32(body.count)
             // An empty buffer has an address too, and the header would be sent without a value.
+            assert(!body.isEmpty && collapseID.count <= 64, "APNs takes 64 bytes of collapse ID")
             wire.pointee.collapseID = collapseID.isEmpty ? nil : collapseID.baseAddress
             wire.pointee.collapseIDBytes = UInt8(collapseID.count)
         }

@@ -239,6 +239,7 @@ struct LateRegistrations: ~Copyable {
         _ owed: FanOutRequest, to late: LateEntry, _ fanOut: inout FanOut,
         _ book: inout PushBook, _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
+        assert(!late.holds.isEmpty, "a push that holds nothing is lost in a crash")
         for hold in late.holds { book.tracker.retain(hold) }
         if fanOut.visit(late.entry, owed, claims: .held(late.holds), now: now, &book, deferral) {
             return true

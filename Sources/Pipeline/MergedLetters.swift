@@ -93,6 +93,15 @@ struct MergedLetters {
     func forEachHold(_ body: (Hold) -> Void) {
         for entry in entries.values { entry.holds.forEach(body) }
     }
+
+    func checkInvariants() {
+        let sum = entries.values.reduce(0) { $0 + $1.letter.failures! }
+        precondition(sum == failures, "the merged failures are miscounted")
+        // One for each topic and partition may be over the bound: it has the reason of the rest.
+        precondition(
+            entries.keys.count { $0.reason != Self.reasonOfTheRest } <= Self.entriesMax,
+            "more letters are merged than may be")
+    }
 }
 
 extension DeadLetter {

@@ -175,6 +175,7 @@ extension Outbox {
     func checkInvariants() {
         tickets.checkInvariants()
         letters.checkInvariants()
+        merged.checkInvariants()
         for ticket in refusedShards[firstRefused...] {
             precondition(
                 tickets[ticket].map { $0.record.topic == .events } ?? true,

@@ -72,6 +72,24 @@ package struct PipelineSettings: Sendable {
 
     package init() {}
 
+    /// What every part takes for granted. The configuration is checked when it is read; these are the
+    /// mistakes of whoever fills in the settings.
+    func check() {
+        precondition(slots > 0 && immediateFanOutMax > 0, "no room for one event's pushes")
+        precondition(fanOutsMax > 0 && splitAbove > 0 && unacknowledgedMax > 0, "a bound of none")
+        precondition(attemptsMax > 0 && deadLetterTokensMax > 0, "a push is tried once at least")
+        precondition(
+            recentSubjectCells > 0 && recentSubjectCells & (recentSubjectCells - 1) == 0,
+            "the cells of recent subjects are no power of two")
+        precondition(
+            holdMax > .zero && registrationGrace >= .zero && deadLetterDelay >= .zero,
+            "a time below zero")
+        precondition(
+            wireDefaults.priorities.count == PushType.all.count
+                && wireDefaults.expirations.count == PushType.all.count,
+            "each push type has its headers")
+    }
+
     /// With the rules of `other` that may change while pushes are under way.
     func adopting(_ other: PipelineSettings) -> PipelineSettings {
         var adopted = self
@@ -111,6 +129,7 @@ package struct ShardTopic: Sendable, Equatable {
     package var partitions: Int32
 
     package init(binding: Int, partitions: Int32) {
+        precondition(binding >= 0 && partitions > 0, "a topic of ours has partitions")
         self.binding = binding
         self.partitions = partitions
     }
@@ -121,7 +140,8 @@ package struct ShardTopic: Sendable, Equatable {
 
     /// Spread over all partitions: neighbours tend to be one worker's.
     func partition(ofShard index: Int) -> Int32 {
-        Int32(index) * partitions / Int32(count)
+        precondition(index >= 0 && index < Int(count), "no such shard")
+        return Int32(index) * partitions / Int32(count)
     }
 }
 

@@ -33,6 +33,7 @@ package struct PushPipeline: ~Copyable {
     package init(
         routing: RoutingTable, bindings: [TopicBinding], settings: PipelineSettings, slab: PushSlab
     ) throws(TopicBindingError) {
+        settings.check()
         book = PushBook(routing: routing, settings: settings, slab: slab)
         breakers = CircuitBreakers(
             routing: routing, backoff: settings.breakerBackoff,
@@ -57,6 +58,7 @@ package struct PushPipeline: ~Copyable {
         _ other: PipelineSettings, bindings: [TopicBinding]
     ) throws(TopicBindingError) {
         let settings = book.settings.adopting(other)
+        settings.check()
         fanOut.decoder = try EventDecoder(
             bindings: bindings, routing: book.routing, settings: settings.events)
         book.settings = settings

@@ -99,6 +99,8 @@ struct TicketTable {
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
         fallback: [UInt8]? = nil, suppression: IssuedSuppression? = nil
     ) -> OutgoingRecord {
+        precondition(
+            value != nil || topic == .deferred, "only a row of deferred ends with a tombstone")
         last += 1
         let record = OutgoingRecord(
             topic: topic, key: key, value: value, ticket: last, partition: partition)
@@ -147,6 +149,7 @@ struct TicketTable {
             old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
         else { return nil }
         guard let latest = latestDeferrals[old.record.key] else { return close(ticket) }
+        precondition(latest > ticket, "a deferral is superseded by an older one")
         open[latest]!.holds += old.holds
         open[ticket]!.holds = []
         return close(ticket)

@@ -315,7 +315,9 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         #expect(ConnectionPool.placesNeeded(settings) == 9)
         let log = ConnectionLog(
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, pool: "test")
-        return ConnectionPool(settings: settings, places: 0..<8, log: log, at: start)
+        return ConnectionPool(
+            settings: settings, places: 0..<ConnectionPool.placesNeeded(settings), log: log,
+            at: start)
     }
 
     @Test func `waits longer after each connect that leads to nothing, until one is authenticated`()
@@ -356,9 +358,9 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         var wants = [
             pool.wantsConnections(at: idle - .nanoseconds(1)), pool.wantsConnections(at: idle),
         ]
-        pool.inFlight = 1
+        pool.sent(1)
         wants.append(pool.wantsConnections(at: idle))
-        pool.inFlight = 0
+        pool.returned(1)
         let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 1)
         defer { places.deallocate() }
         places.initialize(to: SlotPlace())

@@ -47,6 +47,8 @@ package struct RegistrationCensus: ~Copyable {
     private var tokenKey = TokenKey()
     private var suppressions: [Token: Standing] = [:]
     private var entries: [[UInt8]: Entry] = [:]
+    /// A suppression that came later would find its registrations dropped.
+    private var hasRegistrations = false
 
     /// - Parameters:
     ///   - deadFor: how long a suppression must have stood.
@@ -68,6 +70,7 @@ package struct RegistrationCensus: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
+        precondition(!hasRegistrations, "suppressions are read before registrations")
         let suppression: Suppression?
         do throws(UnreadableRecord) {
             suppression = try suppressionDecoder.suppression(
@@ -91,6 +94,7 @@ package struct RegistrationCensus: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
     ) {
+        hasRegistrations = true
         let bytes = key.map { Array($0) } ?? []
         let skipped = decoder.skippedTargets
         do throws(UnreadableRecord) {
@@ -137,8 +141,8 @@ package struct RegistrationCensus: ~Copyable {
 
     // MARK: Answers
 
-    /// Registrations whose every token has had a active suppression for long enough, one that no
-    /// registration of that token has outlived.
+    /// Registrations whose every token has had a suppression for long enough, one that no registration
+    /// of that token has outlived. In the order of their keys.
     package func deadRegistrations() -> [Entry] {
         var latest: [Token: WallTime] = [:]
         for entry in entries.values {
@@ -157,7 +161,7 @@ package struct RegistrationCensus: ~Copyable {
         }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 
-    /// Whether the registration is still what `deadRegistrations` has said of it.
+    /// The registrations that `isWanted` asked for and that stand, in the order of their keys.
     package func wantedRegistrations() -> [Entry] {
         entries.values.filter { isWanted($0.key) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }

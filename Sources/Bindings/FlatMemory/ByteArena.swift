@@ -54,6 +54,9 @@ package struct ByteArena: ~Copyable, Sendable {
     /// - Parameter bytes: exactly what the block was allocated with.
     package mutating func free(_ reference: Reference, bytes: Int) {
         let size = SizeClass(bytes: bytes)
+        precondition(
+            reference != 0 && UInt64(reference) + size.units <= usedUnits,
+            "a block that was never allocated")
         if bytes >= Self.discardBytesMin {
             memory.discard(
                 offset: Int(reference) * Self.unitBytes, count: Int(size.units) * Self.unitBytes)
@@ -61,6 +64,7 @@ package struct ByteArena: ~Copyable, Sendable {
         self[reference, as: UInt32.self] = freeHeads[size.index]
         freeHeads[size.index] = reference
         freeUnits += size.units
+        assert(freeUnits < usedUnits, "more is free than was ever allocated")
     }
 
     /// The `Value` at a place inside a block, given in bytes from its start.

@@ -12,7 +12,7 @@ struct ConnectionPool: ~Copyable {
     /// The pool's places in the thread's table of connections.
     let places: Range<Int>
     var waiting = SlotList()
-    var inFlight = 0
+    private(set) var inFlight = 0
     /// The token of this turn.
     var token: ProviderToken?
     private var tls: (context: TLSContext, madeAt: MonotonicTime)?
@@ -38,6 +38,8 @@ struct ConnectionPool: ~Copyable {
     static let coldCapacity = 32
 
     init(settings: PoolSettings, places: Range<Int>, log: ConnectionLog, at now: MonotonicTime) {
+        precondition(
+            places.count == Self.placesNeeded(settings), "each pool has the places it needs")
         self.settings = settings
         self.places = places
         self.log = log
@@ -51,6 +53,15 @@ struct ConnectionPool: ~Copyable {
     /// at least, and two more, so that one GOAWAY after another does not leave a pool without.
     static func placesNeeded(_ settings: PoolSettings) -> Int {
         settings.connections.upperBound + settings.connections.lowerBound + 2
+    }
+
+    /// So many pushes were given to its connections.
+    mutating func sent(_ count: Int) { inFlight &+= count }
+
+    /// So many pushes have an outcome, or wait again.
+    mutating func returned(_ count: Int) {
+        inFlight &-= count
+        assert(inFlight >= 0, "more pushes come back than were sent")
     }
 
     func wantsConnections(at now: MonotonicTime) -> Bool {

@@ -75,6 +75,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Everything of an earlier connection is forgotten.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        precondition(isVacant && ends.isEmpty, "its place is taken")
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
         progressAt = now
         shownTokens = ShownProviderTokens()
@@ -84,6 +85,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Closes the connection. Every request must have been released.
     mutating func close() {
+        precondition(!isBusy.contains(true), "a request is left in libcurl")
         multi.restart()
         machine.closed()
         timerAt = .distantFuture
@@ -112,6 +114,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     /// Takes a request out of libcurl, ended or not.
     mutating func release(_ position: Int) {
+        precondition(isBusy[position], "a request is taken out of libcurl twice")
         multi.remove(handles[position])
         isBusy[position] = false
         idle.append(position)

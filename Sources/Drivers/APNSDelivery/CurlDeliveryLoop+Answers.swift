@@ -40,7 +40,7 @@ extension CurlDeliveryLoop {
             notSent(index, end, slot: slot)
         }
         connections[index].release(end.position)
-        desk.pools[pool].inFlight &-= 1
+        desk.pools[pool].returned(1)
         connections[index].machine.requestEnded(
             requestEnd, bytes: Int(desk.slab.push(slot).pointee.bodyBytes), at: desk.now.monotonic)
     }

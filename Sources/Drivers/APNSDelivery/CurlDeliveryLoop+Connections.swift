@@ -63,7 +63,7 @@ extension CurlDeliveryLoop {
             let slot = connections[index][position].pointee.tag
             let wasDispatched = connections[index][position].pointee.wasDispatched
             connections[index].release(position)
-            desk.pools[pool].inFlight &-= 1
+            desk.pools[pool].returned(1)
             if wasDispatched { desk.unknown(slot) } else { sendAgain(slot, pool: pool) }
         }
         connections[index].close()

@@ -70,7 +70,7 @@ extension CurlDeliveryLoop {
             desk.places[Int(slot)].since = desk.now.monotonic
             sent &+= 1
         }
-        desk.pools[pool].inFlight &+= sent
+        desk.pools[pool].sent(sent)
         desk.counts.requests &+= UInt64(sent)
         // Adding sets the timer, to zero, which starts the requests.
         connections[index].collectEnds(at: desk.now.monotonic)

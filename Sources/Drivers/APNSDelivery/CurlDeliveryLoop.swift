@@ -51,6 +51,7 @@ struct CurlDeliveryLoop: ~Copyable {
         for position in 0..<count {
             guard let event = desk.event(position) else { continue }
             let index = Int(event.tag >> 32)
+            precondition(connections.indices.contains(index), "epoll names a place there is not")
             // A socket that was closed since, here or earlier in this loop, is unknown to libcurl,
             // which takes no notice.
             connections[index].multi.ready(

@@ -175,6 +175,9 @@ extension DeliveryDesk {
     ) -> Bool {
         for index in pools.indices where !pools[index].waiting.isEmpty { return false }
         for index in connections.indices where !connections[index].isVacant { return false }
+        for index in pools.indices {
+            precondition(pools[index].inFlight == 0, "pushes in flight without a connection")
+        }
         return !port.hasSubmissions
     }
 }

@@ -18,6 +18,7 @@ extension DeliveryDesk {
 
     /// - Parameter slot: an accepted push; one of those that came together will do.
     mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
+        assert(places[Int(slot)].since <= now.monotonic, "answered before it was sent")
         pools[pool].sizing.accepted(after: now.monotonic - places[Int(slot)].since)
     }
 
@@ -74,7 +75,7 @@ extension DeliveryDesk {
     /// - Parameter since: from when on it counts as waiting.
     mutating func sendAgain(_ slot: PushSlot, pool: Int, waitingSince since: MonotonicTime) {
         let place = places + Int(slot)
-        place.pointee.resends &+= 1
+        place.pointee.resends += 1
         guard phase == .running, place.pointee.resends <= Self.resendsMax else {
             outcomes.append(PushOutcome(slot: slot, kind: .unprocessed))
             return

@@ -100,6 +100,7 @@ package struct DeliveryDesk: ~Copyable {
         guard count > 0 else { return }
         for index in 0..<count {
             let slot = taken[index]
+            assert(Int(slot) < slab.slots, "the planner hands over a slot that the slab has not")
             places[Int(slot)].takenAt = now.monotonic
             places[Int(slot)].since = now.monotonic
             places[Int(slot)].resends = 0

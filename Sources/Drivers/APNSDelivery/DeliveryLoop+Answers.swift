@@ -76,7 +76,7 @@ extension DeliveryLoop {
             }
         }
         if let accepted { desk.noteAnswerTime(of: accepted, pool: pool) }
-        desk.pools[pool].inFlight &-= ends.count
+        desk.pools[pool].returned(ends.count)
         connections[index].machine.streamsEnded(
             ends.count, answered: answered, authenticated: authenticated)
         if authenticated > 0, !connections[index].isAuthenticated {

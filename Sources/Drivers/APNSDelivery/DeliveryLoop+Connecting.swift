@@ -46,6 +46,7 @@ extension DeliveryLoop {
     }
 
     mutating func resolved(_ answer: Resolver.Answer) {
+        precondition(lookupsOwed > 0, "the resolver answers what nobody has asked")
         lookupsOwed -= 1
         let index = Int(answer.tag >> 32)
         guard connections[index].stage == .resolving,
@@ -125,6 +126,7 @@ extension DeliveryLoop {
 
     /// Epoll reports something on the connection.
     mutating func ready(_ index: Int, _ event: Epoll.Event) {
+        precondition(connections.indices.contains(index), "epoll names a place that there is not")
         switch connections[index].stage {
         case .vacant, .resolving: break
         case .connecting:
@@ -233,7 +235,7 @@ extension DeliveryLoop {
 
     private mutating func giveBackInFlight(_ index: Int) {
         let pool = connections[index].pool
-        desk.pools[pool].inFlight &-= connections[index].inFlight.count
+        desk.pools[pool].returned(connections[index].inFlight.count)
         // From the newest, since each that is sent again goes to the head of the queue.
         while let slot = connections[index].inFlight.popLast(desk.places) {
             if connections[index].wasNeverSent(streams + Int(slot)) {
@@ -261,6 +263,7 @@ extension DeliveryLoop {
     }
 
     private mutating func vacate(_ index: Int) {
+        precondition(connections[index].inFlight.isEmpty, "pushes would be left without an outcome")
         dropLink(index)
         connections[index].machine.closed()
         connections[index].hasMoreToRead = false

@@ -41,7 +41,7 @@ extension DeliveryLoop {
             connections[index].inFlight.remove(slot, desk.places)
             connections[index].link!.session.abandon(streams + Int(slot))
             connections[index].machine.streamTimedOut()
-            desk.pools[pool].inFlight &-= 1
+            desk.pools[pool].returned(1)
             desk.counts.timeouts &+= 1
             leftOpen(slot)
         }
@@ -94,7 +94,7 @@ extension DeliveryLoop {
     mutating func abandonEverything() {
         for index in connections.indices where connections[index].stage != .vacant {
             while let slot = connections[index].inFlight.popFirst(desk.places) {
-                desk.pools[connections[index].pool].inFlight &-= 1
+                desk.pools[connections[index].pool].returned(1)
                 connections[index].link!.session.abandon(streams + Int(slot))
                 leftOpen(slot)
             }

@@ -83,7 +83,7 @@ extension DeliveryLoop {
         }
         withExtendedLifetime(token) {}
         connections[index].machine.streamsOpened(opened)
-        desk.pools[pool].inFlight &+= opened
+        desk.pools[pool].sent(opened)
         desk.counts.requests &+= UInt64(opened)
         if let failure { sessionFailed(index, failure) } else { flush(index, partly: false) }
     }

@@ -35,6 +35,7 @@ package final class DeliveryPort: Sendable {
     }
 
     package init(slab: PushSlab, pools: Int, plannerWaker: Waker) {
+        precondition(slab.slots > 0 && pools > 0, "a port without pushes or pools")
         self.slab = slab
         self.plannerWaker = plannerWaker
         deliveryWaker = Waker()
@@ -91,6 +92,7 @@ package final class DeliveryPort: Sendable {
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
 
     package func publish(capacity: Int, of pool: PoolID) {
+        precondition(capacity >= 0, "a pool takes pushes or none")
         capacities[Int(pool.rawValue)].value.store(capacity, ordering: .relaxed)
     }
 

@@ -18,6 +18,7 @@ struct OutcomeBatch: ~Copyable {
 
     mutating func append(_ outcome: PushOutcome) {
         if count == outcomes.count { flush() }
+        assert(count < outcomes.count, "there is room after a flush")
         outcomes[count] = outcome
         count &+= 1
     }

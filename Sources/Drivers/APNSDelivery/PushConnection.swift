@@ -81,6 +81,7 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     /// Everything of an earlier connection is forgotten.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        precondition(stage == .vacant && inFlight.isEmpty, "its place is taken")
         machine = ConnectionMachine(limits: limits, at: now, jitter: jitter)
         output = output ?? .allocate(byteCount: Self.outputBytes, alignment: 64)
         stage = .resolving
@@ -148,12 +149,14 @@ struct PushConnection: PooledConnection, ~Copyable {
         authorization: Authorization, stream: UnsafeMutablePointer<ClientStream>,
         constants: borrowing RequestConstants
     ) throws(HTTP2Error) {
+        assert(hasRoom, "a request is submitted where there is no room for it")
         compact()
         let block = headers!.compose(
             push, token: token, pool: pool, authorization: authorization, constants: constants)
         let room = UnsafeMutableRawBufferPointer(
             start: output + outputEnd, count: Self.outputBytes &- outputEnd)
         outputEnd &+= try link!.session.submit(block, stream: stream, into: room)
+        assert(outputEnd <= Self.outputBytes && stream.pointee.id > lastSubmitted)
         lastSubmitted = stream.pointee.id
     }
 
@@ -192,6 +195,7 @@ struct PushConnection: PooledConnection, ~Copyable {
                 isBlocked = false
                 bytes &+= UInt64(count)
                 outputStart &+= count
+                assert(outputStart <= outputEnd, "TLS has taken more than there was")
                 takenSinceFlush &+= count
                 if outputStart == outputEnd {
                     flushedThrough = lastSubmitted

@@ -39,15 +39,18 @@ struct RequestConstants: ~Copyable {
     }
 
     func authority(ofPool pool: Int) -> ConstantHeader {
-        ConstantHeader(number: authorities &+ pool)
+        assert(authorities &+ pool < topics, "no pool \(pool)")
+        return ConstantHeader(number: authorities &+ pool)
     }
 
     func topic(_ route: RouteID) -> ConstantHeader {
-        ConstantHeader(number: topics &+ Int(route.rawValue))
+        assert(topics &+ Int(route.rawValue) < pushTypes, "no route \(route.rawValue)")
+        return ConstantHeader(number: topics &+ Int(route.rawValue))
     }
 
     func pushType(_ type: PushType) -> ConstantHeader {
-        ConstantHeader(number: pushTypes &+ Int(type.rawValue))
+        assert(pushTypes &+ Int(type.rawValue) < priorities, "no push type \(type.rawValue)")
+        return ConstantHeader(number: pushTypes &+ Int(type.rawValue))
     }
 
     func priority(_ priority: UInt8) -> ConstantHeader {
@@ -166,6 +169,7 @@ struct RequestHeaders: ~Copyable {
     }
 
     private func decimal(_ value: Int64) -> UnsafeBufferPointer<UInt8> {
+        assert(value > 0, "an apns-expiration of 0 has a constant header")
         var rest = UInt64(value)
         var start = Self.scratchBytes
         repeat {

@@ -30,6 +30,7 @@ struct SlotList {
     var isEmpty: Bool { first == Self.none }
 
     mutating func append(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+        assert(slot != Self.none && slot != last, "a slot is in one list at a time")
         places[Int(slot)].previous = last
         places[Int(slot)].next = Self.none
         if last == Self.none { first = slot } else { places[Int(last)].next = slot }
@@ -38,6 +39,7 @@ struct SlotList {
     }
 
     mutating func prepend(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
+        assert(slot != Self.none && slot != first, "a slot is in one list at a time")
         places[Int(slot)].previous = Self.none
         places[Int(slot)].next = first
         if first == Self.none { last = slot } else { places[Int(first)].previous = slot }
@@ -47,6 +49,9 @@ struct SlotList {
 
     mutating func remove(_ slot: PushSlot, _ places: UnsafeMutablePointer<SlotPlace>) {
         let (next, previous) = (places[Int(slot)].next, places[Int(slot)].previous)
+        assert(count > 0, "a slot is taken from an empty list")
+        assert(previous != Self.none || first == slot, "a slot is taken from another's list")
+        assert(next != Self.none || last == slot, "a slot is taken from another's list")
         if previous == Self.none { first = next } else { places[Int(previous)].next = next }
         if next == Self.none { last = previous } else { places[Int(next)].previous = previous }
         count &-= 1

@@ -62,6 +62,7 @@ package struct RoutingTable: Sendable {
     package mutating func add(
         credential: String, apps names: [String], environments: [PushEnvironment]
     ) {
+        precondition(pools.count + environments.count <= Int(UInt16.max), "too many pools")
         for environment in environments {
             let pool = PoolID(rawValue: UInt16(pools.count))
             pools.append(Pool(environment: environment, credential: credential))
@@ -95,6 +96,7 @@ package struct RoutingTable: Sendable {
 
     private mutating func intern(app name: String) -> AppID {
         if let known = appsByName[name] { return known }
+        precondition(apps.count < Int(UInt16.max), "too many apps")
         let app = AppID(rawValue: UInt16(apps.count))
         apps.append(name)
         appsByName[name] = app
@@ -107,6 +109,7 @@ package struct RoutingTable: Sendable {
         let suffix = PushType.all.first { $0.tokenClass == tokenClass }!.topicSuffix
         let key = RouteKey(environment: environment, app: app, tokenClass: tokenClass)
         guard routesByKey[key] == nil else { return }
+        precondition(routes.count < Int(UInt16.max), "too many routes")
         routesByKey[key] = RouteID(rawValue: UInt16(routes.count))
         routes.append(
             Route(

@@ -17,13 +17,19 @@ package enum RecordKey {
     package static func registration(
         environment: PushEnvironment, app: String, installation: String, handler: String
     ) -> [UInt8] {
-        Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
+        precondition(
+            isPart(app) && isPart(installation) && isPart(handler),
+            "a key of parts that nobody could read")
+        return Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
     /// `environment/apnsTopic/tokenHex`: the keys of suppressions, and of deferred pushes that say "look
     /// again".
     package static func token(route: Route, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
-        Array("\(route.environment.name)/\(route.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
+        precondition(
+            (1...RecordLimits.tokenBytesMax).contains(token.count), "a token of no readable length")
+        return Array(
+            "\(route.environment.name)/\(route.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
     }
 
     /// The key of a deferred push. One with a payload has a fourth part, its coalescing key in 16

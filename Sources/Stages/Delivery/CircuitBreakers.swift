@@ -143,10 +143,14 @@ package struct CircuitBreakers: ~Copyable {
     package mutating func taken(_ route: RouteID) { routes[Int(route.rawValue)].inFlight += 1 }
 
     /// A push that was taken is not handed over after all.
-    package mutating func notSent(_ route: RouteID) { routes[Int(route.rawValue)].inFlight -= 1 }
+    package mutating func notSent(_ route: RouteID) {
+        routes[Int(route.rawValue)].inFlight -= 1
+        assert(routes[Int(route.rawValue)].inFlight >= 0, "a push that was never taken")
+    }
 
     /// So many of the pool's pushes that were taken have been handed over.
     package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
+        assert(count >= 0, "pushes are handed over or none")
         let row = Int(pool.rawValue)
         pools[row].inFlight += count
         if count > 0 { pools[row].lastHandedOverAt = now }
@@ -165,6 +169,9 @@ package struct CircuitBreakers: ~Copyable {
         routes[row].breaker.recovered()
         let pool = Int(routes[row].pool.rawValue)
         pools[pool].inFlight -= 1
+        assert(
+            pools[pool].inFlight >= 0 && routes[row].inFlight >= 0,
+            "more pushes came back than went")
         pools[pool].accepted &+= 1
         pools[pool].breaker.recovered()
         _ = pools[pool].health.received(.healthy, of: token)
@@ -173,8 +180,12 @@ package struct CircuitBreakers: ~Copyable {
     /// The push has come back, with whatever outcome but an acceptance.
     package mutating func landed(_ route: RouteID) {
         let row = Int(route.rawValue)
+        let pool = Int(routes[row].pool.rawValue)
         routes[row].inFlight -= 1
-        pools[Int(routes[row].pool.rawValue)].inFlight -= 1
+        pools[pool].inFlight -= 1
+        assert(
+            pools[pool].inFlight >= 0 && routes[row].inFlight >= 0,
+            "more pushes came back than went")
     }
 }
 

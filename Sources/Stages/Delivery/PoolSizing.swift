@@ -94,6 +94,8 @@ package struct PoolSizing: Sendable {
 
     /// The end of a turn. What it leaves holds until the next one.
     package mutating func turned(_ load: Load, at now: MonotonicTime) {
+        assert(now >= lastAt, "turns go forward")
+        assert(bounds.contains(wanted), "a pool has as many connections as it may")
         if last.isSaturated { saturated += now - lastAt }
         last = load
         lastAt = now

@@ -53,6 +53,8 @@ package struct ProviderTokenSchedule: Sendable {
     }
 
     package mutating func minted(at now: Now) {
+        precondition(
+            mintedAt.map { now.monotonic >= $0.monotonic } ?? true, "minted before the last one")
         mintedAt = now
     }
 }
@@ -90,6 +92,9 @@ package struct ShownProviderTokens: Hashable, Sendable {
             return
         }
         guard shown!.latest != generation else { return }
+        precondition(
+            shown!.key == key && generation > shown!.latest,
+            "a connection is shown one key, and its tokens in turn")
         shown!.latest = generation
         shown!.at = now
     }

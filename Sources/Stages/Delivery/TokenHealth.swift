@@ -45,6 +45,7 @@ package struct TokenHealth: Sendable {
             }
             return
         }
+        assert(accepted >= fault.accepted, "what a pool has had accepted only grows")
         if accepted > fault.accepted {
             let wait = backoff.delay(attempt: fault.strikes, random: &random)
             fault.heldUntil = max(fault.heldUntil, now + wait)

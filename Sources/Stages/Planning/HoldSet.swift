@@ -33,6 +33,7 @@ package struct HoldPool: ~Copyable {
     /// large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need, now or any more.
     package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
+        assert(hold.offset >= 0 && hold.offset < .max, "a claim on no offset")
         if set.isEmpty {
             set.first = hold
             return nil
