@@ -176,8 +176,8 @@ extension DeferredPushes {
         var place = place(of: slot, book)
         let holds = book.endTakingClaims(slot, withFollowUp: true, now: now)
         book.counters.deferred += 1
-        let ofEvents = holds.filter { !book.tracker.isTable($0.track) }
-        for hold in holds where book.tracker.isTable(hold.track) {
+        let ofEvents = holds.filter { !book.tracker.isOfTable($0) }
+        for hold in holds where book.tracker.isOfTable(hold) {
             putBack(hold, notBefore: notBefore, attempts: push.attempts, &book.tracker)
         }
         if ofEvents.isEmpty, ofEvents.count < holds.count { return }

@@ -22,13 +22,9 @@ extension DeferredPushes {
             content, route: table.route(of: row), payload: table.bodies.payload(content.push.body),
             now: now)
         outbox.writeDeferral(
-            partition: partition(of: row), key: key(of: row, book),
+            partition: table.partition(of: row), key: key(of: row, book),
             value: DeferredEncoder.value(push), endedOffset: table.offset(of: row))
     }
-
-    /// Where the row's record stands. Since the topic was given more partitions the key may lead to
-    /// another one, and what ends the row there would leave the record to be sent by each replay.
-    private func partition(of row: UInt32) -> Int32 { partitions[table.hold(of: row).track]! }
 
     private func key(of row: UInt32, _ book: borrowing PushBook) -> [UInt8] {
         table.tokenBytes(of: row).withMemoryRebound(to: UInt8.self) { token in
@@ -46,7 +42,7 @@ extension DeferredPushes {
             if !table.isRevoked(row) {
                 book.counters.deferredEnded += 1
                 outbox.writeDeferral(
-                    partition: partition(of: row), key: key(of: row, book), value: nil,
+                    partition: table.partition(of: row), key: key(of: row, book), value: nil,
                     endedOffset: table.offset(of: row))
             }
             table.remove(row)
@@ -76,8 +72,8 @@ extension DeferredPushes {
             return false
         }
         _ = decode(ticket.record)
-        let track = partitions.first { $0.value == ticket.record.partition }?.key
-        guard let row = track.flatMap({ rowOfKey($0) }) else { return true }
+        let id = ticket.record.partition.flatMap { assignments.assignment(ofPartition: $0) }
+        guard let row = id.flatMap({ rowOfKey($0) }) else { return true }
         return table.offset(of: row) != offset || table.isRevoked(row)
     }
 

@@ -32,10 +32,7 @@ struct DeferredPushes: ~Copyable {
     var decoder: TokenRecordDecoder
     /// Of the record that was decoded last.
     var tokenKey = TokenKey()
-    /// The partitions that are ours, by their tracks.
-    var partitions: [TrackID: Int32] = [:]
-    /// Of those, the ones that have been read to their end.
-    private var replayed: Set<TrackID> = []
+    private(set) var assignments = DeferredAssignments()
     /// The route whose pushes are looked at first.
     var turn = 0
     var sweepAt = MonotonicTime(nanoseconds: .min)
@@ -57,52 +54,50 @@ struct DeferredPushes: ~Copyable {
     /// Payloads that are known no more: a newer one will not end them.
     var payloadsForgotten: Int { order.forgotten + ends.dropped }
 
-    /// Whether a partition of ours is being replayed.
-    var isReplaying: Bool { replayed.count < partitions.count }
-
     // MARK: Partitions
 
     /// This partition of `deferred` is ours. None of its pushes is sent before it is `replayed`.
-    mutating func assigned(partition: Int32, _ tracker: inout OffsetTracker) -> TrackID {
-        let track = tracker.openTable(partition: partition)
-        partitions[track] = partition
-        return track
+    mutating func assigned(
+        _ id: AssignmentID, partition: Int32, _ tracker: inout OffsetTracker
+    ) {
+        tracker.openTable(id, partition: partition)
+        assignments.open(id, partition: partition)
     }
 
     /// The partition has been read to its end.
     mutating func replayed(
-        _ track: TrackID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
-        replayed.insert(track)
+        assignments.replayed(id)
         var hidden: [UInt32] = []
-        table.activate(track) { hidden.append($0) }
+        table.activate(id) { hidden.append($0) }
         for row in hidden { rewrite(row, &book, &outbox, now: now) }
     }
 
     /// The partition is no longer ours. What it asked for and is under way is still sent.
     mutating func unassigned(
-        _ track: TrackID, _ book: inout PushBook, _ outbox: inout Outbox
+        _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox
     ) {
         endRows(&book, &outbox)
-        replayed.remove(track)
-        partitions[track] = nil
-        table.close(track, &book.tracker)
-        book.tracker.closeTrack(track)
+        assignments.close(id)
+        table.close(id, &book.tracker)
+        book.tracker.close(id)
     }
 
     // MARK: Records are read
 
     /// A record of `deferred` was read.
     mutating func read(
-        _ record: DeferredRecord, track: TrackID, _ book: inout PushBook,
+        _ record: DeferredRecord, of id: AssignmentID, _ book: inout PushBook,
         _ outbox: inout Outbox, now: Now
     ) throws(UnreadableRecord) {
+        precondition(assignments.isOpen(id), "a record of a partition that is not ours: \(id)")
         endRows(&book, &outbox)
         book.countRead()
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
-        let row = rowOfKey(track)
+        let row = rowOfKey(id)
         if let push {
-            try keep(push, in: row, track: track, record, &book, &outbox, now: now)
+            try keep(push, in: row, of: id, record, &book, &outbox, now: now)
             return
         }
         if let readAt = record.endedPayloadAt { acceptedElsewhere(readAt: readAt, book, now: now) }
@@ -112,21 +107,21 @@ struct DeferredPushes: ~Copyable {
             table.coalescingKey(of: row) != 0
             && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
         ended(
-            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset, track: track, &book,
-            &outbox, now: now)
+            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset, of: id, &book, &outbox,
+            now: now)
     }
 
     /// The row of `tokenKey` in this partition.
-    func rowOfKey(_ track: TrackID) -> UInt32? {
+    func rowOfKey(_ id: AssignmentID) -> UInt32? {
         tokenKey.token.withUnsafeBytes { token in
             table.row(
                 route: tokenKey.route, token: token, coalescingKey: tokenKey.coalescingKey,
-                track: track)
+                assignment: id)
         }
     }
 
     private mutating func keep(
-        _ push: DeferredPush, in row: UInt32?, track: TrackID, _ record: DeferredRecord,
+        _ push: DeferredPush, in row: UInt32?, of id: AssignmentID, _ record: DeferredRecord,
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) throws(UnreadableRecord) {
         var content = try content(of: push, &book, now: now)
@@ -138,7 +133,7 @@ struct DeferredPushes: ~Copyable {
         }
         // Where what it says was first said, if it was written again.
         let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset
-        let isActive = replayed.contains(track)
+        let isActive = assignments.isReplayed(id)
         if let row {
             let needsRewrite = table.replace(
                 row, with: content, saidAt: saidAt, isActive: isActive, &book.tracker)
@@ -148,7 +143,8 @@ struct DeferredPushes: ~Copyable {
             let row = tokenKey.token.withUnsafeBytes { token in
                 table.insert(
                     content, route: tokenKey.route, token: token,
-                    coalescingKey: tokenKey.coalescingKey, track: track, offset: record.offset,
+                    coalescingKey: tokenKey.coalescingKey, assignment: id,
+                    partition: assignments.partition(of: id), offset: record.offset,
                     saidAt: saidAt, isActive: isActive, &book.tracker)
             }
             endIfSuperseded(row, &book, &outbox)
@@ -186,14 +182,14 @@ struct DeferredPushes: ~Copyable {
 
     /// A tombstone was read for this row's key.
     private mutating func ended(
-        _ row: UInt32, upTo offset: Int64, track: TrackID, _ book: inout PushBook,
+        _ row: UInt32, upTo offset: Int64, of id: AssignmentID, _ book: inout PushBook,
         _ outbox: inout Outbox, now: Now
     ) {
         if table.offset(of: row) > offset {
             // Written between the owner's reading and its tombstone, which hides it from the next
             // owner.
             table.hide(row)
-            if replayed.contains(track) { rewrite(row, &book, &outbox, now: now) }
+            if assignments.isReplayed(id) { rewrite(row, &book, &outbox, now: now) }
         } else if table.isTaken(row) {
             table.revoke(row)
         } else {
@@ -237,7 +233,6 @@ extension DeferredPushes {
         table.checkInvariants()
         order.checkInvariants()
         ends.checkInvariants()
-        precondition(
-            replayed.allSatisfy { partitions[$0] != nil }, "replayed, and not assigned")
+        assignments.checkInvariants()
     }
 }

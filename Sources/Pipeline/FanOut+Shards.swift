@@ -16,8 +16,8 @@ extension FanOut {
     ///   shards now or too many records wait for Kafka already, or one that no worker could read
     ///   again.
     mutating func split(
-        _ event: Event, list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now,
-        _ book: inout PushBook, _ outbox: inout Outbox
+        _ event: Event, list: EventList, of id: AssignmentID, _ position: RecordPosition,
+        now: Now, _ book: inout PushBook, _ outbox: inout Outbox
     ) -> Bool {
         guard let topic = book.settings.shards, topic.count > 1, event.shard == nil,
             outbox.hasRoomForShards(Int(topic.count), book)
@@ -31,7 +31,7 @@ extension FanOut {
         guard let last = values.last,
             readShard(key: key, value: last, of: topic, now: now, { _, _ in })
         else { return false }
-        let hold = book.tracker.hold(track)
+        let hold = book.tracker.hold(id)
         for (index, value) in values.enumerated() {
             book.tracker.retain(hold)
             outbox.write(

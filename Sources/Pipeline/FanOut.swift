@@ -57,7 +57,7 @@ struct FanOut: ~Copyable {
     /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
     /// dead letter; its offset is held until then.
     mutating func read(
-        _ record: EventRecord, track: TrackID, offset: Int64, now: Now,
+        _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
         header: EventRecord.HeaderLookup, headers: () -> [(name: String, value: [UInt8])],
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
@@ -65,13 +65,12 @@ struct FanOut: ~Copyable {
         if !prefetched.isEmpty { prefetchSubjects(&book) }
         book.counters.events += 1
         book.countRead()
-        book.tracker.received(track, offset: offset, now: now.monotonic)
-        let position = book.tracker.position(track, offset: offset)
+        let position = book.tracker.received(id, offset: offset, now: now.monotonic)
         do throws(UnreadableRecord) {
             let event = try decoder.decode(record, now: now.wall, header: header)
             if event.expiresAt > now.wall {
                 fanOut(
-                    event, track: track, position: position, now: now, &book, &late, &outbox,
+                    event, of: id, position: position, now: now, &book, &late, &outbox,
                     deferral)
             } else {
                 countExpired(event, writtenAt: record.timestamp, now: now)
@@ -80,7 +79,7 @@ struct FanOut: ~Copyable {
         } catch {
             book.counters.eventsUnreadable += 1
             outbox.writeUnreadable(
-                record, headers(), error, hold: book.tracker.hold(track), at: position, &book,
+                record, headers(), error, hold: book.tracker.hold(id), at: position, &book,
                 now: now)
         }
     }
@@ -103,7 +102,7 @@ struct FanOut: ~Copyable {
     }
 
     private mutating func fanOut(
-        _ event: Event, track: TrackID, position: RecordPosition, now: Now,
+        _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
     ) {
@@ -111,12 +110,12 @@ struct FanOut: ~Copyable {
         if !event.subject.isEmpty {
             let list = EventList(subjectOf: event, book)
             isMatched = fanOut(
-                event, to: list, track, position, now: now, &book, &late, &outbox, deferral)
+                event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
         } else {
             for name in event.kinds {
                 let list = EventList(kind: name, of: event, book)
                 let isShown = fanOut(
-                    event, to: list, track, position, now: now, &book, &late, &outbox, deferral)
+                    event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
                 isMatched = isShown || isMatched
             }
         }
@@ -125,9 +124,9 @@ struct FanOut: ~Copyable {
 
     /// - Returns: whether anybody shows the subject, under one of the kinds if the event names some.
     private mutating func fanOut(
-        _ event: Event, to list: EventList, _ track: TrackID, _ position: RecordPosition, now: Now,
-        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
-        _ deferral: borrowing DeferredPushes
+        _ event: Event, to list: EventList, of id: AssignmentID, _ position: RecordPosition,
+        now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
+        _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
     ) -> Bool {
         let request = request(event, of: list, position: position, now: now, &book)
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
@@ -135,14 +134,14 @@ struct FanOut: ~Copyable {
         if count == 0 {
             book.pushes.bodies.release(request.body)
         } else if count > book.settings.splitAbove,
-            split(event, list: list, track, position, now: now, &book, &outbox)
+            split(event, list: list, of: id, position, now: now, &book, &outbox)
         {
             book.pushes.bodies.release(request.body)
         } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
             fanOutAtOnce(
-                request, count: count, hold: book.tracker.hold(track), now: now, &book, deferral)
+                request, count: count, hold: book.tracker.hold(id), now: now, &book, deferral)
         } else {
-            startWalk(request, count: count, hold: book.tracker.hold(track), &book)
+            startWalk(request, count: count, hold: book.tracker.hold(id), &book)
         }
         return count > 0
     }

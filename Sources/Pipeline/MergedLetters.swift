@@ -18,8 +18,8 @@ struct MergedLetters {
 
     struct Entry {
         fileprivate(set) var letter: DeadLetter
-        /// Of each assigned partition the claim on the lowest offset: what stands above it is held too.
-        fileprivate var lowest: [TrackID: Hold] = [:]
+        /// By epoch: of each assignment the claim on the lowest offset. What stands above it is held too.
+        fileprivate var lowest: [UInt32: Hold] = [:]
         /// A row of `deferred` ends by itself, and not with those before it.
         fileprivate var rows: [Hold] = []
 
@@ -51,14 +51,14 @@ struct MergedLetters {
         failures += count
         entries[key, default: Entry(letter: Self.empty(key, letter))].letter.merge(letter, count)
         for hold in holds {
-            if tracker.isTable(hold.track) {
+            if tracker.isOfTable(hold) {
                 entries[key]!.rows.append(hold)
-            } else if let known = entries[key]!.lowest[hold.track] {
+            } else if let known = entries[key]!.lowest[hold.epoch] {
                 let isLower = hold.offset < known.offset
-                if isLower { entries[key]!.lowest[hold.track] = hold }
+                if isLower { entries[key]!.lowest[hold.epoch] = hold }
                 tracker.release(isLower ? known : hold)
             } else {
-                entries[key]!.lowest[hold.track] = hold
+                entries[key]!.lowest[hold.epoch] = hold
             }
         }
     }

@@ -69,44 +69,59 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Partitions
 
+    /// The assignments of events topics that are ours: those whose offsets are stored.
+    package var eventAssignments: [AssignmentID] { book.tracker.open }
+    /// The assignments of `deferred` that are ours.
+    package var deferredAssignments: [AssignmentID] { deferral.assignments.open }
+
     /// A partition is ours from this offset on.
     package mutating func assigned(
-        topic: UInt16, partition: Int32, startOffset: Int64
-    ) -> TrackID {
-        book.tracker.openTrack(topic: topic, partition: partition, startOffset: startOffset)
-    }
-
-    /// A partition is no longer ours. What it asked for is still sent; it holds nothing any more.
-    package mutating func unassigned(_ track: TrackID) { book.tracker.closeTrack(track) }
-
-    /// The offset to store for this partition: everything below it has ended.
-    package mutating func committableOffset(_ track: TrackID, now: Now) -> Int64 {
-        book.tracker.committableOffset(track, now: now.monotonic)
-    }
-
-    /// Whether everything read from this partition has ended.
-    package mutating func isDrained(_ track: TrackID, now: Now) -> Bool {
-        book.tracker.isDrained(track, now: now.monotonic)
-    }
-
-    /// Whether no token that registers now is owed anything by this partition's events.
-    package mutating func isPastGrace(_ track: TrackID, now: Now) -> Bool {
-        book.tracker.isPastGrace(track, now: now.monotonic)
+        _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64
+    ) {
+        book.tracker.open(id, topic: topic, partition: partition, startOffset: startOffset)
     }
 
     /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
-    package mutating func deferredAssigned(partition: Int32) -> TrackID {
-        deferral.assigned(partition: partition, &book.tracker)
+    package mutating func deferredAssigned(_ id: AssignmentID, partition: Int32) {
+        deferral.assigned(id, partition: partition, &book.tracker)
     }
 
-    /// The partition has been read to its end.
-    package mutating func deferredReplayed(_ track: TrackID, now: Now) {
-        deferral.replayed(track, &book, &outbox, now: now)
+    /// The partition has been read to its end. Without effect for one that is not ours, or none of
+    /// `deferred`.
+    package mutating func deferredReplayed(_ id: AssignmentID, now: Now) {
+        guard deferral.assignments.isOpen(id) else { return }
+        deferral.replayed(id, &book, &outbox, now: now)
     }
 
-    /// The partition is no longer ours. What it asked for and is under way is still sent.
-    package mutating func deferredUnassigned(_ track: TrackID) {
-        deferral.unassigned(track, &book, &outbox)
+    /// A partition, of whichever topic, is no longer ours. What it asked for is still sent; it holds
+    /// nothing any more. Without effect for one that was given up before.
+    package mutating func unassigned(_ id: AssignmentID) {
+        if deferral.assignments.isOpen(id) {
+            deferral.unassigned(id, &book, &outbox)
+        } else if book.tracker.isOpen(id) {
+            book.tracker.close(id)
+        }
+    }
+
+    /// The offset to store for this partition: everything below it has ended. Nil where there is
+    /// none to store: the partition is not ours any more, or is of `deferred`.
+    package mutating func committableOffset(_ id: AssignmentID, now: Now) -> Int64? {
+        isOfEvents(id) ? book.tracker.committableOffset(id, now: now.monotonic) : nil
+    }
+
+    /// Whether everything read from this partition has ended. True where no offset is stored.
+    package mutating func isDrained(_ id: AssignmentID, now: Now) -> Bool {
+        !isOfEvents(id) || book.tracker.isDrained(id, now: now.monotonic)
+    }
+
+    /// Whether no token that registers now is owed anything by this partition's events. True where
+    /// no offset is stored.
+    package mutating func isPastGrace(_ id: AssignmentID, now: Now) -> Bool {
+        !isOfEvents(id) || book.tracker.isPastGrace(id, now: now.monotonic)
+    }
+
+    private func isOfEvents(_ id: AssignmentID) -> Bool {
+        book.tracker.isOpen(id) && !deferral.assignments.isOpen(id)
     }
 
     // MARK: Records are read
@@ -125,19 +140,19 @@ package struct PushPipeline: ~Copyable {
     ///   - header: looks up a header of the record; called only where a binding needs it.
     ///   - headers: all of them; called only for the dead letter of a record that cannot be read.
     package mutating func eventRecord(
-        _ record: EventRecord, track: TrackID, offset: Int64, now: Now,
+        _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
         header: EventRecord.HeaderLookup,
         headers: () -> [(name: String, value: [UInt8])] = { [] }
     ) {
         fanOut.read(
-            record, track: track, offset: offset, now: now, header: header, headers: headers,
+            record, of: id, offset: offset, now: now, header: header, headers: headers,
             &book, &late, &outbox, deferral)
     }
 
     /// The operator asked for this record not to be read (`kafka.skip`).
-    package mutating func skippedRecord(track: TrackID, offset: Int64, now: Now) {
+    package mutating func skippedRecord(of id: AssignmentID, offset: Int64, now: Now) {
         book.counters.eventsSkipped += 1
-        book.tracker.received(track, offset: offset, now: now.monotonic)
+        book.tracker.received(id, offset: offset, now: now.monotonic)
     }
 
     /// A record of the registrations topic was read.
@@ -168,10 +183,10 @@ package struct PushPipeline: ~Copyable {
     /// A record of `deferred` was read.
     /// - Returns: why it was skipped, if it was.
     package mutating func deferredRecord(
-        _ record: DeferredRecord, track: TrackID, now: Now
+        _ record: DeferredRecord, of id: AssignmentID, now: Now
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
-            try deferral.read(record, track: track, &book, &outbox, now: now)
+            try deferral.read(record, of: id, &book, &outbox, now: now)
         } catch {
             book.counters.deferredUnreadable += 1
             return error

@@ -3,6 +3,7 @@
 
 internal import KafkaLog
 internal import Logging
+internal import PushModel
 internal import Testing
 
 @testable internal import Worker
@@ -15,8 +16,8 @@ internal import Testing
         _ partition: Int32, _ reason: StartReason, skipped: Int64 = 0
     ) -> Assignment {
         Assignment(
-            partition: PartitionEpoch(topic: 0, partition: partition, epoch: 1), startOffset: 70,
-            reason: reason, skipped: skipped)
+            AssignmentID(ordinal: UInt32(partition), epoch: 1), topic: 0, partition: partition,
+            startOffset: 70, reason: reason, skipped: skipped)
     }
 
     private func tell(_ assignments: [Assignment]) -> [String] {

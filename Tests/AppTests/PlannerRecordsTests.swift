@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import KafkaLog
 internal import PushModel
 internal import Testing
 
@@ -11,37 +10,6 @@ private func at(_ milliseconds: Int64) -> Now {
     Now(
         monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000 + milliseconds * 1_000_000),
         wall: WallTime(milliseconds: 1_763_712_000_000 + milliseconds))
-}
-
-@Suite struct `The planner's open partitions` {
-    private static func id(_ topic: Int, _ partition: Int32, _ epoch: UInt32) -> PartitionEpoch {
-        PartitionEpoch(topic: topic, partition: partition, epoch: epoch)
-    }
-
-    @Test func `each has the track of its assignment`() {
-        var partitions = OpenPartitions()
-        partitions.open(Self.id(1, 3, 7), track: TrackID(rawValue: 5))
-        partitions.open(Self.id(0, 0, 8), track: TrackID(rawValue: 6))
-        #expect(partitions[topic: 1, 3]?.track == TrackID(rawValue: 5))
-        #expect(partitions.track(of: Self.id(0, 0, 8)) == TrackID(rawValue: 6))
-        #expect(partitions.open == [Self.id(0, 0, 8), Self.id(1, 3, 7)])
-        #expect(partitions[topic: 1, 2] == nil && partitions[topic: 1, 4] == nil)
-        #expect(partitions[topic: 2, 0] == nil)
-    }
-
-    @Test func `an earlier assignment neither finds nor closes a later one`() {
-        var partitions = OpenPartitions()
-        partitions.open(Self.id(0, 0, 1), track: TrackID(rawValue: 1))
-        let first = partitions.close(Self.id(0, 0, 1))
-        #expect(first == TrackID(rawValue: 1))
-        partitions.open(Self.id(0, 0, 2), track: TrackID(rawValue: 2))
-        #expect(partitions.track(of: Self.id(0, 0, 1)) == nil)
-        let again = partitions.close(Self.id(0, 0, 1))
-        #expect(again == nil)
-        #expect(partitions.track(of: Self.id(0, 0, 2)) == TrackID(rawValue: 2))
-        let last = partitions.close(Self.id(0, 0, 2))
-        #expect(last == TrackID(rawValue: 2) && partitions.open.isEmpty)
-    }
 }
 
 @Suite struct `The planner's schedule` {

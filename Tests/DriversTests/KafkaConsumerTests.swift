@@ -20,8 +20,8 @@ import Testing
         #expect(Set(first.records).count == 150)
         let stored = first.assignments.map { assignment in
             StoredPosition(
-                partition: assignment.partition,
-                offset: assignment.partition.partition == 0 ? 40 : 50)
+                assignment.id,
+                offset: assignment.partition == 0 ? 40 : 50)
         }
         #expect(first.consumer.store(stored) == 2)
         // Neither the same position again nor an older one is anything to store.
@@ -30,7 +30,7 @@ import Testing
 
         let second = Reading(try fixture.consumer(["events"]))
         try await second.waitForRecords(60)
-        let starts = second.assignments.map { [$0.partition.partition: $0.startOffset] }
+        let starts = second.assignments.map { [$0.partition: $0.startOffset] }
         #expect(starts.contains([0: 40]) && starts.contains([1: 50]))
         #expect(second.records.map(\.offset) == Array(40..<100))
         second.close()
@@ -49,21 +49,20 @@ import Testing
         reading.close()
     }
 
-    @Test func `positions of an earlier epoch are ignored`() async throws {
+    @Test func `positions of an earlier assignment are ignored`() async throws {
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(10, to: "events")
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForRecords(10)
-        var old = try #require(reading.assignments.first).partition
+        let old = try #require(reading.assignments.first).id
         try reading.consumer.restart(timeout: .seconds(5), now: .current)
         #expect(reading.consumer.takeFacts() == [.lost([old])])
         try await reading.waitForRecords(20)
-        let new = try #require(reading.assignments.first).partition
-        #expect(new.epoch > old.epoch)
-        #expect(reading.consumer.store([StoredPosition(partition: old, offset: 10)]) == 0)
-        old.epoch = new.epoch
-        #expect(reading.consumer.store([StoredPosition(partition: old, offset: 10)]) == 1)
-        #expect(reading.consumer.store([StoredPosition(partition: old, offset: 9)]) == 0)
+        let new = try #require(reading.assignments.first).id
+        #expect(new.ordinal == old.ordinal && new.epoch > old.epoch)
+        #expect(reading.consumer.store([StoredPosition(old, offset: 10)]) == 0)
+        #expect(reading.consumer.store([StoredPosition(new, offset: 10)]) == 1)
+        #expect(reading.consumer.store([StoredPosition(new, offset: 9)]) == 0)
         reading.close()
     }
 

@@ -90,7 +90,7 @@ final class Reading {
     private(set) var facts: [ConsumerFact] = []
     private(set) var records: [Seen] = []
     /// Called with each `revoking` fact; the default finishes at once and stores nothing.
-    var onRevoking: (EventConsumer, [PartitionEpoch]) -> Void = { consumer, _ in
+    var onRevoking: (EventConsumer, [AssignmentID]) -> Void = { consumer, _ in
         consumer.completeRevoke(store: [], now: .current)
     }
 
@@ -153,11 +153,10 @@ final class Reading {
     /// Everything that was delivered has ended.
     func storeAll() {
         let positions = assignments.compactMap { assignment -> StoredPosition? in
-            let id = assignment.partition
             let offsets = records.filter {
-                $0.topic == id.topic && $0.partition == id.partition
+                $0.topic == assignment.topic && $0.partition == assignment.partition
             }.map(\.offset)
-            return offsets.max().map { StoredPosition(partition: id, offset: $0 + 1) }
+            return offsets.max().map { StoredPosition(assignment.id, offset: $0 + 1) }
         }
         consumer.store(positions)
     }

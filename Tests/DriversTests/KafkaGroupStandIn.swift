@@ -45,18 +45,18 @@ final class GroupStandIn {
         consumer.answerRebalances(.current)
     }
 
-    /// Gives these partitions; returns them with their epochs.
+    /// Gives these partitions; returns their assignments.
     @discardableResult
     func assign(
         _ partitions: [Int32], of topic: String = "events"
-    ) async throws -> [PartitionEpoch] {
+    ) async throws -> [AssignmentID] {
         let before = reading.assignmentCount
         announce(.assignPartitions, partitions, of: topic)
         try await waitUntil("the assignment") {
             reading.turn()
             return reading.assignmentCount > before
         }
-        return reading.assignments.map(\.partition)
+        return reading.assignments.map(\.id)
     }
 
     /// Of the last assignment.

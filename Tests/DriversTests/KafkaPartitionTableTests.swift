@@ -10,7 +10,7 @@ import Testing
     private let now = MonotonicTime(nanoseconds: 1)
 
     private func receive(_ table: inout PartitionTable, _ offset: Int64) -> Bool {
-        table.receive(topic: 0, partition: 0, offset: offset, now: now)
+        table.receive(topic: 0, partition: 0, offset: offset, now: now) != nil
     }
 
     @Test func `each offset is delivered once in an assignment, from its start on`() {
@@ -32,15 +32,42 @@ import Testing
         table.update(id) { $0.isMuted = true }
         #expect(!receive(&table, 0))
         table.update(id) { $0.isAssigned = false }
-        #expect(table.epoch(topic: 0, partition: 0) == nil)
+        #expect(table.assignment(topic: 0, partition: 0) == nil)
     }
 
-    @Test func `an earlier epoch changes nothing`() {
+    @Test func `an earlier assignment finds and changes nothing`() {
         var table = PartitionTable(topics: 1)
         let old = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
         let new = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
         table.update(old) { $0.isMuted = true }
         #expect(table.row(old) == nil && table.row(new)?.isMuted == false)
+        #expect(table.assignment(topic: 0, partition: 0) == new)
+    }
+
+    @Test func `a partition keeps its ordinal, and each assignment has a later epoch`() {
+        var table = PartitionTable(topics: 2)
+        let ids = [(1, 3), (0, 0), (1, 3), (1, 0), (0, 0)].map { topic, partition in
+            table.assign(topic: topic, partition: Int32(partition), startOffset: 0, now: now)
+        }
+        #expect(ids.map(\.ordinal) == [0, 1, 0, 2, 1], "as many as there are partitions")
+        #expect(zip(ids, ids.dropFirst()).allSatisfy { $0.epoch < $1.epoch })
+        #expect(table.assigned() == [ids[2], ids[4], ids[3]])
+        for (id, expected) in zip(ids, [(1, 3), (0, 0), (1, 3), (1, 0), (0, 0)]) {
+            let (topic, number) = table.partition(of: id)
+            #expect((topic, Int(number)) == expected, "though it may be over")
+        }
+        var other = PartitionTable(topics: 1)
+        let next = other.assign(topic: 0, partition: 0, startOffset: 0, now: now)
+        #expect(ids.allSatisfy { $0.epoch < next.epoch }, "whatever the client")
+    }
+
+    @Test func `a record carries the assignment under which it is delivered`() {
+        var table = PartitionTable(topics: 1)
+        let old = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
+        let first = table.receive(topic: 0, partition: 0, offset: 0, now: now)
+        let new = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
+        let second = table.receive(topic: 0, partition: 0, offset: 0, now: now)
+        #expect(first == old && second == new)
     }
 
     @Test func `what was let go delivers nothing more`() {
@@ -56,8 +83,8 @@ import Testing
         let id = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
         table.update(id) { $0.isAtEnd = true }
         let later = now + .seconds(5)
-        let isWanted = table.receive(topic: 0, partition: 0, offset: 0, now: later)
-        #expect(isWanted)
+        let assignment = table.receive(topic: 0, partition: 0, offset: 0, now: later)
+        #expect(assignment == id)
         #expect(table.row(id)?.isAtEnd == false)
         #expect(table.row(id)?.activeAt == later)
     }
@@ -67,8 +94,9 @@ import Testing
         _ = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
         #expect(table[1, 0] == nil && table[0, 1] == nil && table[0, -1] == nil)
         for partition in [Int32(1), -1] {
-            let isWanted = table.receive(topic: 0, partition: partition, offset: 0, now: now)
-            #expect(!isWanted)
+            let assignment = table.receive(
+                topic: 0, partition: partition, offset: 0, now: now)
+            #expect(assignment == nil)
         }
     }
 }

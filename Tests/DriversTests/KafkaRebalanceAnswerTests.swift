@@ -34,7 +34,7 @@ import Testing
             return looked >= 5
         }
         consumer.completeRevoke(
-            store: [StoredPosition(partition: id, offset: 5)], now: .current)
+            store: [StoredPosition(id, offset: 5)], now: .current)
         // They are the next owner's.
         try await group.assign([0])
         #expect(group.starts == [5])
@@ -66,9 +66,9 @@ import Testing
         #expect(!consumer.isRevoking)
         try await waitUntil("the next assignment") {
             reading.turn()
-            return reading.assignments.map(\.partition.partition) == [1]
+            return reading.assignments.map(\.partition) == [1]
         }
-        #expect(consumer.partitions.assigned().map(\.partition) == [1])
+        #expect(reading.consumer.partitions.assigned() == reading.assignments.map(\.id))
         group.close()
     }
 
@@ -78,7 +78,7 @@ import Testing
         group.announce(.revokePartitions, [0], isLost: true)
         #expect(consumer.takeFacts() == [.revoking([id]), .lost([id])])
         #expect(!consumer.isRevoking)
-        let position = StoredPosition(partition: id, offset: 5)
+        let position = StoredPosition(id, offset: 5)
         consumer.completeRevoke(store: [position], now: .current)
         #expect(consumer.store([position]) == 0)
         #expect(consumer.takeFacts().isEmpty)
@@ -126,7 +126,7 @@ import Testing
         try await reading.waitForRecords(5)
         group.announce(.revokePartitions, [0])
         group.announce(.assignPartitions, [1])
-        let position = StoredPosition(partition: id, offset: 3)
+        let position = StoredPosition(id, offset: 3)
         try consumer.restart(storing: [position], timeout: .seconds(5), now: .current)
         // What was announced to the client that was closed means nothing to the next.
         #expect(consumer.rebalances.isEmpty && !consumer.isRevoking)
@@ -142,7 +142,7 @@ import Testing
         #expect(consumer.takeFacts() == [.lost(ids)])
         #expect(consumer.close(timeout: .seconds(5), now: .current))
         #expect(consumer.takeFacts().isEmpty)
-        #expect(consumer.store([StoredPosition(partition: ids[0], offset: 5)]) == 0)
+        #expect(consumer.store([StoredPosition(ids[0], offset: 5)]) == 0)
     }
 
     @Test func `closing forgets what was held and what was announced`() async throws {
@@ -170,7 +170,7 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         // As when it has lost the partition and has not said so yet.
         try #require(consumer.session).client.unassignAll()
-        let position = StoredPosition(partition: id, offset: 5)
+        let position = StoredPosition(id, offset: 5)
         #expect(consumer.store([position]) == 0)
         #expect(consumer.partitions.row(id)?.stored == 0)
         group.close()
@@ -186,7 +186,7 @@ import Testing
         let reading = Reading(try fixture.consumer(["events"]))
         let consumer = reading.consumer
         try await reading.waitForRecords(5)
-        let id = try #require(reading.assignments.first).partition
+        let id = try #require(reading.assignments.first).id
         let list = TopicPartitionList()
         list.append(topic: "events", partition: 0)
         consumer.rebalances.append(
@@ -198,7 +198,7 @@ import Testing
         let client = try #require(consumer.session).client
         try await waitUntil("the loss") { client.isAssignmentLost }
         consumer.completeRevoke(
-            store: [StoredPosition(partition: id, offset: 5)], now: .current)
+            store: [StoredPosition(id, offset: 5)], now: .current)
         #expect(consumer.takeFacts().contains(.lost([id])))
         // Owed again, to whoever is given it next.
         try await reading.waitForRecords(10)

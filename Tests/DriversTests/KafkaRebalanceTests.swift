@@ -19,9 +19,9 @@ import Testing
         let patient = ["session.timeout.ms": "6000"]
         let first = Reading(try fixture.consumer(["events"], properties: patient))
         try await first.waitForAssignment()
-        let held = Set(first.assignments.map(\.partition))
+        let held = Set(first.assignments.map(\.id))
         #expect(held.count == 2)
-        var revoked: [PartitionEpoch] = []
+        var revoked: [AssignmentID] = []
         first.onRevoking = { _, ids in revoked = ids }
 
         let second = Reading(try fixture.consumer(["events"], properties: patient))
@@ -50,29 +50,29 @@ import Testing
             second.turn()
             return Set(first.records + second.records).count == 20
         }
-        #expect(Set(first.assignments.map(\.partition)).isDisjoint(with: held))
+        #expect(Set(first.assignments.map(\.id)).isDisjoint(with: held))
         first.close()
         second.close()
     }
 
-    @Test func `a lost partition is told and comes back under a new epoch`() async throws {
+    @Test func `a lost partition is told and comes back under a new assignment`() async throws {
         let fixture = try KafkaFixture(["events": 1])
         try fixture.write(5, to: "events")
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForRecords(5)
-        let old = try #require(reading.assignments.first).partition
+        let old = try #require(reading.assignments.first).id
         // UNKNOWN_MEMBER_ID on Heartbeat: the group has expelled us.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 25, count: 1))
         try await waitUntil("the loss") {
             reading.turn()
             return reading.facts.contains(.lost([old]))
         }
-        #expect(reading.consumer.store([StoredPosition(partition: old, offset: 5)]) == 0)
+        #expect(reading.consumer.store([StoredPosition(old, offset: 5)]) == 0)
         try await waitUntil("the new assignment") {
             reading.turn()
             return reading.assignmentCount == 2
         }
-        #expect(try #require(reading.assignments.first).partition.epoch > old.epoch)
+        #expect(try #require(reading.assignments.first).id.epoch > old.epoch)
         // Nothing was stored, so all of it is owed again.
         try await reading.waitForRecords(10)
         reading.close()
@@ -136,7 +136,7 @@ import Testing
             try fixture.consumer(["events"], properties: ["group.instance.id": "worker-0"]))
         try await reading.waitForRecords(3)
         reading.storeAll()
-        let id = try #require(reading.assignments.first).partition
+        let id = try #require(reading.assignments.first).id
         // FENCED_INSTANCE_ID on Heartbeat.
         try fixture.kafka.perform(.fail(apiKey: 12, code: 82, count: 1))
         try await waitUntil("the end of the client") {

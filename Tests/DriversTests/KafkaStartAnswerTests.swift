@@ -38,7 +38,7 @@ import Testing
     private func offsets(in facts: [ConsumerFact]) -> [Int32: Int64] {
         for case .assigned(let assignments) in facts {
             return Dictionary(
-                uniqueKeysWithValues: assignments.map { ($0.partition.partition, $0.startOffset) })
+                uniqueKeysWithValues: assignments.map { ($0.partition, $0.startOffset) })
         }
         return [:]
     }

@@ -118,8 +118,8 @@ import Testing
         try fixture.write(5, to: "events")
         let reading = Reading(try fixture.consumer(["events"]))
         try await reading.waitForRecords(5)
-        let id = try #require(reading.assignments.first).partition
-        let beyond = StoredPosition(partition: id, offset: 1000)
+        let id = try #require(reading.assignments.first).id
+        let beyond = StoredPosition(id, offset: 1000)
         try reading.consumer.restart(storing: [beyond], timeout: .seconds(5), now: .current)
         try await reading.waitForRecords(10)
         #expect(

@@ -21,7 +21,7 @@ import Testing
         reading.facts.count { if case .endOfPartition = $0 { true } else { false } }
     }
 
-    private func isAtEnd(_ id: PartitionEpoch) -> Bool {
+    private func isAtEnd(_ id: AssignmentID) -> Bool {
         consumer.partitions.row(id)?.isAtEnd == true
     }
 
@@ -43,9 +43,9 @@ import Testing
         let id = try #require(try await group.assign([0]).first)
         var later = Now.current
         group.poll(forSeconds: 100, from: &later)
-        let isWanted = consumer.partitions.receive(
+        let assignment = consumer.partitions.receive(
             topic: 0, partition: 0, offset: 7, now: later.monotonic)
-        #expect(isWanted)
+        #expect(assignment == id)
         #expect(consumer.stalledPartitions(now: later).isEmpty)
         #expect(consumer.partitions.row(id)?.activeAt == later.monotonic)
         group.close()

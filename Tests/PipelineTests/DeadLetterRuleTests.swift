@@ -91,7 +91,7 @@ internal import Testing
     @Test func `a skipped record holds nothing`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", [1], shows: ["door"])
-        fixture.pipeline.skippedRecord(track: fixture.track, offset: 0, now: fixture.now)
+        fixture.pipeline.skippedRecord(of: fixture.assignment, offset: 0, now: fixture.now)
         #expect(fixture.take().isEmpty)
         fixture.pass(.seconds(3))
         #expect(fixture.committableOffset == 1)
@@ -116,7 +116,7 @@ internal import Testing
         Array("{".utf8).withUnsafeBytes { value in
             fixture.pipeline.eventRecord(
                 EventRecord(binding: 0, key: nil, value: value, timestamp: fixture.now.wall),
-                track: fixture.track, offset: 0, now: fixture.now
+                of: fixture.assignment, offset: 0, now: fixture.now
             ) { _ in
                 nil
             } headers: {

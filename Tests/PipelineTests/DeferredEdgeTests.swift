@@ -244,33 +244,35 @@ internal import Testing
         #expect(deferred.produce().deferred.map(\.value) == [nil])
     }
 
-    @Test func `a second assignment waits for its own replay, and has the first one's number`() {
-        deferred.assign()
+    @Test func `the end of an earlier assignment says nothing of the next one`() throws {
+        deferred.beginAssignment()
+        let first = try #require(deferred.assignment)
         deferred.revoke()
-        let first = pipeline.pipeline.deferredAssigned(partition: 0)
-        pipeline.pipeline.deferredUnassigned(first)
-        let again = pipeline.pipeline.deferredAssigned(partition: 0)
-        #expect(again == first)
-        let problem = read(record(), on: again)
+        deferred.beginAssignment()
+        let problem = deferred.refusal(of: record())
         #expect(problem == nil)
-        // Another partition is replayed to its end meanwhile.
-        let other = pipeline.pipeline.deferredAssigned(partition: 1)
-        pipeline.pipeline.deferredReplayed(other, now: pipeline.now)
+        pipeline.pipeline.deferredReplayed(first, now: pipeline.now)
+        pipeline.pipeline.unassigned(first)
         pipeline.pass(.seconds(5))
         #expect(pipeline.take().isEmpty)
-        pipeline.pipeline.deferredReplayed(again, now: pipeline.now)
+        deferred.finishReplay()
         pipeline.pass(.milliseconds(10))
         #expect(pipeline.deliverAll().count == 1)
     }
 
-    private func read(_ record: DeferredFixture.Record, on track: TrackID) -> UnreadableRecord? {
-        Array(record.key.utf8).withUnsafeBytes { key in
-            Array(record.value!.utf8).withUnsafeBytes { value in
-                pipeline.pipeline.deferredRecord(
-                    DeferredRecord(offset: 0, key: key, value: value, endedOffset: nil),
-                    track: track, now: pipeline.now)
-            }
-        }
+    @Test func `a second assignment waits for its own replay`() {
+        deferred.assign()
+        deferred.revoke()
+        deferred.beginAssignment()
+        let problem = deferred.refusal(of: record())
+        #expect(problem == nil)
+        // Another partition is replayed to its end meanwhile.
+        DeferredFixture(pipeline, partition: 1).assign()
+        pipeline.pass(.seconds(5))
+        #expect(pipeline.take().isEmpty)
+        deferred.finishReplay()
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.deliverAll().count == 1)
     }
 
     @Test func `a worker about to stop leaves what waits where it is`() {

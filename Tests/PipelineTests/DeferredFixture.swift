@@ -12,9 +12,11 @@ final class DeferredFixture {
     let pipeline: PipelineFixture
     /// By offset; what Kafka has.
     var log: [Record] = []
-    private var track: TrackID?
+    private(set) var assignment: AssignmentID?
     private var position = 0
     private let partition: Int32
+    /// Behind those of the events topics' partitions.
+    private static let firstOrdinal: UInt32 = 100
 
     struct Record {
         var key: String
@@ -42,18 +44,20 @@ final class DeferredFixture {
     /// The partition is given to the pipeline, and nothing of it has been read yet.
     func beginAssignment() {
         position = 0
-        track = pipeline.pipeline.deferredAssigned(partition: partition)
+        let id = pipeline.newAssignment(ordinal: Self.firstOrdinal + UInt32(partition))
+        pipeline.pipeline.deferredAssigned(id, partition: partition)
+        assignment = id
     }
 
     func finishReplay() {
         read()
-        pipeline.pipeline.deferredReplayed(track!, now: pipeline.now)
+        pipeline.pipeline.deferredReplayed(assignment!, now: pipeline.now)
         pipeline.checkInvariants()
     }
 
     func revoke() {
-        pipeline.pipeline.deferredUnassigned(track!)
-        track = nil
+        pipeline.pipeline.unassigned(assignment!)
+        assignment = nil
         pipeline.checkInvariants()
     }
 
@@ -62,21 +66,21 @@ final class DeferredFixture {
 
     /// Whoever has the partition reads on.
     func read() {
-        guard let track else { return }
+        guard let assignment else { return }
         while position < log.count {
-            let problem = read(log[position], on: track)
+            let problem = read(log[position], of: assignment)
             precondition(problem == nil, "\(problem!)")
         }
     }
 
-    /// Reads a record that cannot be read.
-    /// - Returns: why.
+    /// Reads one more record.
+    /// - Returns: why it cannot be read.
     func refusal(of record: Record) -> UnreadableRecord? {
         log.append(record)
-        return read(record, on: track!)
+        return read(record, of: assignment!)
     }
 
-    private func read(_ record: Record, on track: TrackID) -> UnreadableRecord? {
+    private func read(_ record: Record, of id: AssignmentID) -> UnreadableRecord? {
         defer {
             position += 1
             pipeline.checkInvariants()
@@ -87,7 +91,7 @@ final class DeferredFixture {
                     DeferredRecord(
                         offset: Int64(position), key: key, value: value,
                         endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
-                    track: track, now: pipeline.now)
+                    of: id, now: pipeline.now)
             }
         }
     }

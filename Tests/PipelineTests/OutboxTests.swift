@@ -84,9 +84,10 @@ extension MonotonicTime {
 extension OffsetTracker {
     /// Reads a record of a partition of its own, and holds it.
     fileprivate mutating func readOne() -> Hold {
-        let track = openTrack(startOffset: 0)
-        received(track, offset: 0, now: .after(.zero))
-        return hold(track)
+        let id = AssignmentID(ordinal: 0, epoch: 1)
+        if !isOpen(id) { open(id, topic: 0, partition: 0, startOffset: 0) }
+        received(id, offset: nextOffset(id), now: .after(.zero))
+        return hold(id)
     }
 }
 

@@ -20,7 +20,8 @@ final class PipelineFixture {
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
     /// Of the open assignments; events are read from the last.
-    private var tracks: [TrackID] = []
+    private var assignments: [AssignmentID] = []
+    private var lastEpoch: UInt32 = 0
     private var nextOffset: Int64
 
     static let app = "com.example.Home"
@@ -60,7 +61,7 @@ final class PipelineFixture {
         // The owner asks ten times a second; the ledger notes by that what was read when.
         let first = min(duration, .milliseconds(100))
         moveClocks(by: first)
-        for track in tracks { _ = pipeline.committableOffset(track, now: now) }
+        for id in assignments { _ = pipeline.committableOffset(id, now: now) }
         moveClocks(by: duration - first)
         pipeline.advance(now: now)
         _ = pipeline.advanceFanOuts(steps: 10_000, now: now)
@@ -74,12 +75,20 @@ final class PipelineFixture {
 
     // MARK: Kafka
 
-    /// Opens another assignment of the partition.
+    /// One more partition is given to the pipeline, from which events are read from now on.
     func assign(startOffset: Int64) {
-        tracks.append(pipeline.assigned(topic: 0, partition: 0, startOffset: startOffset))
+        let id = newAssignment(ordinal: UInt32(assignments.count))
+        pipeline.assigned(id, topic: 0, partition: 0, startOffset: startOffset)
+        assignments.append(id)
     }
 
-    func unassign() { pipeline.unassigned(tracks.removeLast()) }
+    /// The last one is taken away.
+    func unassign() { pipeline.unassigned(assignments.removeLast()) }
+
+    func newAssignment(ordinal: UInt32) -> AssignmentID {
+        lastEpoch += 1
+        return AssignmentID(ordinal: ordinal, epoch: lastEpoch)
+    }
 
     func register(
         _ installation: String, _ targets: [RegistrationDraft.Target],
@@ -128,18 +137,18 @@ final class PipelineFixture {
     ) -> Int64 {
         let offset = nextOffset
         nextOffset += 1
-        read(subject, value, at: offset, on: track, binding: binding)
+        read(subject, value, at: offset, of: assignment, binding: binding)
         return offset
     }
 
     private func read(
-        _ subject: String?, _ value: String?, at offset: Int64, on track: TrackID, binding: Int
+        _ subject: String?, _ value: String?, at offset: Int64, of id: AssignmentID, binding: Int
     ) {
         withBytes(subject) { key in
             withBytes(value) { value in
                 let record = EventRecord(
                     binding: binding, key: key, value: value, timestamp: now.wall)
-                pipeline.eventRecord(record, track: track, offset: offset, now: now) { _ in nil }
+                pipeline.eventRecord(record, of: id, offset: offset, now: now) { _ in nil }
             }
         }
         checkInvariants()
@@ -174,8 +183,8 @@ final class PipelineFixture {
     var appsOutOfKinds: [(app: String, rows: Int)] { pipeline.appsOutOfKinds }
     func takeExpired() -> ExpiredEvents { pipeline.takeExpiredEvents() }
     var kindsKnown: Int { pipeline.audience.statistics.kinds }
-    var track: TrackID { tracks.last! }
-    var committableOffset: Int64 { pipeline.committableOffset(track, now: now) }
+    var assignment: AssignmentID { assignments.last! }
+    var committableOffset: Int64 { pipeline.committableOffset(assignment, now: now)! }
 
     // MARK: APNs
 

@@ -17,7 +17,7 @@ private struct BookBench: ~Copyable {
     var book: PushBook
     let token: TokenID
     private let route: RouteID
-    private let track: TrackID
+    private let assignment = AssignmentID(ordinal: 0, epoch: 1)
     let now = Now(
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
@@ -46,25 +46,26 @@ private struct BookBench: ~Copyable {
             environment: .production, app: routing.app(named: "one")!, tokenClass: .control)!
         token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(route, $0)! }
         self.route = route
-        track = book.tracker.openTrack(startOffset: 0)
+        book.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
         self.book = book
     }
 
     /// Reads an event and makes the token's push of it, or lets it join that.
     mutating func push(key: UInt64 = 0) -> UInt32 {
-        let offset = book.tracker.nextOffset(track)
-        book.tracker.received(track, offset: offset, now: now.monotonic)
+        let offset = book.tracker.nextOffset(assignment)
+        let position = book.tracker.received(
+            assignment, offset: offset, now: now.monotonic)
         let content = PushContent(
             type: .controls, priority: 10, expiration: .immediate,
             expiresAt: now.monotonic + .seconds(60),
-            origin: book.tracker.position(track, offset: offset), readSequence: 1,
+            origin: position, readSequence: 1,
             subject: .none, subjectTag: 0)
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = key
         let slot =
             book.existingPush(for: push.token, key: key) ?? book.add(push, now: now)
-        let hold = book.tracker.hold(track)
+        let hold = book.tracker.hold(assignment)
         _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
         book.checkInvariants(claimed: [])
         return slot

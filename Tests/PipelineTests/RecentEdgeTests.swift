@@ -105,7 +105,7 @@ internal import Testing
 
     // MARK: Partitions
 
-    @Test func `is owed nothing by a table that has the number of a lost partition`() {
+    @Test func `is owed nothing by a table that was assigned after a partition was lost`() {
         let fixture = PipelineFixture { $0.registrationGrace = .zero }
         fixture.assign(startOffset: 0)
         fixture.unassign()
@@ -123,13 +123,17 @@ internal import Testing
         #expect(fixture.take().isEmpty)
     }
 
-    @Test func `reads a partition that comes back under the number that it had`() {
-        let fixture = PipelineFixture()
+    @Test func `reads a partition that comes back, under another assignment`() {
+        let fixture = PipelineFixture { $0.registrationGrace = .zero }
         fixture.assign(startOffset: 0)
-        let first = fixture.track
+        let first = fixture.assignment
         fixture.unassign()
         fixture.assign(startOffset: 0)
-        #expect(fixture.track == first)
+        #expect(fixture.assignment.ordinal == first.ordinal && fixture.assignment != first)
+        fixture.event("score")
+        #expect(fixture.committableOffset == 1)
+        let ofFirst = fixture.pipeline.committableOffset(first, now: fixture.now)
+        #expect(ofFirst == nil)
     }
 
     // MARK: No free slot

@@ -40,8 +40,9 @@ extension Simulation {
     mutating func assignDeferred(_ index: Int, to number: Int) {
         let worker = workers[number]!
         kafka.deferred.partitions[index].owner = number
-        worker.deferredTracks[index] = worker.pipeline.deferredAssigned(
-            partition: Int32(index))
+        let assignment = worker.newAssignment(ordinal: kafka.partitions.count + index)
+        worker.pipeline.deferredAssigned(assignment, partition: Int32(index))
+        worker.deferredAssignments[index] = assignment
         worker.deferredPositions[index] = 0
         worker.deferredEnds[index] = kafka.deferred.partitions[index].end
         worker.readings[index] = SimulatedReading()
@@ -86,8 +87,8 @@ extension Simulation {
         coverage.note("deferred lost", worker)
         tell("worker \(number) gives up deferred \(index)")
         let written = worker.pipeline.records.count
-        worker.pipeline.deferredUnassigned(worker.deferredTracks[index]!)
-        worker.deferredTracks[index] = nil
+        worker.pipeline.unassigned(worker.deferredAssignments[index]!)
+        worker.deferredAssignments[index] = nil
         worker.deferredEnds[index] = nil
         try worker.note(from: written, world: kafka, now: time(of: number))
         assignDeferred(index, to: chance(70) ? 1 - number : number)
@@ -98,8 +99,11 @@ extension Simulation {
         kafka.partitions[index].begin()
         kafka.partitions[index].owner = number
         let partition = kafka.partitions[index]
-        worker.tracks[index] = worker.pipeline.assigned(
-            topic: partition.topic, partition: partition.number, startOffset: partition.stored)
+        let assignment = worker.newAssignment(ordinal: index)
+        worker.pipeline.assigned(
+            assignment, topic: partition.topic, partition: partition.number,
+            startOffset: partition.stored)
+        worker.assignments[index] = assignment
         worker.positions[index] = partition.stored
         worker.committableOffsets[index] = partition.stored
         tell("worker \(number) is assigned \(index) from \(partition.stored)")
@@ -107,8 +111,8 @@ extension Simulation {
 
     mutating func unassign(_ index: Int, from number: Int) {
         let worker = workers[number]!
-        worker.pipeline.unassigned(worker.tracks[index]!)
-        worker.tracks[index] = nil
+        worker.pipeline.unassigned(worker.assignments[index]!)
+        worker.assignments[index] = nil
         worker.model.unassigned(partition: index)
         kafka.partitions[index].owner = nil
         tell("worker \(number) gives up \(index)")

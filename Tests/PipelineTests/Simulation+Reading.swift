@@ -60,7 +60,7 @@ extension Simulation {
             else { continue }
             worker.deferredEnds[index] = nil
             let written = worker.pipeline.records.count
-            worker.pipeline.deferredReplayed(worker.deferredTracks[index]!, now: now)
+            worker.pipeline.deferredReplayed(worker.deferredAssignments[index]!, now: now)
             try worker.note(from: written, world: kafka, now: now)
         }
     }

@@ -130,8 +130,9 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         for index in kafka.partitions.indices {
-            guard let track = worker.tracks[index] else { continue }
-            let committableOffset = worker.pipeline.committableOffset(track, now: now)
+            guard let assignment = worker.assignments[index],
+                let committableOffset = worker.pipeline.committableOffset(assignment, now: now)
+            else { continue }
             try require(
                 committableOffset >= worker.committableOffsets[index],
                 "the committable offset went back")

@@ -97,7 +97,8 @@ extension SimulationWorker {
     func noteAcceptance(of flight: Flight, world: SimulatedKafka) {
         let partition = world.deferred.partition(of: flight.key)
         payloadOrder.accepted(
-            flight.key, payloadAt: flight.payloadAt, wasOwner: deferredTracks[partition] != nil,
+            flight.key, payloadAt: flight.payloadAt,
+            wasOwner: deferredAssignments[partition] != nil,
             replayEnd: deferredEnds[partition])
     }
 

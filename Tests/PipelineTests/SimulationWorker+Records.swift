@@ -61,9 +61,9 @@ extension SimulationWorker {
     /// Whether the ticket holds the event's offset, or an older one of its partition.
     func holding(_ ticket: UInt64) -> SimulationModel.Holding {
         let holds = pipeline.outbox.tickets[ticket]?.holds ?? []
-        return { [tracks] read in
-            guard let track = tracks[read.partition] else { return false }
-            return holds.contains { $0.track == track && $0.offset <= read.offset }
+        return { [assignments] read in
+            guard let assignment = assignments[read.partition] else { return false }
+            return holds.contains { $0.epoch == assignment.epoch && $0.offset <= read.offset }
         }
     }
 
@@ -217,7 +217,7 @@ extension SimulationWorker {
                     DeferredRecord(
                         offset: record.offset, key: key, value: value,
                         endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
-                    track: deferredTracks[partition]!, now: now)
+                    of: deferredAssignments[partition]!, now: now)
             }
         }
         try require(problem == nil, "a deferred push was not read: \(problem!)")

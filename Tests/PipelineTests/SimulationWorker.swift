@@ -24,7 +24,7 @@ final class SimulationWorker {
     /// Records on their way to Kafka, in the order in which it will have them.
     var produced: [(record: OutgoingRecord, dueAt: MonotonicTime)] = []
     /// By partition; nil where it is another worker's.
-    var tracks: [TrackID?] = []
+    var assignments: [AssignmentID?] = []
     /// The next offset to read, by partition.
     var positions: [Int64] = []
     /// The offset stored last, by partition.
@@ -32,7 +32,8 @@ final class SimulationWorker {
     var registrationsRead = 0
     var suppressionsRead = 0
     /// By partition of `deferred`; nil where it is another worker's.
-    var deferredTracks: [TrackID?] = [nil, nil]
+    var deferredAssignments: [AssignmentID?] = [nil, nil]
+    private var lastEpoch: UInt32 = 0
     var deferredPositions: [Int64] = [0, 0]
     /// Where the log ended when the partition was assigned; nil when it was read so far.
     var deferredEnds: [Int64?] = [nil, nil]
@@ -91,9 +92,15 @@ final class SimulationWorker {
         pipeline = try! PushPipeline(
             routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
         model = SimulationModel(settings: settings)
-        tracks = Array(repeating: nil, count: partitions)
+        assignments = Array(repeating: nil, count: partitions)
         positions = Array(repeating: 0, count: partitions)
         committableOffsets = positions
+    }
+
+    /// As the consumer does it.
+    func newAssignment(ordinal: Int) -> AssignmentID {
+        lastEpoch += 1
+        return AssignmentID(ordinal: UInt32(ordinal), epoch: lastEpoch)
     }
 
     // MARK: Reading
@@ -132,7 +139,7 @@ final class SimulationWorker {
                 let event = EventRecord(
                     binding: Int(topic), key: key, value: value, timestamp: record.timestamp)
                 pipeline.eventRecord(
-                    event, track: tracks[partition]!, offset: record.offset, now: now
+                    event, of: assignments[partition]!, offset: record.offset, now: now
                 ) { _ in nil }
                 // For the next one, with whatever the index learns until then: a key that does not
                 // come, or has gone from the index, is to change nothing.

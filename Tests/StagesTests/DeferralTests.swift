@@ -11,10 +11,10 @@ internal import Testing
 private struct DeferralBench: ~Copyable {
     var tracker = OffsetTracker(registrationGrace: .zero)
     var table = DeferredTable(routes: 2, seed: 5)
-    let track: TrackID
+    let assignment = AssignmentID(ordinal: 0, epoch: 1)
     private var offset: Int64 = 0
 
-    init() { track = tracker.openTable() }
+    init() { tracker.openTable(assignment, partition: 0) }
 
     func content(dueIn seconds: Int = 0, expiresIn life: Int = 600) -> DeferredContent {
         var push = PushContent(
@@ -33,7 +33,8 @@ private struct DeferralBench: ~Copyable {
         let row = [token].withUnsafeBytes { bytes in
             table.insert(
                 content, route: RouteID(rawValue: route), token: bytes, coalescingKey: 0,
-                track: track, offset: offset, saidAt: offset, isActive: isActive, &tracker)
+                assignment: assignment, partition: 0, offset: offset, saidAt: offset,
+                isActive: isActive, &tracker)
         }
         checkInvariants()
         return row
@@ -76,7 +77,7 @@ private struct DeferralBench: ~Copyable {
         let row = bench.insert(1, isActive: false)
         bench.table.wake(now: .after(.seconds(60)), limit: 100)
         let early = bench.firstReady()
-        bench.table.activate(bench.track) { _ in }
+        bench.table.activate(bench.assignment) { _ in }
         bench.table.wake(now: .after(.seconds(60)), limit: 100)
         let ready = bench.firstReady()
         #expect(early == nil && ready == row)
@@ -133,8 +134,8 @@ private struct DeferralBench: ~Copyable {
         _ = bench.insert(2)
         let hold = bench.table.hold(of: taken)
         bench.table.take(taken)
-        bench.table.close(bench.track, &bench.tracker)
-        bench.tracker.closeTrack(bench.track)
+        bench.table.close(bench.assignment, &bench.tracker)
+        bench.tracker.close(bench.assignment)
         bench.checkInvariants()
         let holders = bench.tracker.holderCount
         #expect(holders == 1)

@@ -12,17 +12,26 @@ extension MonotonicTime {
 }
 
 extension OffsetTracker {
+    /// A partition is given to us; not for the first time where the epoch is said.
+    mutating func open(
+        _ ordinal: UInt32 = 0, epoch: UInt32? = nil, startOffset: Int64
+    ) -> AssignmentID {
+        let id = AssignmentID(ordinal: ordinal, epoch: epoch ?? ordinal + 1)
+        open(id, topic: 0, partition: Int32(ordinal), startOffset: startOffset)
+        return id
+    }
+
     /// Reads the record at `offset` and makes a holder of it.
     mutating func read(
-        _ track: TrackID, _ offset: Int64, now: MonotonicTime = .after(.zero)
+        _ assignment: AssignmentID, _ offset: Int64, now: MonotonicTime = .after(.zero)
     ) -> Hold {
-        received(track, offset: offset, now: now)
-        return hold(track)
+        received(assignment, offset: offset, now: now)
+        return hold(assignment)
     }
 
     /// The committable offset once every offset is past its grace period, however long that is.
-    mutating func finalCommittableOffset(_ track: TrackID) -> Int64 {
-        _ = committableOffset(track, now: .after(.seconds(1_000_000)))
-        return committableOffset(track, now: .after(.seconds(2_000_000)))
+    mutating func finalCommittableOffset(_ assignment: AssignmentID) -> Int64 {
+        _ = committableOffset(assignment, now: .after(.seconds(1_000_000)))
+        return committableOffset(assignment, now: .after(.seconds(2_000_000)))
     }
 }

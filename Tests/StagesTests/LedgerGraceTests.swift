@@ -12,63 +12,63 @@ private let start = MonotonicTime.after(.zero)
 @Suite struct `The registration grace period` {
     @Test func `an offset passes exactly when it was read that long ago`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 10)
-        ledger.received(track, offset: 10, now: start)
+        let assignment = ledger.open(startOffset: 10)
+        ledger.received(assignment, offset: 10, now: start)
         var committableOffsets: [Int64] = []
         for time in [Duration.zero, .seconds(2) - .nanoseconds(1), .seconds(2), .seconds(9)] {
-            committableOffsets.append(ledger.committableOffset(track, now: .after(time)))
+            committableOffsets.append(ledger.committableOffset(assignment, now: .after(time)))
         }
         #expect(committableOffsets == [10, 10, 11, 11])
     }
 
     @Test func `an offset read later does not pass with the earlier one`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        ledger.received(track, offset: 0, now: start)
-        _ = ledger.committableOffset(track, now: start)
-        ledger.received(track, offset: 1, now: .after(.seconds(1)))
-        _ = ledger.committableOffset(track, now: .after(.seconds(1)))
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: start)
+        _ = ledger.committableOffset(assignment, now: start)
+        ledger.received(assignment, offset: 1, now: .after(.seconds(1)))
+        _ = ledger.committableOffset(assignment, now: .after(.seconds(1)))
         var committableOffsets: [Int64] = []
         for time in [Duration.seconds(2), .seconds(3) - .nanoseconds(1), .seconds(3)] {
-            committableOffsets.append(ledger.committableOffset(track, now: .after(time)))
+            committableOffsets.append(ledger.committableOffset(assignment, now: .after(time)))
         }
         #expect(committableOffsets == [1, 1, 2])
     }
 
     @Test func `records that share a mark pass with the last of them, never with the first`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
+        let assignment = ledger.open(startOffset: 0)
         for number in 0..<10 {
             ledger.received(
-                track, offset: Int64(number), now: .after(.milliseconds(9 * number)))
+                assignment, offset: Int64(number), now: .after(.milliseconds(9 * number)))
         }
-        _ = ledger.committableOffset(track, now: .after(.milliseconds(200)))
+        _ = ledger.committableOffset(assignment, now: .after(.milliseconds(200)))
         for number in 0..<10 {
             let tooEarly = MonotonicTime.after(.milliseconds(9 * number + 2_000) - .nanoseconds(1))
-            let committableOffset = ledger.committableOffset(track, now: tooEarly)
+            let committableOffset = ledger.committableOffset(assignment, now: tooEarly)
             #expect(committableOffset <= number)
         }
-        let last = ledger.committableOffset(track, now: .after(.milliseconds(2_200)))
+        let last = ledger.committableOffset(assignment, now: .after(.milliseconds(2_200)))
         #expect(last == 10)
     }
 
     @Test func `a claim holds an offset that is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        let hold = ledger.read(track, 0)
-        ledger.received(track, offset: 1, now: start)
-        let held = ledger.finalCommittableOffset(track)
+        let assignment = ledger.open(startOffset: 0)
+        let hold = ledger.read(assignment, 0)
+        ledger.received(assignment, offset: 1, now: start)
+        let held = ledger.finalCommittableOffset(assignment)
         ledger.release(hold)
-        let free = ledger.finalCommittableOffset(track)
+        let free = ledger.finalCommittableOffset(assignment)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `a track is drained only when its last record is past its grace period`() {
+    @Test func `an assignment is drained only when its last record is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        ledger.received(track, offset: 0, now: start)
-        let early = ledger.isDrained(track, now: start)
-        let late = ledger.isDrained(track, now: .after(.seconds(2)))
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: start)
+        let early = ledger.isDrained(assignment, now: start)
+        let late = ledger.isDrained(assignment, now: .after(.seconds(2)))
         #expect(!early)
         #expect(late)
     }
@@ -77,66 +77,66 @@ private let start = MonotonicTime.after(.zero)
 
     @Test func `a pin made within the grace period holds the oldest offset beyond its end`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 4)
-        ledger.received(track, offset: 4, now: start)
-        let pin = ledger.pinWithinGrace(track, now: .after(.seconds(1)))
-        let held = ledger.finalCommittableOffset(track)
+        let assignment = ledger.open(startOffset: 4)
+        ledger.received(assignment, offset: 4, now: start)
+        let pin = ledger.pinWithinGrace(assignment, now: .after(.seconds(1)))
+        let held = ledger.finalCommittableOffset(assignment)
         #expect(held == 4)
         if let pin { ledger.release(pin) }
-        let free = ledger.finalCommittableOffset(track)
+        let free = ledger.finalCommittableOffset(assignment)
         #expect(free == 5)
         #expect(ledger.holderCount == 0)
     }
 
     @Test func `pins of one offset share a holder that ends with the last of them`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        ledger.received(track, offset: 0, now: start)
-        let first = ledger.pinWithinGrace(track, now: start)
-        let second = ledger.pinWithinGrace(track, now: start)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: start)
+        let first = ledger.pinWithinGrace(assignment, now: start)
+        let second = ledger.pinWithinGrace(assignment, now: start)
         #expect(ledger.holderCount == 1)
         if let first { ledger.release(first) }
-        let held = ledger.finalCommittableOffset(track)
+        let held = ledger.finalCommittableOffset(assignment)
         if let second { ledger.release(second) }
-        let free = ledger.finalCommittableOffset(track)
+        let free = ledger.finalCommittableOffset(assignment)
         #expect([held, free] == [0, 1])
     }
 
     @Test func `a pin is older than the holders of events read before it`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        ledger.received(track, offset: 0, now: start)
-        let event = ledger.read(track, 1)
-        let pin = ledger.pinWithinGrace(track, now: start)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: start)
+        let event = ledger.read(assignment, 1)
+        let pin = ledger.pinWithinGrace(assignment, now: start)
         ledger.checkInvariants()
         ledger.release(event)
-        let held = ledger.finalCommittableOffset(track)
+        let held = ledger.finalCommittableOffset(assignment)
         if let pin { ledger.release(pin) }
-        let free = ledger.finalCommittableOffset(track)
+        let free = ledger.finalCommittableOffset(assignment)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `there is nothing to pin after the grace period, nor in a closed track`() {
+    @Test func `there is nothing to pin past the grace period, nor when the assignment ends`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
-        let track = ledger.openTrack(startOffset: 0)
-        let fresh = ledger.pinWithinGrace(track, now: start)
-        let hold = ledger.read(track, 0)
-        _ = ledger.committableOffset(track, now: start)
-        let past = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
-        ledger.received(track, offset: 1, now: .after(.seconds(2)))
-        ledger.closeTrack(track)
-        let closed = ledger.pinWithinGrace(track, now: .after(.seconds(2)))
+        let assignment = ledger.open(startOffset: 0)
+        let fresh = ledger.pinWithinGrace(assignment, now: start)
+        let hold = ledger.read(assignment, 0)
+        _ = ledger.committableOffset(assignment, now: start)
+        let past = ledger.pinWithinGrace(assignment, now: .after(.seconds(2)))
+        ledger.received(assignment, offset: 1, now: .after(.seconds(2)))
+        ledger.close(assignment)
+        let closed = ledger.pinWithinGrace(now: .after(.seconds(2)))
         #expect(fresh == nil)
         #expect(past == nil)
-        #expect(closed == nil)
+        #expect(closed.isEmpty)
         ledger.release(hold)
     }
 
     @Test func `without a grace period there is never anything to pin`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
-        let track = ledger.openTrack(startOffset: 0)
-        ledger.received(track, offset: 0, now: start)
-        let pin = ledger.pinWithinGrace(track, now: start)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: start)
+        let pin = ledger.pinWithinGrace(assignment, now: start)
         #expect(pin == nil)
     }
 }

@@ -27,8 +27,8 @@ internal import Testing
     }
 }
 
-/// A track as lists that are searched from end to end.
-private struct TrackModel {
+/// An assignment as lists that are searched from end to end.
+private struct AssignmentModel {
     let startOffset: Int64
     var reads: [(offset: Int64, time: MonotonicTime)] = []
     var isOpen = true
@@ -57,7 +57,8 @@ private struct LedgerRun: ~Copyable {
     private let registrationGrace: Duration
     private var dice: SplitMix64
     private var now = MonotonicTime.after(.seconds(100))
-    private var tracks: [TrackID: TrackModel] = [:]
+    private var assignments: [AssignmentID: AssignmentModel] = [:]
+    private var epoch: UInt32 = 0
     /// Every claim that has not been given back, once for each time it was taken.
     private var claims: [(hold: Hold, offset: Int64)] = []
     private var fault: String?
@@ -88,23 +89,26 @@ private struct LedgerRun: ~Copyable {
     /// The first thing in which the ledger and the model differ.
     mutating func difference() -> String? {
         if let fault { return fault }
-        for (id, track) in tracks where track.isOpen {
-            let oldest = claims.filter { $0.hold.track == id }.map(\.offset).min() ?? .max
+        for (id, assignment) in assignments {
+            guard ledger.isOpen(id) == assignment.isOpen else { return "isOpen of \(id)" }
+            if !assignment.isOpen { continue }
+            let oldest = claims.filter { $0.hold.epoch == id.epoch }.map(\.offset).min() ?? .max
             let atMost = min(
-                oldest, track.firstWithinGrace(now: now, registrationGrace: registrationGrace))
+                oldest, assignment.firstWithinGrace(now: now, registrationGrace: registrationGrace))
             let age = registrationGrace == .zero ? .zero : registrationGrace + Self.lag
-            let atLeast = min(oldest, track.readBefore(now: now, age: age))
+            let atLeast = min(oldest, assignment.readBefore(now: now, age: age))
             let committableOffset = ledger.committableOffset(id, now: now)
             guard (atLeast...atMost).contains(committableOffset) else {
                 return
                     "committableOffset \(committableOffset) of \(id), not within \(atLeast)...\(atMost)"
             }
-            guard committableOffset >= track.committableOffset else {
+            guard committableOffset >= assignment.committableOffset else {
                 return "the committable offset of \(id) went back"
             }
-            tracks[id]?.committableOffset = committableOffset
-            guard ledger.nextOffset(id) == track.nextOffset else { return "next of \(id)" }
-            guard ledger.isDrained(id, now: now) == (committableOffset == track.nextOffset) else {
+            assignments[id]?.committableOffset = committableOffset
+            guard ledger.nextOffset(id) == assignment.nextOffset else { return "next of \(id)" }
+            guard ledger.isDrained(id, now: now) == (committableOffset == assignment.nextOffset)
+            else {
                 return "isDrained of \(id)"
             }
         }
@@ -122,8 +126,8 @@ private struct LedgerRun: ~Copyable {
             now = now + .milliseconds(20)
             if let difference = difference() { return difference }
         }
-        for (id, track) in tracks where track.isOpen {
-            if ledger.committableOffset(id, now: now) != track.nextOffset {
+        for (id, assignment) in assignments where assignment.isOpen {
+            if ledger.committableOffset(id, now: now) != assignment.nextOffset {
                 return "\(id) never drains"
             }
         }
@@ -131,25 +135,25 @@ private struct LedgerRun: ~Copyable {
     }
 
     private mutating func open() {
-        guard tracks.values.filter(\.isOpen).count < 4 else { return }
+        let open = assignments.filter(\.value.isOpen).map(\.key.ordinal)
+        guard let ordinal = (0..<4).first(where: { !open.contains($0) }) else { return }
         let startOffset = Int64(dice.next(below: 50))
-        let id = ledger.openTrack(startOffset: startOffset)
-        if tracks[id]?.isOpen == true { fault = "\(id) is open already" }
-        if claims.contains(where: { $0.hold.track == id }) { fault = "\(id) is still claimed" }
-        tracks[id] = TrackModel(startOffset: startOffset)
+        epoch += 1
+        let id = ledger.open(ordinal, epoch: epoch, startOffset: startOffset)
+        assignments[id] = AssignmentModel(startOffset: startOffset)
     }
 
     private mutating func close() {
-        guard dice.next(below: 4) == 0, let id = someTrack() else { return }
-        ledger.closeTrack(id)
-        tracks[id]?.isOpen = false
+        guard dice.next(below: 4) == 0, let id = someAssignment() else { return }
+        ledger.close(id)
+        assignments[id]?.isOpen = false
     }
 
     private mutating func read() {
-        guard let id = someTrack(), let track = tracks[id] else { return }
-        let offset = track.nextOffset + Int64(dice.next(below: 3))
+        guard let id = someAssignment(), let assignment = assignments[id] else { return }
+        let offset = assignment.nextOffset + Int64(dice.next(below: 3))
         ledger.received(id, offset: offset, now: now)
-        tracks[id]?.reads.append((offset, now))
+        assignments[id]?.reads.append((offset, now))
         guard dice.next(below: 3) > 0 else { return }
         let hold = ledger.hold(id)
         if claims.contains(where: { $0.hold == hold }) { fault = "\(hold) is claimed already" }
@@ -158,15 +162,15 @@ private struct LedgerRun: ~Copyable {
     }
 
     private mutating func pin() {
-        guard let id = someTrack(), let track = tracks[id] else { return }
-        let oldest = track.firstWithinGrace(now: now, registrationGrace: registrationGrace)
+        guard let id = someAssignment(), let assignment = assignments[id] else { return }
+        let oldest = assignment.firstWithinGrace(now: now, registrationGrace: registrationGrace)
         guard let pin = ledger.pinWithinGrace(id, now: now) else {
-            if oldest < track.nextOffset { fault = "\(oldest) of \(id) was not pinned" }
+            if oldest < assignment.nextOffset { fault = "\(oldest) of \(id) was not pinned" }
             return
         }
         let offset = ledger.offset(of: pin)
         if offset > oldest { fault = "\(id) pinned at \(offset), after \(oldest)" }
-        if offset < track.committableOffset {
+        if offset < assignment.committableOffset {
             fault = "\(id) pinned at \(offset), which had passed"
         }
         claims.append((pin, offset))
@@ -186,8 +190,8 @@ private struct LedgerRun: ~Copyable {
     }
 
     /// In a fixed order, so that a seed replays.
-    private mutating func someTrack() -> TrackID? {
-        let open = tracks.filter(\.value.isOpen).keys.sorted { $0.rawValue < $1.rawValue }
+    private mutating func someAssignment() -> AssignmentID? {
+        let open = assignments.filter(\.value.isOpen).keys.sorted { $0.epoch < $1.epoch }
         return open.isEmpty ? nil : open[Int(dice.next(below: UInt64(open.count)))]
     }
 }

@@ -12,8 +12,8 @@ struct PlanningBench: ~Copyable {
     var now = MonotonicTime.after(.seconds(1))
     /// The planner's count of the events read.
     var sequence: UInt64 = 0
-    /// One track per partition, from 0.
-    let tracks: [TrackID]
+    /// One assignment per partition, from 0.
+    let assignments: [AssignmentID]
 
     static let pool = PoolID(rawValue: 0)
     static let otherPool = PoolID(rawValue: 1)
@@ -27,9 +27,11 @@ struct PlanningBench: ~Copyable {
 
     init(slots: Int = 16, partitions: Int = 3) {
         table = PushTable(slots: slots, routing: Self.routing)
-        var opened: [TrackID] = []
-        for _ in 0..<partitions { opened.append(ledger.openTrack(startOffset: 0)) }
-        tracks = opened
+        var opened: [AssignmentID] = []
+        for ordinal in 0..<UInt32(partitions) {
+            opened.append(ledger.open(ordinal, startOffset: 0))
+        }
+        assignments = opened
     }
 
     /// The route of a class of one app's tokens.
@@ -41,11 +43,11 @@ struct PlanningBench: ~Copyable {
     /// Reads the next record of a partition: the claim on it is the caller's.
     mutating func read(partition: Int = 0) -> ReadEvent {
         sequence += 1
-        let track = tracks[partition]
-        let offset = ledger.nextOffset(track)
+        let assignment = assignments[partition]
+        let offset = ledger.nextOffset(assignment)
         return ReadEvent(
             position: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
-            sequence: sequence, hold: ledger.read(track, offset, now: now))
+            sequence: sequence, hold: ledger.read(assignment, offset, now: now))
     }
 
     /// What `event` asks of a token, not yet asked.
@@ -115,7 +117,7 @@ struct PlanningBench: ~Copyable {
     }
 
     mutating func committableOffset(partition: Int = 0) -> Int64 {
-        ledger.committableOffset(tracks[partition], now: now)
+        ledger.committableOffset(assignments[partition], now: now)
     }
 
     func checkInvariants() {

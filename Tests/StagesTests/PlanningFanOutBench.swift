@@ -13,12 +13,12 @@ struct FanOutBench: ~Copyable {
     var bodies = BodyStore()
     /// Subjects whose last walk has ended.
     private(set) var left: [SubjectID] = []
-    private let tracks: [TrackID]
+    private let assignments: [AssignmentID]
     private var sequence: UInt64 = 0
 
     init(cursorsMax: Int = 100) {
         fanOuts = FanOuts(cursorsMax: cursorsMax)
-        tracks = [ledger.openTrack(startOffset: 0), ledger.openTrack(startOffset: 0)]
+        assignments = [ledger.open(0, startOffset: 0), ledger.open(1, startOffset: 0)]
     }
 
     /// Reads an event of this partition and lets it walk through its subject's `count` tokens.
@@ -27,14 +27,14 @@ struct FanOutBench: ~Copyable {
         _ change: (inout FanOutRequest) -> Void = { _ in }
     ) -> FanOutRequest {
         sequence += 1
-        let offset = ledger.nextOffset(tracks[partition])
+        let offset = ledger.nextOffset(assignments[partition])
         var request = FanOutRequest(
             subject: SubjectID(rawValue: subject), filter: AudienceFilter(environment: nil),
             expiresAt: .after(.seconds(3600)),
             origin: RecordPosition(topic: 0, partition: Int32(partition), offset: offset),
             readSequence: sequence, subjectTag: subject)
         change(&request)
-        let hold = ledger.read(tracks[partition], offset)
+        let hold = ledger.read(assignments[partition], offset)
         fanOuts.start(request, count: count, hold: hold, &ledger)
         checkInvariants()
         return request
@@ -55,14 +55,15 @@ struct FanOutBench: ~Copyable {
     }
 
     mutating func committableOffset(_ partition: Int) -> Int64 {
-        ledger.committableOffset(tracks[partition], now: .after(.zero))
+        ledger.committableOffset(assignments[partition], now: .after(.zero))
     }
 
     /// The oldest offset of this partition that a push made by `walk` would hold.
     func oldestHeld(by walk: Int, partition: Int) -> Int64 {
         var oldest = Int64.max
         fanOuts.forEachHold(of: walk) { hold in
-            if hold.track == tracks[partition] { oldest = min(oldest, ledger.offset(of: hold)) }
+            guard hold.epoch == assignments[partition].epoch else { return }
+            oldest = min(oldest, ledger.offset(of: hold))
         }
         return oldest
     }

@@ -115,10 +115,10 @@ internal import Testing
     func `are found in turn at little cost, however many their subject has`() {
         let most = 4096
         var ledger = OffsetTracker(registrationGrace: .zero)
-        let track = ledger.openTrack(startOffset: 0)
+        let assignment = ledger.open(startOffset: 0)
         var fanOuts = FanOuts(cursorsMax: most)
         for number in 0..<most {
-            let hold = ledger.read(track, Int64(number))
+            let hold = ledger.read(assignment, Int64(number))
             var request = FanOutRequest(
                 subject: SubjectID(rawValue: number % 4 == 1 ? 2 : 1),
                 filter: AudienceFilter(environment: nil),

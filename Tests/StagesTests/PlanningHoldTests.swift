@@ -13,10 +13,10 @@ internal import Testing
         var set = HoldSet()
         #expect(set.isEmpty)
         var kept: Set<Hold> = []
-        for _ in 0..<12 {
-            let track = ledger.openTrack(startOffset: 0)
-            let oldest = ledger.read(track, 0)
-            let newer = ledger.read(track, 1)
+        for ordinal in 0..<12 as Range<UInt32> {
+            let assignment = ledger.open(ordinal, startOffset: 0)
+            let oldest = ledger.read(assignment, 0)
+            let newer = ledger.read(assignment, 1)
             _ = pool.insert(oldest, into: &set)
             _ = pool.insert(newer, into: &set)
             kept.insert(oldest)
@@ -39,13 +39,13 @@ internal import Testing
         var pool = HoldPool()
         var sets = [HoldSet](repeating: HoldSet(), count: 8)
         var expected = [[Hold]](repeating: [], count: 8)
-        let tracks = (0..<5).map { _ in ledger.openTrack(startOffset: 0) }
+        let assignments = (0..<5).map { ledger.open($0, startOffset: 0) }
         for round in 0..<50 {
             for index in sets.indices {
-                let track = tracks[(round + index) % 5]
-                let hold = ledger.read(track, ledger.nextOffset(track))
+                let assignment = assignments[(round + index) % 5]
+                let hold = ledger.read(assignment, ledger.nextOffset(assignment))
                 _ = pool.insert(hold, into: &sets[index])
-                if !expected[index].contains(where: { $0.track == track }) {
+                if !expected[index].contains(where: { $0.epoch == assignment.epoch }) {
                     expected[index].append(hold)
                 }
             }

@@ -98,14 +98,14 @@ private struct PushTableRun: ~Copyable {
 
     /// The first update that could be lost.
     func difference() -> String? {
-        var covered: [TrackID: Int64] = [:]
+        var covered: [UInt32: Int64] = [:]
         bench.table.forEachHold { hold in
             let offset = bench.ledger.offset(of: hold)
-            covered[hold.track] = min(covered[hold.track] ?? .max, offset)
+            covered[hold.epoch] = min(covered[hold.epoch] ?? .max, offset)
         }
         for debt in debts {
             guard let slot = slots[debt.name] else { return "no push for \(debt)" }
-            let oldest = covered[bench.tracks[debt.partition]] ?? .max
+            let oldest = covered[bench.assignments[debt.partition].epoch] ?? .max
             guard oldest <= debt.offset else { return "nothing holds \(debt)" }
             let push = bench.table[slot]
             guard push.content.expiresAt >= debt.expiresAt || push.hasFollowUp else {

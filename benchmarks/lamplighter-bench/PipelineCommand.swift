@@ -44,7 +44,7 @@ struct PipelineCommand: ParsableCommand {
 struct PipelineBench: ~Copyable {
     private(set) var pushes = 0
     private var pipeline: PushPipeline
-    private var track: TrackID
+    private let assignment = AssignmentID(ordinal: 0, epoch: 1)
     private var now = Now(
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
@@ -66,7 +66,7 @@ struct PipelineBench: ~Copyable {
         pipeline = try PushPipeline(
             routing: Town.routing(), bindings: [.standard], settings: settings,
             slab: PushSlab(slots: settings.slots))
-        track = pipeline.assigned(topic: 0, partition: 0, startOffset: 0)
+        pipeline.assigned(assignment, topic: 0, partition: 0, startOffset: 0)
         subjects = (0..<Town(tokens: tokens).subjects(fanOut: fanOut)).map {
             Array(Town.subject($0, fanOut: fanOut).utf8)
         }
@@ -104,7 +104,7 @@ struct PipelineBench: ~Copyable {
         subjects[position].withUnsafeBytes { key in
             pipeline.eventRecord(
                 EventRecord(binding: 0, key: key, value: nil, timestamp: now.wall),
-                track: track, offset: offset, now: now
+                of: assignment, offset: offset, now: now
             ) { _ in nil }
         }
         offset += 1
@@ -124,6 +124,6 @@ struct PipelineBench: ~Copyable {
             }
             pushes += count
         }
-        _ = pipeline.committableOffset(track, now: now)
+        _ = pipeline.committableOffset(assignment, now: now)
     }
 }

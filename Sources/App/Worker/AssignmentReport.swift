@@ -32,14 +32,14 @@ enum AssignmentReport {
     }
 
     private static func text(_ assignment: Assignment, topics: [String]) -> String {
-        let id = assignment.partition
         let reason: String
         switch assignment.reason {
         case .committed: reason = "committed"
         case .beginning: reason = "beginning"
         case .startFrom: reason = "startFrom, \(assignment.skipped) skipped"
         }
-        return "\(topics[id.topic])/\(id.partition) at \(assignment.startOffset) (\(reason))"
+        let partition = "\(topics[assignment.topic])/\(assignment.partition)"
+        return "\(partition) at \(assignment.startOffset) (\(reason))"
     }
 
     private static func text(_ startFrom: StartFrom) -> String {

@@ -112,12 +112,14 @@ extension PlannerLoop {
     }
 
     private mutating func readEvent(_ record: borrowing KafkaRecord, now: Now) {
-        if record.topic == plan.deferredConsumed { return readDeferred(record, now: now) }
-        guard let place = partitions[topic: record.topic, record.partition] else {
+        guard let assignment = record.assignment else {
             preconditionFailure("a record of a partition that is not ours")
         }
+        if record.topic == plan.deferredConsumed {
+            return readDeferred(record, of: assignment, now: now)
+        }
         if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset) {
-            pipeline.skippedRecord(track: place.track, offset: record.offset, now: now)
+            pipeline.skippedRecord(of: assignment, offset: record.offset, now: now)
             return
         }
         let event = EventRecord(
@@ -125,7 +127,7 @@ extension PlannerLoop {
             timestamp: WallTime(milliseconds: record.timestampMilliseconds))
         plan.recordInHand?.take(
             topic: record.topic, partition: record.partition, offset: record.offset)
-        pipeline.eventRecord(event, track: place.track, offset: record.offset, now: now) { name in
+        pipeline.eventRecord(event, of: assignment, offset: record.offset, now: now) { name in
             record.header(named: name)
         } headers: {
             record.headers
@@ -135,10 +137,9 @@ extension PlannerLoop {
 
     // MARK: Deferred pushes
 
-    private mutating func readDeferred(_ record: borrowing KafkaRecord, now: Now) {
-        guard let place = deferredPartitions[topic: record.topic, record.partition] else {
-            preconditionFailure("a record of a partition that is not ours")
-        }
+    private mutating func readDeferred(
+        _ record: borrowing KafkaRecord, of assignment: AssignmentID, now: Now
+    ) {
         func number(_ header: String) -> Int64? {
             record.header(named: header).flatMap { Int64(String(decoding: $0, as: UTF8.self)) }
         }
@@ -147,7 +148,7 @@ extension PlannerLoop {
             endedOffset: number(DeferredPush.endedHeader),
             endedPayloadAt: number(DeferredPush.endedPayloadHeader).map(
                 WallTime.init(milliseconds:)))
-        let problem = pipeline.deferredRecord(deferred, track: place.track, now: now)
+        let problem = pipeline.deferredRecord(deferred, of: assignment, now: now)
         if let problem {
             watch.unreadable(
                 problem, of: record, topic: plan.deferredTopic, now: now, logger: logger)
@@ -165,13 +166,10 @@ extension PlannerLoop {
         } else {
             logger.warning("too many deferred pushes for delivery.deferredMax: they wait in Kafka")
             consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
-            for id in deferredPartitions.open { replayed(id, now: now) }
+            for id in pipeline.deferredAssignments {
+                pipeline.deferredReplayed(id, now: now)
+            }
         }
-    }
-
-    private mutating func replayed(_ id: PartitionEpoch, now: Now) {
-        guard let track = deferredPartitions.track(of: id) else { return }
-        pipeline.deferredReplayed(track, now: now)
     }
 
     // MARK: What happens to the consumer
@@ -182,9 +180,9 @@ extension PlannerLoop {
             case .assigned(let assignments): assigned(assignments, of: consumer, now: now)
             case .revoking(let revoked):
                 revoke = RevokeDrain(
-                    partitions: revoked, deadline: now.monotonic + plan.pipeline.drainMax)
+                    assignments: revoked, deadline: now.monotonic + plan.pipeline.drainMax)
             case .lost(let lost): unassign(lost)
-            case .endOfPartition(let id): replayed(id, now: now)
+            case .endOfPartition(let id): pipeline.deferredReplayed(id, now: now)
             case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
             case .unavailable(let partitions):
                 watch.unavailable(partitions, topics: consumer.topics, logger: logger)
@@ -213,39 +211,33 @@ extension PlannerLoop {
     private mutating func assigned(
         _ assignments: [Assignment], of consumer: EventConsumer, now: Now
     ) {
-        if partitions.open.isEmpty, deferredPartitions.open.isEmpty {
+        if pipeline.eventAssignments.isEmpty, pipeline.deferredAssignments.isEmpty {
             valve.reset()
             isDeferredPaused = false
         }
         for assignment in assignments {
-            let id = assignment.partition
-            if id.topic == plan.deferredConsumed {
-                deferredPartitions.open(
-                    id, track: pipeline.deferredAssigned(partition: id.partition))
+            if assignment.topic == plan.deferredConsumed {
+                pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
                 continue
             }
-            let track = pipeline.assigned(
-                topic: UInt16(id.topic), partition: id.partition,
+            pipeline.assigned(
+                assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
                 startOffset: assignment.startOffset)
-            partitions.open(id, track: track)
         }
         // Those that begin later than the others wait with them.
         if valve.isPaused { consumer.pauseAll(now: now) { $0 != plan.deferredConsumed } }
         if isDeferredPaused {
             consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
-            for assignment in assignments { replayed(assignment.partition, now: now) }
+            for assignment in assignments { pipeline.deferredReplayed(assignment.id, now: now) }
         }
         AssignmentReport.tell(
             assignments, topics: plan.eventTopics + [plan.deferredTopic],
             startFrom: plan.startFrom, logger: logger)
     }
 
-    private mutating func unassign(_ ids: [PartitionEpoch]) {
-        for id in ids {
-            if let track = deferredPartitions.close(id) { pipeline.deferredUnassigned(track) }
-            if let track = partitions.close(id) { pipeline.unassigned(track) }
-        }
-        if let drained = revoke, drained.partitions.allSatisfy(ids.contains) { revoke = nil }
+    private mutating func unassign(_ ids: [AssignmentID]) {
+        for id in ids { pipeline.unassigned(id) }
+        if let drained = revoke, drained.assignments.allSatisfy(ids.contains) { revoke = nil }
         logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
     }
 
@@ -255,30 +247,26 @@ extension PlannerLoop {
         guard let drain = revoke, let consumer else { return }
         pipeline.flushDeadLetters(now: now, all: true)
         let isUseless = revoke!.watch.isOver(pipeline.load, pipeline.counters, now: now)
-        let isDrained = drain.partitions.allSatisfy { id in
-            guard let track = partitions.track(of: id) else { return true }
-            return isUseless
-                ? pipeline.isPastGrace(track, now: now) : pipeline.isDrained(track, now: now)
+        let isDrained = drain.assignments.allSatisfy { id in
+            isUseless ? pipeline.isPastGrace(id, now: now) : pipeline.isDrained(id, now: now)
         }
         guard isDrained || drain.deadline <= now.monotonic else { return }
-        consumer.completeRevoke(store: positions(of: drain.partitions, now: now), now: now)
+        consumer.completeRevoke(store: positions(of: drain.assignments, now: now), now: now)
         revoke = nil
-        unassign(drain.partitions)
+        unassign(drain.assignments)
         takeFacts(of: consumer, now: now)
     }
 
     // MARK: Offsets
 
     mutating func storeOffsets(now: Now) {
-        let stored = consumer?.store(positions(of: partitions.open, now: now)) ?? 0
+        let stored = consumer?.store(positions(of: pipeline.eventAssignments, now: now)) ?? 0
         schedule.stored(anything: stored > 0, now)
     }
 
-    mutating func positions(of ids: [PartitionEpoch], now: Now) -> [StoredPosition] {
+    mutating func positions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
         ids.compactMap { id in
-            partitions.track(of: id).map { track in
-                StoredPosition(partition: id, offset: pipeline.committableOffset(track, now: now))
-            }
+            pipeline.committableOffset(id, now: now).map { StoredPosition(id, offset: $0) }
         }
     }
 
@@ -337,7 +325,8 @@ extension PlannerLoop {
         restarts.restarted(now: now)
         do {
             try consumer.restart(
-                storing: positions(of: partitions.open, now: now), timeout: .seconds(5), now: now)
+                storing: positions(of: pipeline.eventAssignments, now: now), timeout: .seconds(5),
+                now: now)
         } catch {
             end = .clientFailed("Kafka's consumer cannot be opened anew: \(error)")
         }

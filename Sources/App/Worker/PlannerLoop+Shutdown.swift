@@ -41,9 +41,7 @@ extension PlannerLoop {
 
     /// Whether the grace period of every event is over: whoever registers now is owed none of them.
     private mutating func isPastGrace(now: Now) -> Bool {
-        partitions.open.allSatisfy { id in
-            partitions.track(of: id).map { pipeline.isPastGrace($0, now: now) } ?? true
-        }
+        pipeline.eventAssignments.allSatisfy { pipeline.isPastGrace($0, now: now) }
     }
 
     /// Leaves the group with everything stored that has ended.
@@ -55,7 +53,7 @@ extension PlannerLoop {
         }
         _ = collectAcknowledgements(now: now)
         if let consumer {
-            let stored = positions(of: partitions.open, now: now)
+            let stored = positions(of: pipeline.eventAssignments, now: now)
             if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
                 logger.warning("the group could not be left in time; it will notice by itself")
             }

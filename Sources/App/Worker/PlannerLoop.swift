@@ -26,8 +26,6 @@ struct PlannerLoop: ~Copyable {
 
     /// Nil until the index is complete: the first event must find everybody.
     var consumer: EventConsumer?
-    var partitions = OpenPartitions()
-    var deferredPartitions = OpenPartitions()
     /// By us, for want of memory.
     var isDeferredPaused = false
     var valve = IntakeValve()
@@ -52,7 +50,7 @@ struct PlannerLoop: ~Copyable {
 
     /// Partitions that the group wants back, and until when their pushes may end.
     struct RevokeDrain {
-        var partitions: [PartitionEpoch]
+        var assignments: [AssignmentID]
         var deadline: MonotonicTime
         var watch = DrainWatch()
     }

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import PushModel
 package import Rdkafka
 
-/// One partition during one assignment. Epochs grow over the process, whatever partition or client
-/// they belong to, so what happened in an earlier assignment is never taken for this one's.
-package struct PartitionEpoch: Hashable, Sendable {
-    /// The position of the topic in the list of subscribed topics.
-    package var topic: Int
-    package var partition: Int32
-    package var epoch: UInt32
-
-    package init(topic: Int, partition: Int32, epoch: UInt32) {
-        self.topic = topic
-        self.partition = partition
-        self.epoch = epoch
-    }
-}
-
+/// A partition that the group has given to this process.
 package struct Assignment: Hashable, Sendable {
-    package let partition: PartitionEpoch
+    package let id: AssignmentID
+    /// The position of the topic in the list of subscribed topics.
+    package let topic: Int
+    package let partition: Int32
     /// The offset of the first record that can be delivered.
     package let startOffset: Int64
     package let reason: StartReason
@@ -27,8 +17,11 @@ package struct Assignment: Hashable, Sendable {
     package let skipped: Int64
 
     package init(
-        partition: PartitionEpoch, startOffset: Int64, reason: StartReason, skipped: Int64
+        _ id: AssignmentID, topic: Int, partition: Int32, startOffset: Int64,
+        reason: StartReason, skipped: Int64
     ) {
+        self.id = id
+        self.topic = topic
         self.partition = partition
         self.startOffset = startOffset
         self.reason = reason
@@ -49,11 +42,11 @@ package enum StartReason: String, Hashable, Sendable {
 
 /// The offset of the next record to read after a crash.
 package struct StoredPosition: Hashable, Sendable {
-    package var partition: PartitionEpoch
+    package var assignment: AssignmentID
     package var offset: Int64
 
-    package init(partition: PartitionEpoch, offset: Int64) {
-        self.partition = partition
+    package init(_ assignment: AssignmentID, offset: Int64) {
+        self.assignment = assignment
         self.offset = offset
     }
 }
@@ -95,11 +88,11 @@ package enum ConsumerFact: Hashable, Sendable {
     case assigned([Assignment])
     /// The group wants these back. None of their records is delivered from here on; finish what
     /// was, then call `completeRevoke`. The whole group waits, so be quick.
-    case revoking([PartitionEpoch])
+    case revoking([AssignmentID])
     /// These belong to somebody else already, or their client was closed. Nothing can be stored.
-    case lost([PartitionEpoch])
-    /// The end of this partition was reached for the first time in this epoch.
-    case endOfPartition(PartitionEpoch)
+    case lost([AssignmentID])
+    /// The end of this partition was reached for the first time in this assignment.
+    case endOfPartition(AssignmentID)
     case offsetsLost(OffsetLoss)
     /// All that cannot be read at the moment: when that has lasted for a while, and again as long
     /// as it does. The others are read.

@@ -8,7 +8,7 @@ extension EventConsumer {
     // MARK: Positions
 
     /// Hands positions to the library, which commits them within `auto.commit.interval.ms`, and
-    /// returns how many it took. Those of an earlier epoch are ignored, as are those that say
+    /// returns how many it took. Those of an earlier assignment are ignored, as are those that say
     /// nothing new or would move backwards.
     @discardableResult
     package func store(_ positions: [StoredPosition]) -> Int {
@@ -16,12 +16,10 @@ extension EventConsumer {
         let list = TopicPartitionList(capacity: positions.count)
         var offered: [StoredPosition] = []
         for position in positions {
-            guard let row = partitions.row(position.partition), position.offset > row.stored else {
-                continue
-            }
+            guard let row = partitions.row(position.assignment), position.offset > row.stored
+            else { continue }
             list.append(
-                topic: topics[position.partition.topic], partition: position.partition.partition,
-                offset: position.offset)
+                topic: topics[row.topic], partition: row.partition, offset: position.offset)
             offered.append(position)
         }
         guard !offered.isEmpty else { return 0 }
@@ -29,7 +27,7 @@ extension EventConsumer {
         var taken = 0
         // An element is refused when its partition is not ours any more: the next owner's matter.
         for (index, position) in offered.enumerated() where list[index].error == .none {
-            partitions.update(position.partition) { $0.stored = position.offset }
+            partitions.update(position.assignment) { $0.stored = position.offset }
             taken += 1
         }
         return taken
@@ -42,28 +40,30 @@ extension EventConsumer {
     ///
     /// - Parameter isWanted: by the topic's position in `topics`.
     package func pauseAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
-        let flowing = partitions.assigned { !$0.isPaused && !$0.isMuted }
-        pause(flowing.filter { isWanted($0.topic) }, now: now)
+        let flowing = partitions.assigned {
+            !$0.isPaused && !$0.isMuted && isWanted($0.topic)
+        }
+        pause(flowing, now: now)
     }
 
-    package func pause(_ id: PartitionEpoch, now: Now) {
+    package func pause(_ id: AssignmentID, now: Now) {
         guard let row = partitions.row(id), !row.isPaused, !row.isMuted else { return }
         pause([id], now: now)
     }
 
     /// Resumes exactly the partitions that these methods paused.
     package func resumeAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
-        resume(pausedPartitions.filter { isWanted($0.topic) }, now: now)
+        resume(partitions.assigned { $0.isPaused && isWanted($0.topic) }, now: now)
     }
 
-    package func resume(_ id: PartitionEpoch, now: Now) {
+    package func resume(_ id: AssignmentID, now: Now) {
         guard partitions.row(id)?.isPaused == true else { return }
         resume([id], now: now)
     }
 
-    package var pausedPartitions: [PartitionEpoch] { partitions.assigned { $0.isPaused } }
+    package var pausedPartitions: [AssignmentID] { partitions.assigned { $0.isPaused } }
 
-    private func pause(_ ids: [PartitionEpoch], now: Now) {
+    private func pause(_ ids: [AssignmentID], now: Now) {
         guard let session, !ids.isEmpty else { return }
         let list = list(of: ids)
         do {
@@ -76,22 +76,25 @@ extension EventConsumer {
         }
     }
 
-    private func resume(_ ids: [PartitionEpoch], now: Now) {
+    private func resume(_ ids: [AssignmentID], now: Now) {
         resume(ids)
         // Silence is counted from here.
         for id in ids { partitions.update(id) { $0.activeAt = now.monotonic } }
     }
 
-    func resume(_ ids: [PartitionEpoch]) {
+    func resume(_ ids: [AssignmentID]) {
         guard let session, !ids.isEmpty else { return }
         // Nothing to be done about an error here: it says that the partition is gone.
         try? session.client.resume(list(of: ids))
         for id in ids { partitions.update(id) { $0.isPaused = false } }
     }
 
-    private func list(of ids: [PartitionEpoch]) -> TopicPartitionList {
+    private func list(of ids: [AssignmentID]) -> TopicPartitionList {
         let list = TopicPartitionList(capacity: ids.count)
-        for id in ids { list.append(topic: topics[id.topic], partition: id.partition) }
+        for id in ids {
+            let (topic, partition) = partitions.partition(of: id)
+            list.append(topic: topics[topic], partition: partition)
+        }
         return list
     }
 }

@@ -39,7 +39,7 @@ extension EventConsumer {
         default:
             if !rebalance.code.isOrderly { warn(RdkafkaError(rebalance.code), now: now) }
             forgetUnstarted(isKept && rebalance.code.isOrderly ? rebalance.partitions : nil)
-            let lost = epochs(of: rebalance.partitions)
+            let lost = assignments(of: rebalance.partitions)
             letGo(rebalance.partitions, lost, now: now)
             if !lost.isEmpty { append(.lost(lost)) }
         }
@@ -49,7 +49,7 @@ extension EventConsumer {
 
     /// The answer is deferred until the caller has finished what it was given of these partitions.
     private func beginRevoke(_ list: TopicPartitionList, now: Now) {
-        let revoked = epochs(of: list)
+        let revoked = assignments(of: list)
         guard !revoked.isEmpty else { return letGo(list, [], now: now) }
         for id in revoked { partitions.update(id) { $0.isMuted = true } }
         pending = .revoking(list, revoked)
@@ -78,11 +78,15 @@ extension EventConsumer {
 
     /// Resumes exactly those that we paused, because the flag outlives the assignment and a resumed
     /// partition that was not paused is read twice; then unassigns.
-    private func letGo(_ list: TopicPartitionList, _ ids: [PartitionEpoch], now: Now) {
+    private func letGo(_ list: TopicPartitionList, _ ids: [AssignmentID], now: Now) {
         resume(ids.filter { partitions.row($0)?.isPaused == true })
         for id in ids { partitions.update(id) { $0.isAssigned = false } }
         // What was never started the library does not know.
-        let held = Set(ids.map { TopicPartition(topic: topics[$0.topic], partition: $0.partition) })
+        let held = Set(
+            ids.map { id in
+                let (topic, partition) = partitions.partition(of: id)
+                return TopicPartition(topic: topics[topic], partition: partition)
+            })
         answerWithoutPartitions(list.filter { held.contains(TopicPartition($0)) }, now: now)
     }
 
@@ -101,11 +105,11 @@ extension EventConsumer {
         }
     }
 
-    private func epochs(of list: TopicPartitionList) -> [PartitionEpoch] {
+    private func assignments(of list: TopicPartitionList) -> [AssignmentID] {
         (0..<list.count).compactMap { index in
             let element = list[index]
             guard let topic = topics.firstIndex(of: element.topic) else { return nil }
-            return partitions.epoch(topic: topic, partition: element.partition)
+            return partitions.assignment(topic: topic, partition: element.partition)
         }
     }
 
@@ -138,8 +142,8 @@ extension EventConsumer {
         return isClosed
     }
 
-    /// Closes and opens again, after `restartNeeded` or a stall: partitions come back with new
-    /// epochs and their committed positions.
+    /// Closes and opens again, after `restartNeeded` or a stall: partitions come back under new
+    /// assignments and at their committed positions.
     package func restart(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) throws(KafkaError) {

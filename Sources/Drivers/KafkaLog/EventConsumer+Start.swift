@@ -82,9 +82,10 @@ extension EventConsumer {
         for start in starts { isReadAgain(start.topic, start.partition) }
         let assignments = starts.map { start in
             Assignment(
-                partition: partitions.assign(
+                partitions.assign(
                     topic: start.topic, partition: start.partition,
                     startOffset: start.decision.offset, now: now.monotonic),
+                topic: start.topic, partition: start.partition,
                 startOffset: start.decision.offset, reason: start.decision.reason,
                 skipped: start.decision.skipped)
         }
@@ -100,17 +101,17 @@ extension EventConsumer {
     }
 
     /// What is being read goes on behind the last record that was handed out.
-    private func appendPositions(of ids: [PartitionEpoch], to list: TopicPartitionList) {
+    private func appendPositions(of ids: [AssignmentID], to list: TopicPartitionList) {
         for id in ids {
             guard let row = partitions.row(id) else { continue }
             list.append(
-                topic: topics[id.topic], partition: id.partition, offset: row.received + 1)
+                topic: topics[row.topic], partition: row.partition, offset: row.received + 1)
         }
     }
 
     /// The library commits what was stored of a partition that it is assigned anew, and forgets it:
     /// say it again.
-    private func forgetStored(_ ids: [PartitionEpoch]) {
+    private func forgetStored(_ ids: [AssignmentID]) {
         for id in ids { partitions.update(id) { $0.stored = $0.startOffset } }
     }
 
@@ -149,7 +150,7 @@ extension EventConsumer {
     }
 
     func isReadAgain(_ topic: Int, _ partition: Int32) {
-        if let id = partitions.epoch(topic: topic, partition: partition) {
+        if let id = partitions.assignment(topic: topic, partition: partition) {
             partitions.update(id) { $0.isRefused = false }
         }
         if unavailable.forget(topic, partition) {

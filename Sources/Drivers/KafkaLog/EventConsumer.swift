@@ -14,7 +14,7 @@ internal import Rdkafka
 /// than a second, since rebalances are answered by polling alone.
 package final class EventConsumer {
     package let topics: [String]
-    /// Positions in `topics` of those that are tables: read from their beginning in every epoch, and
+    /// Positions in `topics` of those that are tables: read from their beginning in every assignment, and
     /// their offsets never stored.
     package let replayed: Set<Int>
     let settings: KafkaClientSettings
@@ -42,7 +42,7 @@ package final class EventConsumer {
 
     enum PendingRebalance {
         case assigning(StartResolver)
-        case revoking(TopicPartitionList, [PartitionEpoch])
+        case revoking(TopicPartitionList, [AssignmentID])
     }
 
     /// - Parameter prefetchMax: records whose keys are told before the first of them is.
@@ -137,7 +137,8 @@ package final class EventConsumer {
     private func partitionsBeingRead() -> TopicPartitionList {
         let list = TopicPartitionList()
         for id in partitions.assigned(where: { !$0.isPaused && !$0.isMuted }) {
-            list.append(topic: topics[id.topic], partition: id.partition, offset: Offset.end)
+            let (topic, partition) = partitions.partition(of: id)
+            list.append(topic: topics[topic], partition: partition, offset: Offset.end)
         }
         return list
     }
@@ -155,13 +156,15 @@ package final class EventConsumer {
         guard message.error == .none, let topic = session.index(of: message) else {
             return failed(message, of: session, now: now)
         }
-        let isWanted = partitions.receive(
+        let assignment = partitions.receive(
             topic: topic, partition: message.partition, offset: message.offset,
             now: now.monotonic)
         if !unavailable.isEmpty, partitions[topic, message.partition]?.isRefused == true {
             isReadAgain(topic, message.partition)
         }
-        if isWanted { body(KafkaRecord(message, topic: topic)) }
+        if let assignment {
+            body(KafkaRecord(message, topic: topic, assignment: assignment))
+        }
     }
 
     private func failed(
@@ -169,7 +172,7 @@ package final class EventConsumer {
     ) {
         let topic = session.index(of: message)
         let partition = message.partition
-        let id = topic.flatMap { partitions.epoch(topic: $0, partition: partition) }
+        let id = topic.flatMap { partitions.assignment(topic: $0, partition: partition) }
         let error = RdkafkaError(message.error, message: message.errorText)
         switch error.code {
         case .partitionEOF:
@@ -180,9 +183,9 @@ package final class EventConsumer {
             if id != nil { askForRestart(error) } else { warn(error, of: topic, now: now) }
         case .topicAuthorizationFailed:
             // It says so once, and goes on asking.
-            guard let id else { return warn(error, of: topic, now: now) }
+            guard let id, let topic else { return warn(error, of: topic, now: now) }
             partitions.update(id) { $0.isRefused = true }
-            unavailable.note(id.topic, id.partition, error, now: now.monotonic)
+            unavailable.note(topic, partition, error, now: now.monotonic)
         case .fatal:
             reportFatal(error)
         default:
@@ -190,8 +193,8 @@ package final class EventConsumer {
         }
     }
 
-    private func reachedEnd(_ id: PartitionEpoch) {
-        if partitions.row(id)?.isRefused == true { isReadAgain(id.topic, id.partition) }
+    private func reachedEnd(_ id: AssignmentID) {
+        if let row = partitions.row(id), row.isRefused { isReadAgain(row.topic, row.partition) }
         var isFirst = false
         partitions.update(id) { row in
             isFirst = !row.hasReachedEnd
@@ -250,7 +253,7 @@ package final class EventConsumer {
     /// can forget a partition after some errors; closing and opening the consumer always helps.
     package func stalledPartitions(
         now: Now, silence: Duration = .seconds(60)
-    ) -> [PartitionEpoch] {
+    ) -> [AssignmentID] {
         partitions.assigned { row in
             !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused
                 && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
@@ -262,9 +265,9 @@ package final class EventConsumer {
     package var unread: Int64 {
         guard let session else { return 0 }
         return partitions.assigned().reduce(0) { sum, id in
-            guard !replayed.contains(id.topic), let row = partitions.row(id), !row.isAtEnd,
+            guard let row = partitions.row(id), !replayed.contains(row.topic), !row.isAtEnd,
                 let marks = session.client.cachedWatermarks(
-                    topic: topics[id.topic], partition: id.partition)
+                    topic: topics[row.topic], partition: row.partition)
             else { return sum }
             return sum + max(0, marks.high - (row.received + 1))
         }

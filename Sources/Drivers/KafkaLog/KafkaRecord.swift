@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import PushModel
 internal import Rdkafka
 
 /// One record, lent for the length of a callback. Its bytes lie in the fetch response; copy what
@@ -9,10 +10,14 @@ package struct KafkaRecord: ~Copyable {
     private let message: Message
     /// The position of its topic in the list that the reader was started with.
     package let topic: Int
+    /// The assignment under which an `EventConsumer` was given it; nil for a record of a table, whose
+    /// partitions are assigned to nobody.
+    package let assignment: AssignmentID?
 
-    init(_ message: consuming Message, topic: Int) {
+    init(_ message: consuming Message, topic: Int, assignment: AssignmentID? = nil) {
         self.message = message
         self.topic = topic
+        self.assignment = assignment
     }
 
     package var partition: Int32 { message.partition }

@@ -4,12 +4,15 @@
 internal import PushModel
 internal import Synchronization
 
-/// What the consumer knows of each partition it has been given: found by two array steps for every
-/// record.
+/// What the consumer knows of each partition it has been given: found by three array steps for every
+/// record, and by one for whoever has the assignment.
 struct PartitionTable {
     struct Row {
-        var epoch: UInt32 = 0
-        var isAssigned = false
+        /// The latest one.
+        let assignment: AssignmentID
+        let topic: Int
+        let partition: Int32
+        var isAssigned = true
         /// The group wants it back: its records are dropped, and belong to the next owner.
         var isMuted = false
         /// By us. Exact, because resuming a partition that is not paused rewinds it, and because
@@ -19,85 +22,97 @@ struct PartitionTable {
         var isRefused = false
         /// No record since the end was reached.
         var isAtEnd = false
-        /// In this epoch.
+        /// In this assignment.
         var hasReachedEnd = false
-        var startOffset: Int64 = 0
-        /// The highest offset delivered in this epoch, or the one before the start.
-        var received: Int64 = -1
+        let startOffset: Int64
+        /// The highest offset delivered in this assignment, or the one before the start.
+        var received: Int64
         /// The last one handed to the library.
-        var stored: Int64 = -1
-        var activeAt = MonotonicTime(nanoseconds: 0)
+        var stored: Int64
+        var activeAt: MonotonicTime
     }
 
-    private var topics: [[Row]]
+    /// By ordinal.
+    private var rows: [Row] = []
+    /// By topic, then by partition; nil for one that has never been ours.
+    private var ordinals: [[UInt32?]]
 
-    /// Zero is never given out.
+    /// Of all consumers of the process. Zero is never given out.
     private static let lastEpoch = Atomic<UInt32>(0)
 
-    init(topics: Int) { self.topics = Array(repeating: [], count: topics) }
+    init(topics: Int) { ordinals = Array(repeating: [], count: topics) }
 
     subscript(topic: Int, partition: Int32) -> Row? {
-        guard topic < topics.count, partition >= 0, partition < topics[topic].count else {
-            return nil
-        }
-        return topics[topic][Int(partition)]
+        ordinal(topic, partition).map { rows[Int($0)] }
     }
 
-    /// Whether the record is to be delivered. Offsets that were delivered in this epoch are not:
-    /// a pause of the library's own can repeat some.
-    mutating func receive(topic: Int, partition: Int32, offset: Int64, now: MonotonicTime) -> Bool {
-        let index = Int(partition)
-        guard index >= 0, index < topics[topic].count else { return false }
-        guard topics[topic][index].isAssigned, !topics[topic][index].isMuted,
-            offset > topics[topic][index].received
-        else { return false }
-        topics[topic][index].received = offset
-        topics[topic][index].isAtEnd = false
-        topics[topic][index].activeAt = now
-        return true
+    private func ordinal(_ topic: Int, _ partition: Int32) -> UInt32? {
+        guard topic < ordinals.count, partition >= 0, partition < ordinals[topic].count else {
+            return nil
+        }
+        return ordinals[topic][Int(partition)]
+    }
+
+    /// The assignment under which a record is to be delivered; nil where it is not. Offsets that were
+    /// delivered under it are not: a pause of the library's own can repeat some.
+    mutating func receive(
+        topic: Int, partition: Int32, offset: Int64, now: MonotonicTime
+    ) -> AssignmentID? {
+        guard let ordinal = ordinal(topic, partition) else { return nil }
+        let index = Int(ordinal)
+        guard rows[index].isAssigned, !rows[index].isMuted, offset > rows[index].received else {
+            return nil
+        }
+        rows[index].received = offset
+        rows[index].isAtEnd = false
+        rows[index].activeAt = now
+        return rows[index].assignment
     }
 
     mutating func assign(
         topic: Int, partition: Int32, startOffset: Int64, now: MonotonicTime
-    ) -> PartitionEpoch {
-        while topics[topic].count <= Int(partition) { topics[topic].append(Row()) }
-        let epoch = Self.lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
-        topics[topic][Int(partition)] = Row(
-            epoch: epoch, isAssigned: true, startOffset: startOffset, received: startOffset - 1,
-            stored: startOffset, activeAt: now)
-        return PartitionEpoch(topic: topic, partition: partition, epoch: epoch)
-    }
-
-    /// Changes the row, if that epoch is still the current one.
-    mutating func update(_ id: PartitionEpoch, _ change: (inout Row) -> Void) {
-        guard let row = self[id.topic, id.partition], row.isAssigned, row.epoch == id.epoch else {
-            return
+    ) -> AssignmentID {
+        while ordinals[topic].count <= Int(partition) { ordinals[topic].append(nil) }
+        let known = ordinals[topic][Int(partition)]
+        let ordinal = known ?? UInt32(rows.count)
+        let id = AssignmentID(
+            ordinal: ordinal, epoch: Self.lastEpoch.add(1, ordering: .relaxed).newValue)
+        let row = Row(
+            assignment: id, topic: topic, partition: partition, startOffset: startOffset,
+            received: startOffset - 1, stored: startOffset, activeAt: now)
+        if known == nil {
+            ordinals[topic][Int(partition)] = ordinal
+            rows.append(row)
+        } else {
+            rows[Int(ordinal)] = row
         }
-        change(&topics[id.topic][Int(id.partition)])
+        return id
     }
 
-    func row(_ id: PartitionEpoch) -> Row? {
-        guard let row = self[id.topic, id.partition], row.isAssigned, row.epoch == id.epoch else {
-            return nil
-        }
-        return row
+    /// Changes the row, if that assignment is still the current one.
+    mutating func update(_ id: AssignmentID, _ change: (inout Row) -> Void) {
+        if row(id) != nil { change(&rows[Int(id.ordinal)]) }
     }
 
-    /// The current epoch of an assigned partition.
-    func epoch(topic: Int, partition: Int32) -> PartitionEpoch? {
+    func row(_ id: AssignmentID) -> Row? {
+        guard id.ordinal < rows.count, rows[Int(id.ordinal)].isAssigned,
+            rows[Int(id.ordinal)].assignment == id
+        else { return nil }
+        return rows[Int(id.ordinal)]
+    }
+
+    /// The current assignment of a partition that is ours.
+    func assignment(topic: Int, partition: Int32) -> AssignmentID? {
         guard let row = self[topic, partition], row.isAssigned else { return nil }
-        return PartitionEpoch(topic: topic, partition: partition, epoch: row.epoch)
+        return row.assignment
     }
 
-    func assigned(where matches: (Row) -> Bool = { _ in true }) -> [PartitionEpoch] {
-        var result: [PartitionEpoch] = []
-        for topic in topics.indices {
-            for (partition, row) in topics[topic].enumerated() where row.isAssigned && matches(row)
-            {
-                result.append(
-                    PartitionEpoch(topic: topic, partition: Int32(partition), epoch: row.epoch))
-            }
-        }
-        return result
+    /// The partition of an assignment, which may be over.
+    func partition(of id: AssignmentID) -> (topic: Int, number: Int32) {
+        (rows[Int(id.ordinal)].topic, rows[Int(id.ordinal)].partition)
+    }
+
+    func assigned(where matches: (Row) -> Bool = { _ in true }) -> [AssignmentID] {
+        rows.filter { $0.isAssigned && matches($0) }.map(\.assignment)
     }
 }

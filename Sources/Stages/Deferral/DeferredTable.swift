@@ -40,6 +40,9 @@ package struct DeferredTable: ~Copyable {
 
     private struct Row {
         var content: DeferredContent
+        /// Where its record stands, and where what ends it must stand: since the topic was given more
+        /// partitions the key may lead to another one, and the record would be sent by each replay.
+        let partition: Int32
         let hold: Hold
         /// Of the latest record that was not written again.
         var offset: Int64
@@ -75,8 +78,7 @@ package struct DeferredTable: ~Copyable {
                         expiresAt: .distantFuture, origin: nil, readSequence: 0, subject: .none,
                         subjectTag: 0),
                     past: PushRequest.Past(attempts: 0, firstTriedAt: nil)),
-                hold: Hold(
-                    track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max), offset: 0),
+                partition: 0, hold: Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
                 offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, route: RouteID(rawValue: 0),
                 state: .free))
     }
@@ -93,6 +95,7 @@ package struct DeferredTable: ~Copyable {
     package func route(of row: UInt32) -> RouteID { rows[Int(row)].route }
     package func coalescingKey(of row: UInt32) -> UInt64 { rows[Int(row)].coalescingKey }
     package func hold(of row: UInt32) -> Hold { rows[Int(row)].hold }
+    package func partition(of row: UInt32) -> Int32 { rows[Int(row)].partition }
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
 
@@ -109,14 +112,15 @@ package struct DeferredTable: ~Copyable {
         tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
     }
 
-    /// The row of this key in the partition with this track: offsets of two partitions say nothing
+    /// The row of this key in the partition of this assignment: offsets of two partitions say nothing
     /// of each other, and a topic that was given more of them has some keys in two.
     package func row(
-        route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64, track: TrackID
+        route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64,
+        assignment: AssignmentID
     ) -> UInt32? {
         index.row(hash: hash(route, token, coalescingKey)) { row in
             rows[Int(row)].route == route && rows[Int(row)].coalescingKey == coalescingKey
-                && rows[Int(row)].hold.track == track
+                && rows[Int(row)].hold.epoch == assignment.epoch
                 && tokenBytes(of: row).elementsEqual(token)
         }
     }
@@ -157,20 +161,22 @@ package struct DeferredTable: ~Copyable {
 
     /// The first record of its key: the row holds the offset of the record.
     /// - Parameters:
+    ///   - partition: that of the assignment.
     ///   - offset: where the record stands.
     ///   - saidAt: where what it says was first said.
     ///   - isActive: its partition has been read to the end; until then no row does anything.
     package mutating func insert(
         _ content: DeferredContent, route: RouteID, token: UnsafeRawBufferPointer,
-        coalescingKey: UInt64, track: TrackID, offset: Int64, saidAt: Int64, isActive: Bool,
-        _ tracker: inout OffsetTracker
+        coalescingKey: UInt64, assignment: AssignmentID, partition: Int32, offset: Int64,
+        saidAt: Int64, isActive: Bool, _ tracker: inout OffsetTracker
     ) -> UInt32 {
-        let hold = tracker.holdRow(track, offset: offset)
+        let hold = tracker.holdRow(assignment, offset: offset)
         let reference = tokens.allocate(bytes: max(1, token.count))
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
-            content: content, hold: hold, offset: saidAt, coalescingKey: coalescingKey,
-            token: reference, tokenBytes: UInt16(token.count), route: route)
+            content: content, partition: partition, hold: hold, offset: saidAt,
+            coalescingKey: coalescingKey, token: reference, tokenBytes: UInt16(token.count),
+            route: route)
         let number: UInt32
         if let reused = free.popLast() {
             number = reused
@@ -240,9 +246,9 @@ package struct DeferredTable: ~Copyable {
 
     /// The partition has been read to its end: rows of it begin to wait.
     /// - Parameter body: is given the rows whose record must be written again.
-    package mutating func activate(_ track: TrackID, _ body: (UInt32) -> Void) {
-        for row in rows.indices where rows[row].state == .replaying && rows[row].hold.track == track
-        {
+    package mutating func activate(_ assignment: AssignmentID, _ body: (UInt32) -> Void) {
+        for row in rows.indices
+        where rows[row].state == .replaying && rows[row].hold.epoch == assignment.epoch {
             rest(UInt32(row), until: rows[row].content.push.notBefore)
             if rows[row].needsRewrite { body(UInt32(row)) }
         }
@@ -348,8 +354,9 @@ package struct DeferredTable: ~Copyable {
 
     /// The partition is no longer ours. Rows that no push has are removed and give their claims back;
     /// of the others the pushes go on.
-    package mutating func close(_ track: TrackID, _ tracker: inout OffsetTracker) {
-        for row in rows.indices where rows[row].state != .free && rows[row].hold.track == track {
+    package mutating func close(_ assignment: AssignmentID, _ tracker: inout OffsetTracker) {
+        for row in rows.indices
+        where rows[row].state != .free && rows[row].hold.epoch == assignment.epoch {
             if rows[row].state != .taken { tracker.release(rows[row].hold) }
             remove(UInt32(row))
         }

@@ -3,7 +3,7 @@
 
 internal import PushModel
 
-/// Remembers, in steps of `resolution`, how far a track had been read when: enough to say which
+/// Remembers, in steps of `resolution`, how far an assignment had been read when: enough to say which
 /// offsets were read at least `registrationGrace` ago, in memory that does not depend on the rate.
 struct GraceWindow {
     private var marks: [Mark] = []

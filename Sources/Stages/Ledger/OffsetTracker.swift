@@ -7,7 +7,7 @@ package import PushModel
 /// Says which offset of each partition may be stored: what an offset *means* is defined here.
 ///
 /// An event whose effects have not all ended is a *holder*: its offset, and the number of claims on
-/// it. Holders of one track stand in a list in offset order; one whose last claim is given back
+/// it. Holders of one assignment stand in a list in offset order; one whose last claim is given back
 /// leaves the list. The **committable offset** is the oldest of
 /// - the oldest holder's offset,
 /// - the oldest offset read less than `registrationGrace` ago (a registration that arrives within
@@ -17,8 +17,11 @@ package import PushModel
 /// Storing the committable offset is safe at any instant: every offset below it has ended. Memory
 /// is bounded by the number of claims, not by the number of events.
 ///
-/// A partition that is replayed as a table has a track too, whose offsets are never stored: each of
+/// A partition that is replayed as a table is assigned too, and its offsets are never stored: each of
 /// its holders is one row of the table, and `endedRows` says when the last claim on it is back.
+///
+/// What is known of an assignment is found by two array steps. It outlives the assignment while
+/// claims on it are out, but nothing finds it any more except these claims.
 package struct OffsetTracker: ~Copyable {
     /// Rows of open tables whose last claim was given back, in that order: whoever keeps the table
     /// sees to them, before it makes another row.
@@ -26,32 +29,37 @@ package struct OffsetTracker: ~Copyable {
 
     private var holders = Column<Holder>(capacity: Self.holdersMax)
     private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
-    private var tracks = Column<Track>(capacity: Self.tracksMax)
-    /// By track.
+    private var assignments = Column<Assignment>(capacity: Self.assignmentsMax)
+    /// As `assignments`.
     private var graceWindows: [GraceWindow] = []
-    private var freeTracks: [UInt32] = []
+    /// Places in `assignments` that are to be used again.
+    private var freePlaces: [UInt32] = []
+    /// By ordinal: the place in `assignments`, or `none` where the assignment is over.
+    private var places = Column<UInt32>(capacity: Self.assignmentsMax)
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
     /// Ever at once; the claims on them would fill any machine.
     private static let holdersMax = 1 << 30
-    private static let tracksMax = 1 << 20
+    private static let assignmentsMax = 1 << 20
 
     private struct Holder: BitwiseCopyable {
         var offset: Int64
         /// Claims on this offset; zero only while the row is free.
         var claims: UInt32
-        var track: UInt32
+        /// The place of its assignment.
+        var place: UInt32
         var next: UInt32
         var previous: UInt32
         var kind: List
     }
 
-    /// A track has two lists, each in offset order because each is appended to in that order.
+    /// An assignment has two lists, each in offset order because each is appended to in that order.
     private enum List: UInt8, BitwiseCopyable { case events, pins }
 
-    private struct Track: BitwiseCopyable {
+    private struct Assignment: BitwiseCopyable {
+        let id: AssignmentID
         var nextOffset: Int64
         var events = Ends()
         var pins = Ends()
@@ -66,7 +74,10 @@ package struct OffsetTracker: ~Copyable {
             var tail = none
         }
 
-        init(topic: UInt16, partition: Int32, startOffset: Int64, isTable: Bool) {
+        init(
+            _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64, isTable: Bool
+        ) {
+            self.id = id
             nextOffset = startOffset
             self.isTable = isTable
             self.topic = topic
@@ -81,55 +92,93 @@ package struct OffsetTracker: ~Copyable {
 
     package init(registrationGrace: Duration) { self.registrationGrace = registrationGrace }
 
-    // MARK: Tracks
+    // MARK: Assignments
 
+    /// A partition is ours from this offset on.
     /// - Parameter topic: the position of its topic in the list of subscribed ones.
-    package mutating func openTrack(
-        topic: UInt16 = 0, partition: Int32 = 0, startOffset: Int64
-    ) -> TrackID {
+    package mutating func open(
+        _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64
+    ) {
         open(
-            Track(topic: topic, partition: partition, startOffset: startOffset, isTable: false),
-            startOffset: startOffset)
+            Assignment(
+                id, topic: topic, partition: partition, startOffset: startOffset, isTable: false))
     }
 
-    package mutating func openTable(partition: Int32 = 0) -> TrackID {
-        open(
-            Track(topic: 0, partition: partition, startOffset: 0, isTable: true), startOffset: 0)
+    /// A partition that is replayed as a table is ours.
+    package mutating func openTable(_ id: AssignmentID, partition: Int32) {
+        open(Assignment(id, topic: 0, partition: partition, startOffset: 0, isTable: true))
     }
 
-    private mutating func open(_ track: Track, startOffset: Int64) -> TrackID {
-        let window = GraceWindow(startOffset: startOffset)
-        if let row = freeTracks.popLast() {
-            tracks[Int(row)] = track
-            graceWindows[Int(row)] = window
-            return TrackID(rawValue: row)
+    private mutating func open(_ assignment: Assignment) {
+        let ordinal = Int(assignment.id.ordinal)
+        while places.count <= ordinal { places.append(Self.none) }
+        precondition(places[ordinal] == Self.none, "assigned twice")
+        let window = GraceWindow(startOffset: assignment.nextOffset)
+        if let place = freePlaces.popLast() {
+            assignments[Int(place)] = assignment
+            graceWindows[Int(place)] = window
+            places[ordinal] = place
+        } else {
+            places[ordinal] = UInt32(assignments.count)
+            assignments.append(assignment)
+            graceWindows.append(window)
         }
-        tracks.append(track)
-        graceWindows.append(window)
-        return TrackID(rawValue: UInt32(tracks.count - 1))
     }
 
     /// The partition is no longer ours. Claims on it may still be given back, and count for nothing.
-    package mutating func closeTrack(_ id: TrackID) {
-        precondition(tracks[Int(id.rawValue)].isOpen, "track \(id.rawValue) closed twice")
-        tracks[Int(id.rawValue)].isOpen = false
-        recycleIfUnused(id.rawValue)
+    package mutating func close(_ id: AssignmentID) {
+        let place = place(of: id)
+        assignments[place].isOpen = false
+        places[Int(id.ordinal)] = Self.none
+        recycleIfUnused(UInt32(place))
+    }
+
+    /// Whether the partition is ours, and has not been given to us anew since.
+    package func isOpen(_ id: AssignmentID) -> Bool { openPlace(of: id) != nil }
+
+    /// The assignments that are ours, but for tables.
+    package var open: [AssignmentID] {
+        (0..<assignments.count).compactMap { place in
+            let assignment = assignments[place]
+            return assignment.isOpen && !assignment.isTable ? assignment.id : nil
+        }
+    }
+
+    private func place(of id: AssignmentID) -> Int {
+        guard let place = openPlace(of: id) else {
+            preconditionFailure("an assignment that is not ours: \(id)")
+        }
+        return place
+    }
+
+    private func openPlace(of id: AssignmentID) -> Int? {
+        let ordinal = Int(id.ordinal)
+        guard ordinal < places.count, places[ordinal] != Self.none else { return nil }
+        let place = Int(places[ordinal])
+        return assignments[place].id == id ? place : nil
     }
 
     /// A record was read. Offsets grow, with gaps.
-    package mutating func received(_ id: TrackID, offset: Int64, now: MonotonicTime) {
-        let row = Int(id.rawValue)
-        precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
-        tracks[row].nextOffset = offset + 1
-        graceWindows[row].received(nextOffset: offset + 1, now: now)
+    /// - Returns: where it stands.
+    @discardableResult
+    package mutating func received(
+        _ id: AssignmentID, offset: Int64, now: MonotonicTime
+    ) -> RecordPosition {
+        let place = place(of: id)
+        let assignment = assignments[place]
+        precondition(offset >= assignment.nextOffset, "offset \(offset) read twice")
+        assignments[place].nextOffset = offset + 1
+        graceWindows[place].received(nextOffset: offset + 1, now: now)
+        return RecordPosition(
+            topic: assignment.topic, partition: assignment.partition, offset: offset)
     }
 
     /// The offset to store: the position of the next record to read after a crash.
-    package mutating func committableOffset(_ id: TrackID, now: MonotonicTime) -> Int64 {
-        let row = Int(id.rawValue)
-        var committableOffset = graceWindows[row].offsetPastGrace(
+    package mutating func committableOffset(_ id: AssignmentID, now: MonotonicTime) -> Int64 {
+        let place = place(of: id)
+        var committableOffset = graceWindows[place].offsetPastGrace(
             now: now, registrationGrace: registrationGrace)
-        let head = (events: tracks[row].events.head, pins: tracks[row].pins.head)
+        let head = (events: assignments[place].events.head, pins: assignments[place].pins.head)
         if head.events != Self.none {
             committableOffset = min(committableOffset, holders[Int(head.events)].offset)
         }
@@ -139,16 +188,16 @@ package struct OffsetTracker: ~Copyable {
         return committableOffset
     }
 
-    /// Whether everything read from this track has ended and is past its grace period.
-    package mutating func isDrained(_ id: TrackID, now: MonotonicTime) -> Bool {
-        committableOffset(id, now: now) == tracks[Int(id.rawValue)].nextOffset
+    /// Whether everything read under this assignment has ended and is past its grace period.
+    package mutating func isDrained(_ id: AssignmentID, now: MonotonicTime) -> Bool {
+        committableOffset(id, now: now) == assignments[place(of: id)].nextOffset
     }
 
-    /// Whether everything read from this track was read at least `registrationGrace` ago.
-    package mutating func isPastGrace(_ id: TrackID, now: MonotonicTime) -> Bool {
-        let row = Int(id.rawValue)
-        return graceWindows[row].offsetPastGrace(now: now, registrationGrace: registrationGrace)
-            == tracks[row].nextOffset
+    /// Whether everything read under this assignment was read at least `registrationGrace` ago.
+    package mutating func isPastGrace(_ id: AssignmentID, now: MonotonicTime) -> Bool {
+        let place = place(of: id)
+        return graceWindows[place].offsetPastGrace(now: now, registrationGrace: registrationGrace)
+            == assignments[place].nextOffset
     }
 
     /// The longest time until `isPastGrace` is true of what has been read, where it is called all
@@ -157,42 +206,39 @@ package struct OffsetTracker: ~Copyable {
         GraceWindow.graceEndsWithin(registrationGrace)
     }
 
-    /// The record of this track at this offset.
-    package func position(_ id: TrackID, offset: Int64) -> RecordPosition {
-        let row = Int(id.rawValue)
-        return RecordPosition(
-            topic: tracks[row].topic, partition: tracks[row].partition, offset: offset)
-    }
-
     /// What this claim holds; nil where its partition is no longer ours.
     package func position(of hold: Hold) -> RecordPosition? {
-        guard tracks[Int(hold.track.rawValue)].isOpen else { return nil }
-        return position(hold.track, offset: offset(of: hold))
+        let holder = holders[Int(hold.holder.rawValue)]
+        let assignment = assignments[Int(holder.place)]
+        guard assignment.isOpen else { return nil }
+        return RecordPosition(
+            topic: assignment.topic, partition: assignment.partition, offset: holder.offset)
     }
 
-    package func nextOffset(_ id: TrackID) -> Int64 { tracks[Int(id.rawValue)].nextOffset }
+    package func nextOffset(_ id: AssignmentID) -> Int64 { assignments[place(of: id)].nextOffset }
 
     // MARK: Claims
 
     /// Makes a holder of the record that was received last, with one claim.
-    package mutating func hold(_ id: TrackID) -> Hold {
-        let offset = tracks[Int(id.rawValue)].nextOffset - 1
-        let holder = append(to: .events, of: id.rawValue, offset: offset)
-        return Hold(track: id, holder: holder, offset: offset)
+    package mutating func hold(_ id: AssignmentID) -> Hold {
+        let place = place(of: id)
+        return append(to: .events, of: place, offset: assignments[place].nextOffset - 1)
     }
 
     /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
-    package mutating func holdRow(_ id: TrackID, offset: Int64) -> Hold {
-        let row = Int(id.rawValue)
-        precondition(tracks[row].isTable, "rows are of tables")
+    package mutating func holdRow(_ id: AssignmentID, offset: Int64) -> Hold {
+        let place = place(of: id)
+        precondition(assignments[place].isTable, "rows are of tables")
         precondition(endedRows.isEmpty, "a row that has ended must be seen to first")
-        precondition(offset >= tracks[row].nextOffset, "offset \(offset) read twice in one epoch")
-        tracks[row].nextOffset = offset + 1
-        let holder = append(to: .events, of: id.rawValue, offset: offset)
-        return Hold(track: id, holder: holder, offset: offset)
+        precondition(offset >= assignments[place].nextOffset, "offset \(offset) read twice")
+        assignments[place].nextOffset = offset + 1
+        return append(to: .events, of: place, offset: offset)
     }
 
-    package func isTable(_ id: TrackID) -> Bool { tracks[Int(id.rawValue)].isTable }
+    /// Whether what it holds is a row of a table.
+    package func isOfTable(_ hold: Hold) -> Bool {
+        assignments[Int(holders[Int(hold.holder.rawValue)].place)].isTable
+    }
 
     /// Empties `endedRows`.
     package mutating func takeEndedRows() -> [Hold] {
@@ -204,27 +250,30 @@ package struct OffsetTracker: ~Copyable {
     /// Claims the oldest offset within its grace period, in every partition that has one.
     package mutating func pinWithinGrace(now: MonotonicTime) -> [Hold] {
         var pins: [Hold] = []
-        for row in 0..<tracks.count where tracks[row].isOpen && !tracks[row].isTable {
-            if let pin = pinWithinGrace(TrackID(rawValue: UInt32(row)), now: now) {
-                pins.append(pin)
-            }
+        for place in 0..<assignments.count
+        where assignments[place].isOpen && !assignments[place].isTable {
+            if let pin = pinWithinGrace(place, now: now) { pins.append(pin) }
         }
         return pins
     }
 
     /// Claims the oldest offset within its grace period; nil when all are past it.
-    package mutating func pinWithinGrace(_ id: TrackID, now: MonotonicTime) -> Hold? {
-        let row = Int(id.rawValue)
-        let offset = graceWindows[row].offsetPastGrace(
+    package mutating func pinWithinGrace(_ id: AssignmentID, now: MonotonicTime) -> Hold? {
+        pinWithinGrace(place(of: id), now: now)
+    }
+
+    private mutating func pinWithinGrace(_ place: Int, now: MonotonicTime) -> Hold? {
+        let offset = graceWindows[place].offsetPastGrace(
             now: now, registrationGrace: registrationGrace)
-        guard tracks[row].isOpen, offset < tracks[row].nextOffset else { return nil }
-        let tail = tracks[row].pins.tail
+        guard offset < assignments[place].nextOffset else { return nil }
+        let tail = assignments[place].pins.tail
         if tail != Self.none, holders[Int(tail)].offset == offset {
             holders[Int(tail)].claims += 1
-            return Hold(track: id, holder: HolderID(rawValue: tail), offset: offset)
+            return Hold(
+                epoch: assignments[place].id.epoch, holder: HolderID(rawValue: tail),
+                offset: offset)
         }
-        let holder = append(to: .pins, of: id.rawValue, offset: offset)
-        return Hold(track: id, holder: holder, offset: offset)
+        return append(to: .pins, of: place, offset: offset)
     }
 
     /// One more claim on a holder that has at least one.
@@ -239,24 +288,25 @@ package struct OffsetTracker: ~Copyable {
         precondition(holders[row].claims > 0, "released more often than claimed")
         holders[row].claims -= 1
         guard holders[row].claims == 0 else { return }
-        let track = tracks[Int(holders[row].track)]
-        if track.isTable, track.isOpen { endedRows.append(hold) }
+        let assignment = assignments[Int(holders[row].place)]
+        if assignment.isTable, assignment.isOpen { endedRows.append(hold) }
         remove(hold.holder.rawValue)
     }
 
     package func offset(of hold: Hold) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
 
-    /// Holders of all tracks: what the tracker's memory grows with.
+    /// Holders of all assignments: what the tracker's memory grows with.
     package var holderCount: Int { holderRows.count }
 
     // MARK: Lists
 
     private mutating func append(
-        to list: List, of track: UInt32, offset: Int64
-    ) -> HolderID {
-        let tail = tracks[Int(track)][list].tail
+        to list: List, of place: Int, offset: Int64
+    ) -> Hold {
+        let tail = assignments[place][list].tail
         let holder = Holder(
-            offset: offset, claims: 1, track: track, next: Self.none, previous: tail, kind: list)
+            offset: offset, claims: 1, place: UInt32(truncatingIfNeeded: place), next: Self.none,
+            previous: tail, kind: list)
         let row = holderRows.take()
         if Int(row) < holders.count {
             holders[Int(row)] = holder
@@ -264,37 +314,39 @@ package struct OffsetTracker: ~Copyable {
             holders.append(holder)
         }
         if tail == Self.none {
-            tracks[Int(track)][list].head = row
+            assignments[place][list].head = row
         } else {
             holders[Int(tail)].next = row
         }
-        tracks[Int(track)][list].tail = row
-        tracks[Int(track)].holders += 1
-        return HolderID(rawValue: row)
+        assignments[place][list].tail = row
+        assignments[place].holders += 1
+        return Hold(
+            epoch: assignments[place].id.epoch, holder: HolderID(rawValue: row), offset: offset)
     }
 
     private mutating func remove(_ row: UInt32) {
         let holder = holders[Int(row)]
-        let track = Int(holder.track)
+        let place = Int(holder.place)
         if holder.previous == Self.none {
-            tracks[track][holder.kind].head = holder.next
+            assignments[place][holder.kind].head = holder.next
         } else {
             holders[Int(holder.previous)].next = holder.next
         }
         if holder.next == Self.none {
-            tracks[track][holder.kind].tail = holder.previous
+            assignments[place][holder.kind].tail = holder.previous
         } else {
             holders[Int(holder.next)].previous = holder.previous
         }
         holderRows.give(row)
-        tracks[track].holders -= 1
-        recycleIfUnused(holder.track)
+        assignments[place].holders -= 1
+        recycleIfUnused(holder.place)
     }
 
-    /// A closed track's number is used again only when no claim on it is left.
-    private mutating func recycleIfUnused(_ track: UInt32) {
-        guard !tracks[Int(track)].isOpen, tracks[Int(track)].holders == 0 else { return }
-        freeTracks.append(track)
+    /// The place of an assignment that is over is used again only when no claim on it is left.
+    private mutating func recycleIfUnused(_ place: UInt32) {
+        let assignment = assignments[Int(place)]
+        guard !assignment.isOpen, assignment.holders == 0 else { return }
+        freePlaces.append(place)
     }
 }
 
@@ -302,26 +354,32 @@ extension OffsetTracker {
     /// Walks everything; for tests and simulation.
     package func checkInvariants() {
         var listed = 0
-        for number in 0..<tracks.count where !freeTracks.contains(UInt32(number)) {
-            let events = checkList(tracks[number].events, of: number)
-            let pins = checkList(tracks[number].pins, of: number)
-            precondition(
-                events + pins == tracks[number].holders, "track \(number) miscounts its holders")
+        for place in 0..<assignments.count where !freePlaces.contains(UInt32(place)) {
+            let assignment = assignments[place]
+            let events = checkList(assignment.events, of: place)
+            let pins = checkList(assignment.pins, of: place)
+            precondition(events + pins == assignment.holders, "\(assignment.id) miscounts holders")
             listed += events + pins
+            precondition(
+                assignment.isOpen || assignment.holders > 0, "\(assignment.id) is over, and kept")
+            precondition(
+                (openPlace(of: assignment.id) == place) == assignment.isOpen,
+                "exactly what is open is found")
         }
         precondition(listed == holderCount, "a holder stands in no list")
     }
 
-    private func checkList(_ ends: Track.Ends, of track: Int) -> Int {
+    private func checkList(_ ends: Assignment.Ends, of place: Int) -> Int {
         var count = 0
         var row = ends.head
         var previous = Self.none
         while row != Self.none {
             let holder = holders[Int(row)]
             precondition(holder.claims > 0, "a holder without a claim is still listed")
-            precondition(holder.track == UInt32(track), "a holder stands in another track's list")
+            precondition(holder.place == UInt32(place), "a holder stands in another list")
             precondition(holder.previous == previous, "broken back link")
-            precondition(holder.offset < tracks[track].nextOffset, "holds an offset not yet read")
+            precondition(
+                holder.offset < assignments[place].nextOffset, "holds an offset not yet read")
             if previous != Self.none {
                 precondition(holders[Int(previous)].offset <= holder.offset, "out of order")
             }

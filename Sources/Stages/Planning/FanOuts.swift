@@ -38,7 +38,7 @@ package struct FanOutRequest {
 }
 
 /// Events that are still on their way through their subject's tokens. Bounded: `cursorsMax` of them,
-/// each with at most two claims per track.
+/// each with at most two claims per assignment.
 package struct FanOuts: ~Copyable {
     private var walks: [Walk?] = []
     private var free: [Int] = []

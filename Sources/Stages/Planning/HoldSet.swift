@@ -3,16 +3,15 @@
 
 package import PushModel
 
-/// The claims of one waiting push: for each track the oldest offset it answers for, never a list
+/// The claims of one waiting push: for each assignment the oldest offset it answers for, never a list
 /// of events. Nearly always one; further ones stand in a chain of the pool.
 package struct HoldSet: BitwiseCopyable {
-    fileprivate var first = Hold(
-        track: TrackID(rawValue: .max), holder: HolderID(rawValue: .max), offset: .max)
+    fileprivate var first = Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
     fileprivate var more = HoldPool.none
 
     package init() {}
 
-    package var isEmpty: Bool { first.track.rawValue == .max }
+    package var isEmpty: Bool { first.epoch == 0 }
 }
 
 /// Owns the chains of all hold sets.
@@ -29,7 +28,7 @@ package struct HoldPool: ~Copyable {
 
     package init() {}
 
-    /// Adds a claim. Of two on one track the set keeps the older: an event that walks through a
+    /// Adds a claim. Of two on one assignment the set keeps the older: an event that walks through a
     /// large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need, now or any more.
     package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
@@ -42,10 +41,10 @@ package struct HoldPool: ~Copyable {
     }
 
     private mutating func insertFurther(_ hold: Hold, into set: inout HoldSet) -> Hold? {
-        if set.first.track == hold.track { return Self.keepOlder(hold, in: &set.first) }
+        if set.first.epoch == hold.epoch { return Self.keepOlder(hold, in: &set.first) }
         var row = set.more
         while row != Self.none {
-            if links[Int(row)].hold.track == hold.track {
+            if links[Int(row)].hold.epoch == hold.epoch {
                 return Self.keepOlder(hold, in: &links[Int(row)].hold)
             }
             row = links[Int(row)].next
