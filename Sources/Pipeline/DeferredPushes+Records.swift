@@ -44,9 +44,17 @@ extension DeferredPushes {
                 outbox.writeDeferral(
                     partition: table.partition(of: row), key: key(of: row, book), value: nil,
                     endedOffset: table.offset(of: row))
+                if table.hasUnreadRewrites(row) { noteEnd(of: row) }
             }
             table.remove(row)
         }
+    }
+
+    private mutating func noteEnd(of row: UInt32) {
+        let hash = table.hash(
+            table.route(of: row), table.tokenBytes(of: row), table.coalescingKey(of: row))
+        guard let id = assignments.assignment(ofPartition: table.partition(of: row)) else { return }
+        unreadRewrites.ended(hash, of: id, upTo: table.offset(of: row))
     }
 
     /// Reads a record of `deferred` that this worker has written.

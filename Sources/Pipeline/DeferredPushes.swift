@@ -24,6 +24,7 @@ struct DeferredPushes: ~Copyable {
     var order: PayloadOrder
     /// Tombstones for payloads of other workers' rows, for which there is no room yet.
     var ends: PayloadEnds
+    var unreadRewrites = UnreadRewrites()
     /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
     /// left there.
     var drain: Drain?
@@ -80,6 +81,7 @@ struct DeferredPushes: ~Copyable {
     ) {
         endRows(&book, &outbox)
         assignments.close(id)
+        unreadRewrites.close(id)
         table.close(id, &book.tracker)
         book.tracker.close(id)
     }
@@ -96,6 +98,7 @@ struct DeferredPushes: ~Copyable {
         book.countRead()
         let push = try decoder.deferred(key: record.key, value: record.value, into: &tokenKey)
         let row = rowOfKey(id)
+        if !unreadRewrites.isEmpty, isOfEndedRow(record, of: id) { return }
         if let push {
             try keep(push, in: row, of: id, record, &book, &outbox, now: now)
             return
@@ -109,6 +112,20 @@ struct DeferredPushes: ~Copyable {
         ended(
             row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset, of: id, &book, &outbox,
             now: now)
+    }
+
+    /// Whether the record only says again what has ended here since it was written. A tombstone says
+    /// that no more such records follow.
+    private mutating func isOfEndedRow(_ record: DeferredRecord, of id: AssignmentID) -> Bool {
+        let hash = tokenKey.token.withUnsafeBytes { token in
+            table.hash(tokenKey.route, token, tokenKey.coalescingKey)
+        }
+        if record.value == nil {
+            unreadRewrites.tombstoneRead(
+                hash, of: id, upTo: record.endedOffset ?? record.offset)
+            return false
+        }
+        return record.endedOffset.map { unreadRewrites.isEnded(hash, of: id, saidAt: $0) } ?? false
     }
 
     /// The row of `tokenKey` in this partition.

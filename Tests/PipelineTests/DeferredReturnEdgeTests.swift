@@ -66,6 +66,31 @@ internal import Testing
         #expect(owner.pipeline.takeRecords().isEmpty)
     }
 
+    @Test func `are not sent again by what wrote their row again before it ended`() throws {
+        let owner = DeferredOwner()
+        let (pipeline, deferred) = (owner.pipeline, owner.deferred)
+        pipeline.register("D", [.device([9], shows: ["score"])])
+        let start = pipeline.now.wall
+        owner.writeGame("2:1", readAt: start)
+        // It would hide the newer payload from the next owner.
+        owner.writeGame("1:1", readAt: start + (.zero - .seconds(1)))
+        pipeline.pass(.milliseconds(10))
+        let push = try #require(pipeline.take().first)
+        #expect(deferred.produce().deferred.map { $0.contains("2:1") } == [true])
+        pipeline.answer(push, 200)
+
+        // The tombstone is behind the record, and may come a turn later.
+        deferred.read()
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.take().isEmpty && pipeline.load.deferred == 0)
+        let tombstones = deferred.produce().deferred
+        #expect(tombstones.count == 1 && tombstones[0].value == nil)
+        deferred.read()
+        owner.writeGame("3:1", readAt: start + .seconds(1))
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.take().count == 1)
+    }
+
     @Test func `hold no event that could wait for too long`() {
         let owner = DeferredOwner()
         owner.write(1)

@@ -55,6 +55,8 @@ package struct DeferredTable: ~Copyable {
         var isRevoked = false
         /// Kafka's latest record of the key does not say what is owed.
         var needsRewrite = false
+        /// Records that wrote it again and are still to be read.
+        var unreadRewrites: UInt8 = 0
         /// It was due once when no registration had its token.
         var wasMissed = false
         var next = none
@@ -216,6 +218,7 @@ package struct DeferredTable: ~Copyable {
             bodies.release(known.body)
         }
         let isKnown = saidAt <= rows[number].offset && !rows[number].isRevoked
+        if isKnown, rows[number].unreadRewrites > 0 { rows[number].unreadRewrites -= 1 }
         rows[number].needsRewrite = isNarrower
         if isKnown {
             rows[number].content.push.expiresAt = content.push.expiresAt
@@ -242,7 +245,13 @@ package struct DeferredTable: ~Copyable {
     package mutating func hide(_ row: UInt32) { rows[Int(row)].needsRewrite = true }
 
     /// The record has been written again.
-    package mutating func rewritten(_ row: UInt32) { rows[Int(row)].needsRewrite = false }
+    package mutating func rewritten(_ row: UInt32) {
+        rows[Int(row)].needsRewrite = false
+        if rows[Int(row)].unreadRewrites < .max { rows[Int(row)].unreadRewrites += 1 }
+    }
+
+    /// Whether a record that wrote it again is still to be read.
+    package func hasUnreadRewrites(_ row: UInt32) -> Bool { rows[Int(row)].unreadRewrites > 0 }
 
     /// The partition has been read to its end: rows of it begin to wait.
     /// - Parameter body: is given the rows whose record must be written again.
