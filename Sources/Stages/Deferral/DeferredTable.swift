@@ -40,9 +40,6 @@ package struct DeferredTable: ~Copyable {
 
     private struct Row {
         var content: DeferredContent
-        /// Where its record stands, and where what ends it must stand: since the topic was given more
-        /// partitions the key may lead to another one, and the record would be sent by each replay.
-        let partition: Int32
         let hold: Hold
         /// Of the latest record that was not written again.
         var offset: Int64
@@ -50,6 +47,9 @@ package struct DeferredTable: ~Copyable {
         let token: ByteArena.Reference
         let tokenBytes: UInt16
         let route: RouteID
+        /// Where its record stands, and where what ends it must stand: since the topic was given more
+        /// partitions the key may lead to another one, and the record would be sent by each replay.
+        let partition: Int32
         var state = State.replaying
         /// The operator ended it while a push had its claim.
         var isRevoked = false
@@ -80,9 +80,9 @@ package struct DeferredTable: ~Copyable {
                         expiresAt: .distantFuture, origin: nil, readSequence: 0, subject: .none,
                         subjectTag: 0),
                     past: PushRequest.Past(attempts: 0, firstTriedAt: nil)),
-                partition: 0, hold: Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
+                hold: Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
                 offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, route: RouteID(rawValue: 0),
-                state: .free))
+                partition: 0, state: .free))
     }
 
     package var count: Int { rows.count - 1 - free.count }
@@ -176,9 +176,9 @@ package struct DeferredTable: ~Copyable {
         let reference = tokens.allocate(bytes: max(1, token.count))
         tokens.write(token, to: reference, offset: 0)
         let row = Row(
-            content: content, partition: partition, hold: hold, offset: saidAt,
-            coalescingKey: coalescingKey, token: reference, tokenBytes: UInt16(token.count),
-            route: route)
+            content: content, hold: hold, offset: saidAt, coalescingKey: coalescingKey,
+            token: reference, tokenBytes: UInt16(token.count), route: route,
+            partition: partition)
         let number: UInt32
         if let reused = free.popLast() {
             number = reused
