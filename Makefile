@@ -61,7 +61,7 @@ demo-picture: build ## Run the demo and draw it, docs/demo.svg
 
 test: deps ## Build everything and run every test
 	swift build --build-tests
-	scripts/test.sh
+	scripts/test.py
 
 simulate: deps ## Try many lives of the whole pipeline under seeded faults (SIMULATE_SEEDS=10000)
 	swift build -c release -Xswiftc -enable-testing --build-tests --scratch-path .build/simulate

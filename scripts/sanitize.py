@@ -131,8 +131,8 @@ def passes(sanitizer, skipped, options):
     if is_well:
         skips = [option for sentence in skipped for option in ("--skip", sentence)]
         tests = subprocess.run(
-            [ROOT / "scripts/test.sh", *place, *skips, *options], cwd=ROOT, env=variables,
-            check=False)
+            [ROOT / "scripts/test.py", "--jobs", "1", "--scratch-path", scratch, *skips, *options],
+            cwd=ROOT, env=variables, check=False)
         is_well = tests.returncode == 0
     else:
         print(f"sanitize: {sanitizer}: Mistakes.swift is not reported", file=sys.stderr)
@@ -152,7 +152,7 @@ def passes(sanitizer, skipped, options):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, usage="%(prog)s [address|thread]... [-- OPTION...]",
-        epilog="What follows -- are options of swift test, such as --filter.")
+        epilog="What follows -- are options of scripts/test.py, such as --filter.")
     parser.add_argument("sanitizers", nargs="*", metavar="address|thread")
     arguments = sys.argv[1:]
     end = arguments.index("--") if "--" in arguments else len(arguments)

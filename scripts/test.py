@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Runs every test that was built, most of them side by side, and sums up as the test runner does.
+
+The tests of drivers and of whole fleets mostly wait: each suite has a process of its own, and a few
+of them run at a time. What computes comes after them, so that it takes no time from those that
+watch one. Where some fail, what failed is said again before the last line: a log that somebody else
+keeps may be cut."""
+
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from command_line import ROOT, fail, start
+
+PROGRAM = "debug/lamplighterPackageTests.xctest"
+RUNNER_OPTIONS = ["--testing-library", "swift-testing", "--no-parallel"]
+# Their suites wait for other processes, and watch the time meanwhile.
+WAITING = ("IntegrationTests", "DriversTests")
+# What prints the stack of a crash can hang where a thread does not stop, and the run with it.
+ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
+# Compares latencies, to which whatever else runs would add.
+ALONE = ("IntegrationTests.`A team whose key has expired`",)
+# Takes all of a core: it is run with what computes.
+COMPUTING = ("IntegrationTests.`While APNs is stalled`",)
+SUMMARY = re.compile(
+    r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"
+    r"(?: with (\d+) issues?)?")
+TELLS_FAILURE = re.compile("✘|Fatal error|error:")
+FAILURE_LINES_MAX = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What became of one process: the filter of its tests, its exit status, its output."""
+
+    selection: str | None
+    status: int
+    output: str
+
+    @property
+    def counts(self):
+        """Tests, suites and issues by its summary, which one that trapped has not written."""
+        summaries = SUMMARY.findall(self.output)
+        return [int(number or 0) for number in summaries[-1]] if summaries else [0, 0, 1]
+
+    @property
+    def complaints(self):
+        """Of each failure the line, and what explains it."""
+        lines = self.output.splitlines()
+        told = [number for number, line in enumerate(lines) if TELLS_FAILURE.search(line)]
+        shown = sorted({near for number in told for near in range(number, number + 4)})
+        return [lines[number] for number in shown
+                if number < len(lines) and not lines[number].startswith(("◇", "✔"))] \
+            + [f"✘ The process of {self.selection or 'all tests'} ended with {self.status}."]
+
+
+class Runner:
+    """Starts the program that holds the tests. All that it has started ends with it."""
+
+    def __init__(self, program, options):
+        self.program = program
+        self.options = [
+            *(f"--filter={each}" for each in options.filter),
+            *(f"--skip={each}" for each in options.skip)]
+        self.lock = threading.Lock()
+        self.running = set()
+        self.is_ended = False
+
+    def tests(self):
+        """The identifier of each test: Module.Suite/test."""
+        command = [self.program, *RUNNER_OPTIONS, "--list-tests"]
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        return listed.stdout.splitlines()
+
+    def run(self, selection):
+        """Runs the tests that a filter selects, all if None; prints their output once they have
+        ended."""
+        with tempfile.TemporaryFile() as log:
+            process = self._start(["--filter", selection] if selection else [], log)
+            try:
+                status = process.wait()
+            finally:
+                self._kill(process)
+            log.seek(0)
+            run = Run(selection, status, log.read().decode(errors="replace"))
+        with self.lock:
+            print(run.output, end="")
+        return run
+
+    def run_each(self, selections, jobs):
+        """Runs the tests of each filter in a process, at most so many at a time."""
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            try:
+                return list(pool.map(self.run, selections))
+            except BaseException:
+                self._end()
+                raise
+
+    def _start(self, options, log):
+        with self.lock:
+            if self.is_ended:
+                raise InterruptedError
+            process = subprocess.Popen(
+                [self.program, *RUNNER_OPTIONS, *options, *self.options], cwd=ROOT,
+                env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True)
+            self.running.add(process)
+        return process
+
+    def _kill(self, process):
+        """Ends a process, and whatever it has started and left behind."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with self.lock:
+            self.running.discard(process)
+
+    def _end(self):
+        with self.lock:
+            self.is_ended = True
+            running = list(self.running)
+        for process in running:
+            self._kill(process)
+
+
+def suite_of(test):
+    """The outermost, with its module."""
+    return test.split("/")[0]
+
+
+def selections(suites):
+    """One filter for each process: of what waits, of what computes, and of what must be alone."""
+    apart = [suite for suite in suites if suite not in (*ALONE, *COMPUTING)]
+    # The longest suites are those of whole fleets: they come first.
+    waiting = [suite for module in WAITING for suite in apart if suite.split(".")[0] == module]
+    modules = dict.fromkeys(suite.split(".")[0] for suite in apart)
+    computing = [suite for suite in COMPUTING if suite in suites]
+    computing += [module for module in modules if module not in WAITING]
+    alone = [suite for suite in ALONE if suite in suites]
+    return [[f"^{re.escape(each)}[./]" for each in group] for group in (waiting, computing, alone)]
+
+
+def summed_up(runs, seconds):
+    """Says again what failed, then the sum of all summaries. Returns whether all tests passed."""
+    failed = [run for run in runs if run.status != 0]
+    tests, suites, issues = (sum(numbers) for numbers in zip(*(run.counts for run in runs)))
+    if failed:
+        print("What failed:")
+        complaints = [line for run in failed for line in run.complaints]
+        print("\n".join(complaints[:FAILURE_LINES_MAX]))
+    mark, outcome = ("✘", "failed") if failed else ("✔", "passed")
+    noted = f" with {issues} issue{'s' * (issues > 1)}" if issues else ""
+    print(f"{mark} Test run with {tests} tests in {suites} suites {outcome} after "
+          f"{seconds:.3f} seconds{noted}.")
+    return not failed
+
+
+def parsed_options():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--jobs", type=int, default=3 * os.cpu_count(), metavar="NUMBER",
+        help="how many processes that mostly wait run at a time (default: three for each core)")
+    parser.add_argument(
+        "--scratch-path", type=pathlib.Path, default=".build", metavar="FOLDER",
+        help="where the tests were built (default: .build)")
+    parser.add_argument(
+        "--filter", action="append", default=[], metavar="EXPRESSION",
+        help="run what matches, in one process")
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="EXPRESSION", help="leave out what matches")
+    return parser.parse_args()
+
+
+def main():
+    options = parsed_options()
+    start()
+    began = time.monotonic()
+    runner = Runner(ROOT / options.scratch_path / PROGRAM, options)
+    tests = runner.tests()
+    known = {suite_of(test) for test in tests}
+    for suite in (*ALONE, *COMPUTING):
+        if suite not in known:
+            fail(f"there is no suite {suite}")
+    tests = [test for test in tests if not any(re.search(each, test) for each in options.skip)]
+    if options.filter:
+        runs = [runner.run(None)]
+    else:
+        waiting, computing, alone = selections(dict.fromkeys(map(suite_of, tests)))
+        runs = runner.run_each(waiting, options.jobs)
+        runs += runner.run_each(computing, min(options.jobs, os.cpu_count()))
+        runs += runner.run_each(alone, 1)
+    has_passed = summed_up(runs, time.monotonic() - began)
+    if has_passed and not options.filter and sum(run.counts[0] for run in runs) != len(tests):
+        fail(f"not all of {len(tests)} tests were run")
+    sys.exit(0 if has_passed else 1)
+
+
+main()
