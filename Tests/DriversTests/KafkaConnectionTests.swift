@@ -31,22 +31,30 @@ import Testing
     }
 
     /// Asks for a topic's partitions.
-    private func ask(_ bootstrap: String, _ properties: [String: String]) throws -> Int32 {
+    private func ask(
+        _ bootstrap: String, _ properties: [String: String], within limit: Duration = .seconds(5)
+    ) throws -> Int32 {
         let settings = KafkaClientSettings(
             bootstrap: bootstrap, group: "fleet", properties: properties)
-        return try TopicAdmin(settings: settings, timeout: .seconds(3), logger: fixture.logger)
+        return try TopicAdmin(settings: settings, timeout: limit, logger: fixture.logger)
             .partitionCount(of: "events")
     }
 
+    /// Always waits until the time is over: first for a short one, in which a busy machine may not
+    /// have come to the failure yet.
     private func failure(
         _ bootstrap: String, _ properties: [String: String]
     ) -> ConnectionFailure? {
-        do {
-            _ = try ask(bootstrap, properties)
-        } catch KafkaError.noConnection(let failure) {
-            return failure
-        } catch {
-            Issue.record("\(error)")
+        for limit in [Duration.seconds(1), .seconds(5)] {
+            do {
+                _ = try ask(bootstrap, properties, within: limit)
+            } catch KafkaError.noConnection(let failure) where failure.kind != .silent {
+                return failure
+            } catch KafkaError.noConnection, KafkaError.unreachable {
+                continue
+            } catch {
+                Issue.record("\(error)")
+            }
         }
         return nil
     }

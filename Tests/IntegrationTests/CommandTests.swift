@@ -4,6 +4,7 @@
 import APNSSimulator
 import FleetKit
 import Foundation
+import Glibc
 import OpenSSL
 import PushModel
 import TestCertificates
@@ -252,12 +253,19 @@ struct `The command line` {
     }
 
     @Test func `the first line of run says what runs, to whom, and as which worker`() async throws {
-        let result = try await fleet.command(
-            ["run"],
-            changing: [
-                "bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1",
-                "format: text": "format: json",
-            ])
+        // It waits for its Kafka, and is ended before that answers.
+        let configuration = try fleet.configuration(changing: [
+            "bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1",
+            "format: text": "format: json",
+        ])
+        let worker = try FleetProcess(
+            "first-line", program: try Fleet.program,
+            arguments: ["run", "--config", configuration.path],
+            log: fleet.directory.appending(path: "first-line.log").path)
+        defer { worker.signal(SIGKILL) }
+        try await waitUntil("the first line", within: .seconds(60)) {
+            worker.output.contains("\n")
+        }
         struct Line: Decodable {
             struct Metadata: Decodable {
                 var version, commit, configuration, worker, group, transport: String
@@ -268,7 +276,7 @@ struct `The command line` {
             var metadata: Metadata
         }
         let line = try JSONDecoder().decode(
-            Line.self, from: Data(try #require(result.lines.first).utf8))
+            Line.self, from: Data(try #require(worker.output.split(separator: "\n").first).utf8))
         #expect(WallTime(rfc3339: line.time) != nil, "\(line.time)")
         #expect(line.message == "starting")
         #expect(line.group == fleet.topics.prefix && line.metadata.group == line.group)
@@ -380,6 +388,12 @@ extension Fleet {
     func command(
         _ arguments: [String], changing changes: [String: String] = [:], input: String = ""
     ) async throws -> CommandResult {
+        let file = try configuration(changing: changes)
+        return try await run(arguments + ["--config", file.path], input: input)
+    }
+
+    /// A file with the fleet's configuration, in which these texts are replaced.
+    func configuration(changing changes: [String: String]) throws -> URL {
         var text = try String(contentsOf: configurationFile, encoding: .utf8)
         for (old, new) in changes.sorted(by: { $0.key < $1.key }) {
             try #require(text.contains(old), "the configuration has no \(old)")
@@ -387,7 +401,7 @@ extension Fleet {
         }
         let file = directory.appending(path: "\(UUID().uuidString).yaml")
         try text.write(to: file, atomically: true, encoding: .utf8)
-        return try await run(arguments + ["--config", file.path], input: input)
+        return file
     }
 }
 
