@@ -25,11 +25,10 @@ package final class TableReader {
     private var prompter = FetchPrompter()
     private let inquiry = EndInquiry()
     private var freshness: TableFreshness
-    /// Partitions that have not reached their end yet.
-    private var behind = 0
+    private var replay: ReplayProgress
 
-    /// Every partition that was known at the start has been read to its end once. Stays true.
-    package private(set) var isCaughtUp = false
+    /// Every partition that was known then has been read to its end once. Stays true.
+    package var isCaughtUp: Bool { replay.isCaughtUp }
     /// Set when the table cannot be trusted any more, for instance because its log was made anew:
     /// start again with an empty table.
     package private(set) var failure: RdkafkaError?
@@ -41,7 +40,6 @@ package final class TableReader {
         var received: Int64 = -1
         /// Where the log ended when the library last said so.
         var endedAt: Int64 = 0
-        var hasReachedEnd = false
         /// This user may not read it: so it was said, and nothing has come since.
         var isRefused = false
 
@@ -70,6 +68,7 @@ package final class TableReader {
         self.topics = topics
         partitions = Array(repeating: [], count: topics.count)
         freshness = TableFreshness(topics: topics.count)
+        replay = ReplayProgress(topics: topics.count)
         discoverAt = now.monotonic + Self.discoveryInterval
         session = try ConsumerSession(
             settings: settings, role: .table, topics: topics, logger: logger,
@@ -152,10 +151,7 @@ package final class TableReader {
         guard partition < partitions[topic].count else { return }
         partitions[topic][partition].endedAt = max(end, partitions[topic][partition].endedAt)
         if partitions[topic][partition].isRefused { readAgain(topic, partition) }
-        guard !partitions[topic][partition].hasReachedEnd else { return }
-        partitions[topic][partition].hasReachedEnd = true
-        behind -= 1
-        if behind == 0 { isCaughtUp = true }
+        replay.reachedEnd(topic: topic, partition: partition)
     }
 
     // MARK: Rights
@@ -230,9 +226,10 @@ package final class TableReader {
 
     /// How far a topic is read, as of the last fetch of each partition; asks nobody.
     package func progress(topic: Int) -> TableProgress {
-        var progress = TableProgress(partitions: partitions[topic].count, caughtUp: 0, remaining: 0)
+        var progress = TableProgress(
+            partitions: partitions[topic].count, caughtUp: replay.caughtUp(topic: topic),
+            remaining: 0)
         for (partition, row) in partitions[topic].enumerated() {
-            if row.hasReachedEnd { progress.caughtUp += 1 }
             let marks = session.client.cachedWatermarks(
                 topic: topics[topic], partition: Int32(partition))
             guard let marks else { continue }
@@ -330,7 +327,7 @@ package final class TableReader {
             throw .client(error)
         }
         partitions[topic] += Array(repeating: Row(), count: list.count)
-        behind += list.count
+        replay.add(partitions: list.count, of: topic)
         freshness.add(partitions: list.count, of: topic, now: now.monotonic)
     }
 
