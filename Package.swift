@@ -190,7 +190,7 @@ let tests: [Target] = [
         "AppTests",
         [
             "PushModel", "RecordFormats", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog",
-            "OpenSSL",
+            "OpenSSL", "Rdkafka",
         ],
         logs: true),
     .tests(

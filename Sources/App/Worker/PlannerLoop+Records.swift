@@ -38,28 +38,31 @@ extension PlannerLoop {
         case .queueFull: return false
         case .accepted:
             outlets[outlet].take(isAccepted: true, now: now)
-        case .failed(let error) where error.code == .messageTooLarge:
-            outlets[outlet].take(isAccepted: false, now: now)
-            pipeline.tooLarge(record.ticket)
         case .failed(let error):
             outlets[outlet].take(isAccepted: false, now: now)
-            outlets[outlet].refused(cause: error.code.name, now: now)
-            pipeline.refused(record.ticket)
+            let answer = RecordAnswer(error.code)
+            if let cause = answer.cause { outlets[outlet].refused(cause: cause, now: now) }
+            tell(answer, of: record.ticket)
         }
         return true
     }
 
     mutating func collectAcknowledgements(now: Now) -> Bool {
         producer.poll(now: now) { ticket, error in
-            let isRefused = error != nil && error != .messageTooLarge
-            let cause = isRefused ? error?.name : nil
-            _ = outlets.indices.first { outlets[$0].reported(ticket, cause: cause, now: now) }
-            switch error {
-            case nil: pipeline.acknowledged(ticket)
-            case .messageTooLarge: pipeline.tooLarge(ticket)
-            default: pipeline.refused(ticket)
+            let answer = RecordAnswer(error)
+            _ = outlets.indices.first {
+                outlets[$0].reported(ticket, cause: answer.cause, now: now)
             }
+            tell(answer, of: ticket)
         } > 0
+    }
+
+    private mutating func tell(_ answer: RecordAnswer, of ticket: UInt64) {
+        switch answer {
+        case .acknowledged: pipeline.acknowledged(ticket)
+        case .tooLarge: pipeline.tooLarge(ticket)
+        case .refused: pipeline.refused(ticket)
+        }
     }
 
     /// Takes shards back from a topic that is in trouble, so that they are fanned out here, and has
