@@ -5,7 +5,7 @@
 // floor's helper lets it name, so an import that points up does not compile. Bottom to top:
 //
 //   C libraries < Bindings < Model < Stages (decide) < Pipeline (decides what needs several of them)
-//     < Drivers and Simulators (do) < App (wires)
+//     < Lifecycle (decides how the worker lives) < Drivers and Simulators (do) < App (wires)
 //
 // `lamplighter` is App's program, and what runs in a cluster. `lamplighter-lab` is Lab's: simulators,
 // demo, chaos and checker, of which nothing is linked into the other.
@@ -70,6 +70,14 @@ let pipeline: [Target] = [
         path: "Sources/Pipeline", swiftSettings: .house)
 ]
 
+// MARK: Lifecycle: the worker's own life: rebalances, back-pressure, restarts, stop. Pure, too.
+
+let lifecycle: [Target] = [
+    .target(
+        name: "Lifecycle", dependencies: ["PushModel", "Pipeline"], path: "Sources/Lifecycle",
+        swiftSettings: .house)
+]
+
 // MARK: Drivers: do. Each runs stages against one outside world.
 
 let drivers: [Target] = [
@@ -101,8 +109,8 @@ let app: [Target] = [
     .floor(
         "App", "Worker",
         [
-            "PushModel", "RecordFormats", "Pipeline", "Audience", "Intake", "Delivery", "KafkaLog",
-            "APNSDelivery", "LinuxIO", "FlatMemory", "Rdkafka",
+            "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
+            "KafkaLog", "APNSDelivery", "LinuxIO", "FlatMemory", "Rdkafka",
         ],
         logs: true,
         products: [
@@ -174,9 +182,10 @@ let tests: [Target] = [
     .tests(
         "PipelineTests",
         [
-            "PushModel", "RecordFormats", "Pipeline", "Intake", "Audience", "Planning", "Deferral",
-            "Delivery", "Ledger",
+            "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Intake", "Audience", "Planning",
+            "Deferral", "Delivery", "Ledger",
         ]),
+    .tests("LifecycleTests", ["Lifecycle", "Pipeline", "PushModel"]),
     .tests(
         "DriversTests",
         [
@@ -189,8 +198,9 @@ let tests: [Target] = [
     .tests(
         "AppTests",
         [
-            "PushModel", "RecordFormats", "Worker", "Pipeline", "Intake", "Delivery", "KafkaLog",
-            "OpenSSL", "Rdkafka",
+            "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
+            "KafkaLog", "APNSDelivery", "EmbeddedKafka", "FleetKit", "LinuxIO", "OpenSSL",
+            "Rdkafka",
         ],
         logs: true),
     .tests(
@@ -259,7 +269,8 @@ let package = Package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     ] + (isBenchmarking ? benchmarkPackages : []),
-    targets: cLibraries + bindings + model + stages + pipeline + drivers + simulators + app + lab
+    targets: cLibraries + bindings + model + stages + pipeline + lifecycle + drivers + simulators
+        + app + lab
         + tests + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17)

@@ -69,10 +69,11 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Partitions
 
-    /// The assignments of events topics that are ours: those whose offsets are stored.
-    package var eventAssignments: [AssignmentID] { book.tracker.open }
+    /// The assignments of events topics that are ours: those whose offsets are stored. The owner has a
+    /// list of its own, which must say the same.
+    var eventAssignments: [AssignmentID] { book.tracker.open }
     /// The assignments of `deferred` that are ours.
-    package var deferredAssignments: [AssignmentID] { deferral.assignments.open }
+    var deferredAssignments: [AssignmentID] { deferral.assignments.open }
 
     /// A partition is ours from this offset on.
     package mutating func assigned(

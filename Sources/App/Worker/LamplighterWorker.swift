@@ -6,6 +6,7 @@ internal import Delivery
 internal import FlatMemory
 internal import Glibc
 package import KafkaLog
+internal import Lifecycle
 internal import LinuxIO
 package import Logging
 internal import Pipeline

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import Lifecycle
 internal import Pipeline
 internal import PushModel
 
@@ -25,7 +26,7 @@ extension PlannerLoop {
     /// Hands over what delivery can take: never more than its live capacity, so that what waits,
     /// waits here, where later events still find it.
     mutating func handOver(now: Now) -> Bool {
-        guard stop?.hasAskedDelivery != true else { return false }
+        guard lifecycle.mayHandOver else { return false }
         var isMore = false
         firstPort = firstPort + 1 < ports.count ? firstPort + 1 : 0
         for pool in 0..<pipeline.poolCount {

@@ -4,6 +4,7 @@
 internal import Audience
 internal import Intake
 internal import KafkaLog
+internal import Lifecycle
 internal import LinuxIO
 internal import Logging
 internal import Pipeline
@@ -36,16 +37,14 @@ extension PlannerLoop {
                     logger: logger)
             }
         }
-        if consumer == nil, stop == nil, tables.isCaughtUp {
-            // What was fetched ahead of the index is free now, and is not needed again.
-            Allocator.trim()
-            startConsuming(now: now)
-        }
+        if tables.isCaughtUp { perform(lifecycle.indexCompleted(), now: now) }
         return read == limit
     }
 
     /// Everything registered so far is in the index: now the first event may be read.
-    private mutating func startConsuming(now: Now) {
+    mutating func openConsumer() {
+        // What was fetched ahead of the index is free now, and is not needed again.
+        Allocator.trim()
         let statistics = pipeline.audience.statistics
         logger.notice(
             "the index is complete",
@@ -62,35 +61,32 @@ extension PlannerLoop {
         }
         do {
             let consumer = try EventConsumer(
-                settings: plan.kafka, topics: plan.eventTopics + [plan.deferredTopic],
+                settings: plan.kafka, topics: plan.consumedTopics,
                 replayed: [plan.deferredConsumed], startFrom: plan.startFrom,
                 prefetchMax: Audience.prefetchMax, logger: logger)
             try epoll.add(consumer.wakeDescriptor, for: .read, tag: 4)
             self.consumer = consumer
             control.enter(.running)
         } catch {
-            end = .clientFailed("the event topics cannot be read: \(error)")
+            lifecycle.clientFailed("the event topics cannot be read: \(error)")
         }
     }
 
     // MARK: Events
 
-    mutating func readEvents(limit: Int, now: Now) -> Bool {
+    mutating func readEvents(now: Now) -> Bool {
         guard let consumer else { return false }
         let load = pipeline.load
-        let half = plan.pipeline.slots / 2
-        switch valve.next(
-            hasRoom: pipeline.hasRoomForEvents && stop == nil,
-            isRelaxed: load.queued + load.inFlight + load.resting <= half, now: now.monotonic)
-        {
-        case .hold: return false
-        case .pause: consumer.pauseAll(now: now) { $0 != plan.deferredConsumed }
-        case .resume: consumer.resumeAll(now: now) { $0 != plan.deferredConsumed }
-        case .poll: break
+        let room = IntakeRoom(
+            events: pipeline.roomForEvents,
+            isHalfFree: load.queued + load.inFlight + load.resting <= plan.pipeline.slots / 2,
+            hasRoomForDeferred: pipeline.hasRoomForDeferredRecords)
+        let poll = lifecycle.planPoll(room, now: now)
+        if poll.actions.contains(.pause(.deferred)) {
+            logger.warning("too many deferred pushes for delivery.deferredMax: they wait in Kafka")
         }
-        throttleDeferred(consumer, now: now)
-        // While the partitions are paused the poll brings no records, and must go on all the same.
-        let limit = valve.isPaused ? limit : min(limit, pipeline.roomForEvents)
+        perform(poll.actions, now: now)
+        guard let limit = poll.limit else { return false }
         var isFirst = true
         let read = consumer.poll(now: now, limit: limit) { topic, key in
             if topic != plan.deferredConsumed { pipeline.prefetch(key: key, binding: topic) }
@@ -107,7 +103,7 @@ extension PlannerLoop {
             readEvent(record, now: now)
         }
         takeFacts(of: consumer, now: now)
-        if read > 0 { schedule.wasBusy(now) }
+        if read > 0 { lifecycle.schedule.wasBusy(now) }
         return read == limit
     }
 
@@ -155,113 +151,11 @@ extension PlannerLoop {
         }
     }
 
-    /// What does not fit into memory waits in Kafka. A partition that fills it before its end is
-    /// reached must begin all the same: its pushes may be sent once more than owed.
-    private mutating func throttleDeferred(_ consumer: EventConsumer, now: Now) {
-        let hasRoom = pipeline.hasRoomForDeferredRecords
-        guard hasRoom == isDeferredPaused, revoke == nil else { return }
-        isDeferredPaused = !hasRoom
-        if hasRoom {
-            consumer.resumeAll(now: now) { $0 == plan.deferredConsumed }
-        } else {
-            logger.warning("too many deferred pushes for delivery.deferredMax: they wait in Kafka")
-            consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
-            for id in pipeline.deferredAssignments {
-                pipeline.deferredReplayed(id, now: now)
-            }
-        }
-    }
-
-    // MARK: What happens to the consumer
-
-    private mutating func takeFacts(of consumer: EventConsumer, now: Now) {
-        for fact in consumer.takeFacts() {
-            switch fact {
-            case .assigned(let assignments): assigned(assignments, of: consumer, now: now)
-            case .revoking(let revoked):
-                revoke = RevokeDrain(
-                    assignments: revoked, deadline: now.monotonic + plan.pipeline.drainMax)
-            case .lost(let lost): unassign(lost)
-            case .endOfPartition(let id): pipeline.deferredReplayed(id, now: now)
-            case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
-            case .unavailable(let partitions):
-                watch.unavailable(partitions, topics: consumer.topics, logger: logger)
-            case .availableAgain(let topic, let partition):
-                logger.notice(
-                    "a partition is read again",
-                    metadata: ["partition": "\(consumer.topics[topic])/\(partition)"])
-            case .warning(let warning):
-                logger.warning(
-                    "Kafka: \(warning.text)",
-                    metadata: [
-                        "code": "\(warning.code)",
-                        "suppressed": .stringConvertible(warning.suppressed),
-                    ])
-            case .restartNeeded(let error):
-                logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
-                restarts.ask()
-            case .fatal(let error) where error.code == .fencedInstanceID:
-                fenced(error, now: now)
-            case .fatal(let error):
-                end = .clientFailed("Kafka's consumer has failed for good: \(error)")
-            }
-        }
-    }
-
-    private mutating func assigned(
-        _ assignments: [Assignment], of consumer: EventConsumer, now: Now
-    ) {
-        if pipeline.eventAssignments.isEmpty, pipeline.deferredAssignments.isEmpty {
-            valve.reset()
-            isDeferredPaused = false
-        }
-        for assignment in assignments {
-            if assignment.topic == plan.deferredConsumed {
-                pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
-                continue
-            }
-            pipeline.assigned(
-                assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
-                startOffset: assignment.startOffset)
-        }
-        // Those that begin later than the others wait with them.
-        if valve.isPaused { consumer.pauseAll(now: now) { $0 != plan.deferredConsumed } }
-        if isDeferredPaused {
-            consumer.pauseAll(now: now) { $0 == plan.deferredConsumed }
-            for assignment in assignments { pipeline.deferredReplayed(assignment.id, now: now) }
-        }
-        AssignmentReport.tell(
-            assignments, topics: plan.eventTopics + [plan.deferredTopic],
-            startFrom: plan.startFrom, logger: logger)
-    }
-
-    private mutating func unassign(_ ids: [AssignmentID]) {
-        for id in ids { pipeline.unassigned(id) }
-        if let drained = revoke, drained.assignments.allSatisfy(ids.contains) { revoke = nil }
-        logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
-    }
-
-    /// The group wants partitions back, and waits: what can end of them soon may end, then they are
-    /// let go.
-    mutating func advanceRevoke(now: Now) {
-        guard let drain = revoke, let consumer else { return }
-        pipeline.flushDeadLetters(now: now, all: true)
-        let isUseless = revoke!.watch.isOver(pipeline.load, pipeline.counters, now: now)
-        let isDrained = drain.assignments.allSatisfy { id in
-            isUseless ? pipeline.isPastGrace(id, now: now) : pipeline.isDrained(id, now: now)
-        }
-        guard isDrained || drain.deadline <= now.monotonic else { return }
-        consumer.completeRevoke(store: positions(of: drain.assignments, now: now), now: now)
-        revoke = nil
-        unassign(drain.assignments)
-        takeFacts(of: consumer, now: now)
-    }
-
     // MARK: Offsets
 
     mutating func storeOffsets(now: Now) {
-        let stored = consumer?.store(positions(of: pipeline.eventAssignments, now: now)) ?? 0
-        schedule.stored(anything: stored > 0, now)
+        let stored = consumer?.store(positions(of: lifecycle.open.events, now: now)) ?? 0
+        lifecycle.schedule.stored(anything: stored > 0, now)
     }
 
     mutating func positions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
@@ -291,45 +185,18 @@ extension PlannerLoop {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }
         if let error = producer.fatalError {
-            end = .clientFailed("Kafka's producer has failed for good: \(error)")
+            lifecycle.clientFailed("Kafka's producer has failed for good: \(error)")
         }
         if let error = tables.failure {
-            end = .clientFailed("registrations or suppressions cannot be followed: \(error)")
+            lifecycle.clientFailed("registrations or suppressions cannot be followed: \(error)")
         }
-        guard let consumer, stop == nil, revoke == nil else { return }
+        guard let consumer, lifecycle.isSteady else { return }
         let stalled = consumer.stalledPartitions(now: now)
         if !stalled.isEmpty {
             logger.error(
                 "partitions deliver nothing; the consumer is opened anew",
                 metadata: ["partitions": .stringConvertible(stalled.count)])
-            restarts.ask()
+            lifecycle.restartNeeded()
         }
-    }
-
-    private mutating func fenced(_ error: RdkafkaError, now: Now) {
-        let name = plan.kafka.properties["group.instance.id"]?.text ?? ""
-        if restarts.fenced(now: now) {
-            logger.warning(
-                "the group has given this worker's kafka.groupInstanceID away; it joins anew",
-                metadata: ["groupInstanceID": "\(name)", "cause": "\(error)"])
-        } else {
-            end = .clientFailed(
-                "another worker that runs has this one's kafka.groupInstanceID, '\(name)': give each "
-                    + "its own. The group gave it away \(ConsumerRestarts.fencingsMax) times within "
-                    + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
-        }
-    }
-
-    mutating func restartConsumer(now: Now) {
-        guard restarts.isDue(now: now), let consumer, stop == nil, revoke == nil else { return }
-        restarts.restarted(now: now)
-        do {
-            try consumer.restart(
-                storing: positions(of: pipeline.eventAssignments, now: now), timeout: .seconds(5),
-                now: now)
-        } catch {
-            end = .clientFailed("Kafka's consumer cannot be opened anew: \(error)")
-        }
-        takeFacts(of: consumer, now: now)
     }
 }

@@ -5,15 +5,16 @@ internal import APNSDelivery
 internal import Delivery
 internal import Intake
 internal import KafkaLog
+internal import Lifecycle
 internal import LinuxIO
 internal import Logging
 internal import Pipeline
 internal import PushModel
 
 /// The planner thread: it owns intake, index, planning, waiting and ledger, so nothing on the path
-/// of a push is shared or locked. Each turn does a bounded amount of each kind of work, in the order
-/// of a push's journey backwards, so that room is made before it is filled; then it sleeps until
-/// something happens.
+/// of a push is shared or locked. Each turn does a bounded amount of each kind of work (`TurnStep`);
+/// then it sleeps until something happens. It polls and performs: what is decided about the worker's
+/// own life, `WorkerLifecycle` decides.
 struct PlannerLoop: ~Copyable {
     var pipeline: PushPipeline
     var plan: WorkerPlan
@@ -26,21 +27,14 @@ struct PlannerLoop: ~Copyable {
 
     /// Nil until the index is complete: the first event must find everybody.
     var consumer: EventConsumer?
-    /// By us, for want of memory.
-    var isDeferredPaused = false
-    var valve = IntakeValve()
-    var revoke: RevokeDrain?
-    var stop: StopDrain?
-    var end: WorkerEnd?
+    var lifecycle: WorkerLifecycle
     /// By `RecordTopic`.
     var outlets: [RecordOutlet]
     /// Pushes with each port, by pool.
     var outstanding: [[Int]]
     /// The port that is offered pushes first.
     var firstPort = 0
-    var schedule: TurnSchedule
     var watch = ConsumerWatch()
-    var restarts = ConsumerRestarts()
     var flow = FlowReport()
     var recordTimes = RecordTimeWatch()
     var tableWatch = TableWatch()
@@ -48,35 +42,6 @@ struct PlannerLoop: ~Copyable {
     let slotBatch: UnsafeMutableBufferPointer<PushSlot>
     let outcomeBatch: UnsafeMutableBufferPointer<PushOutcome>
 
-    /// Partitions that the group wants back, and until when their pushes may end.
-    struct RevokeDrain {
-        var assignments: [AssignmentID]
-        var deadline: MonotonicTime
-        var watch = DrainWatch()
-    }
-
-    /// Nil while nothing is given up.
-    private var drain: Drain? {
-        if stop?.hasAskedDelivery == true { return .ending }
-        let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
-        return ends.min().map { .until($0) }
-    }
-
-    /// An orderly stop.
-    struct StopDrain {
-        /// When the grace period of everything that was read is over. A push that rests for longer
-        /// is deferred.
-        var graceEndsAt: MonotonicTime
-        /// From here on nothing is waited for.
-        var deadline: MonotonicTime
-        var hasAskedDelivery = false
-        var watch = DrainWatch()
-    }
-
-    // How much of each kind of work a turn does at most: a turn stays under a few milliseconds.
-    private static let eventsPerTurn = 512
-    private static let tableRecordsPerTurn = 512
-    private static let fanOutStepsPerTurn = 2048
     private static let batch = 1024
 
     init(
@@ -92,7 +57,7 @@ struct PlannerLoop: ~Copyable {
         self.logger = logger
         outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
-        schedule = TurnSchedule(now: Self.clock())
+        lifecycle = WorkerLifecycle(drainMax: plan.pipeline.drainMax, now: Self.clock())
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
         self.epoll = epoll
@@ -127,7 +92,7 @@ struct PlannerLoop: ~Copyable {
         while true {
             let now = Self.clock()
             let isBusy = turn(now: now)
-            if let end { return finish(end) }
+            if let end = lifecycle.end { return close(end) }
             if !isBusy { sleep(now: now) }
         }
     }
@@ -136,24 +101,37 @@ struct PlannerLoop: ~Copyable {
     private mutating func turn(now: Now) -> Bool {
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
-        var isBusy = collectOutcomes(now: now)
-        isBusy = collectAcknowledgements(now: now) || isBusy
-        keepShardsMoving(now: now)
-        isBusy = readTables(limit: Self.tableRecordsPerTurn, now: now) || isBusy
-        isBusy = readEvents(limit: Self.eventsPerTurn, now: now) || isBusy
-        pipeline.drain = drain
-        pipeline.advance(now: now)
-        let steps = pipeline.advanceFanOuts(steps: Self.fanOutStepsPerTurn, now: now)
-        isBusy = steps == Self.fanOutStepsPerTurn || isBusy
-        isBusy = handOver(now: now) || isBusy
-        produceRecords(now: now)
-        if schedule.isStoreDue(now) { storeOffsets(now: now) }
-        if control.takeReportRequest() { flow.askForReport() }
-        if flow.isReportWanted || schedule.isWatchDue(now) { watchOver(now: now) }
-        restartConsumer(now: now)
-        advanceRevoke(now: now)
-        advanceStop(now: now)
+        var isBusy = false
+        for step in TurnStep.order where take(step, now: now) { isBusy = true }
         return isBusy
+    }
+
+    /// - Returns: whether there is more of this kind of work to do at once.
+    private mutating func take(_ step: TurnStep, now: Now) -> Bool {
+        switch step {
+        case .outcomes: return collectOutcomes(now: now)
+        case .acknowledgements:
+            let isBusy = collectAcknowledgements(now: now)
+            keepShardsMoving(now: now)
+            return isBusy
+        case .tables: return readTables(limit: TurnBudget.tableRecords, now: now)
+        case .events: return readEvents(now: now)
+        case .timers:
+            pipeline.drain = lifecycle.drain
+            if lifecycle.isDraining { pipeline.flushDeadLetters(now: now, all: true) }
+            pipeline.advance(now: now)
+        case .fanOuts:
+            let steps = pipeline.advanceFanOuts(steps: TurnBudget.fanOutSteps, now: now)
+            return steps == TurnBudget.fanOutSteps
+        case .handOver: return handOver(now: now)
+        case .records: produceRecords(now: now)
+        case .offsets: if lifecycle.schedule.isStoreDue(now) { storeOffsets(now: now) }
+        case .watch:
+            if control.takeReportRequest() { flow.askForReport() }
+            if flow.isReportWanted || lifecycle.schedule.isWatchDue(now) { watchOver(now: now) }
+        case .lifecycle: advanceLifecycle(now: now)
+        }
+        return false
     }
 
     private mutating func sleep(now: Now) {
@@ -161,13 +139,11 @@ struct PlannerLoop: ~Copyable {
         waker.prepareToSleep()
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
-        var wake = min(pipeline.nextDue(now: now), schedule.next)
+        var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
         if let deadline = consumer?.nextDeadline {
             // It may be over already, where there is no room to poll.
             wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))
         }
-        if let revoke { wake = min(wake, min(revoke.deadline, now.monotonic + .milliseconds(10))) }
-        if stop != nil { wake = min(wake, now.monotonic + .milliseconds(10)) }
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))
         for index in 0..<ready {
             switch epoll.event(index).tag {

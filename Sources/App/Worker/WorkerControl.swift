@@ -94,10 +94,3 @@ package final class WorkerControl: Sendable {
 
     func publish(_ latest: Snapshot) { snapshot.withLock { $0 = latest } }
 }
-
-/// Why a worker has ended.
-package enum WorkerEnd: Sendable, Equatable {
-    case stopped
-    /// A client of ours does nothing any more; a new process will do better.
-    case clientFailed(String)
-}

@@ -49,6 +49,9 @@ package struct WorkerPlan: Sendable {
     /// Position among the topics that are read in the group.
     var deferredConsumed: Int { eventTopics.count }
 
+    /// The topics that are read in the group.
+    var consumedTopics: [String] { eventTopics + [deferredTopic] }
+
     package init(_ configuration: Configuration) {
         let topics = configuration.kafka.topics
         kafka = configuration.kafka.clientSettings

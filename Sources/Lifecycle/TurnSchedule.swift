@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
+package import PushModel
 
-/// What the planner does by the clock rather than by the event.
-struct TurnSchedule {
+/// What the worker does by the clock rather than by the event.
+package struct TurnSchedule: Sendable {
     private var storeAt: MonotonicTime
     private var watchAt: MonotonicTime
 
@@ -13,26 +13,26 @@ struct TurnSchedule {
     private static let idleInterval = Duration.seconds(1)
     private static let watchInterval = Duration.seconds(5)
 
-    init(now: Now) {
+    package init(now: Now) {
         storeAt = now.monotonic + Self.storeInterval
         watchAt = now.monotonic + Self.watchInterval
     }
 
-    var next: MonotonicTime { min(storeAt, watchAt) }
+    package var next: MonotonicTime { min(storeAt, watchAt) }
 
-    func isStoreDue(_ now: Now) -> Bool { storeAt <= now.monotonic }
+    package func isStoreDue(_ now: Now) -> Bool { storeAt <= now.monotonic }
 
     /// An idle worker looks less often; rebalances want a poll a second at least.
-    mutating func stored(anything: Bool, _ now: Now) {
+    package mutating func stored(anything: Bool, _ now: Now) {
         storeAt = now.monotonic + (anything ? Self.storeInterval : Self.idleInterval)
     }
 
     /// Something was read: its offset will want to be stored soon.
-    mutating func wasBusy(_ now: Now) {
+    package mutating func wasBusy(_ now: Now) {
         storeAt = min(storeAt, now.monotonic + Self.storeInterval)
     }
 
-    mutating func isWatchDue(_ now: Now) -> Bool {
+    package mutating func isWatchDue(_ now: Now) -> Bool {
         guard watchAt <= now.monotonic else { return false }
         watchAt = now.monotonic + Self.watchInterval
         return true

@@ -7,7 +7,7 @@ internal import PushModel
 /// Says when nothing more is to be waited for before partitions are given up or the worker stops:
 /// everything that can end has ended, or nothing ends any more. What is left then is read again by
 /// the next owner, whose turn should not come later for it.
-struct DrainWatch {
+struct DrainWatch: Sendable {
     private var seen: Figures?
     private var movedAt = MonotonicTime(nanoseconds: .min)
 
@@ -16,14 +16,14 @@ struct DrainWatch {
     static let patience = Duration.seconds(3)
 
     /// Whatever ends, or goes on, changes one of these.
-    private struct Figures: Equatable {
-        var load: PushPipeline.Load
+    private struct Figures: Equatable, Sendable {
+        var load: PipelineLoad
         var handedOver: Int
         var visited: Int
     }
 
     /// - Returns: whether waiting longer is of no use.
-    mutating func isOver(_ load: PushPipeline.Load, _ counters: Counters, now: Now) -> Bool {
+    mutating func isOver(_ load: PipelineLoad, _ counters: Counters, now: Now) -> Bool {
         if Self.isEmpty(load) { return true }
         let figures = Figures(
             load: load, handedOver: counters.handedOver,
@@ -36,7 +36,7 @@ struct DrainWatch {
     }
 
     /// Nothing is under way but records that Kafka refuses: nobody knows when it will take them.
-    private static func isEmpty(_ load: PushPipeline.Load) -> Bool {
+    private static func isEmpty(_ load: PipelineLoad) -> Bool {
         load.queued == 0 && load.inFlight == 0 && load.resting == 0 && load.fanOuts == 0
             && load.unacknowledged <= load.refused
     }

@@ -4,7 +4,7 @@
 internal import PushModel
 internal import Testing
 
-@testable import Worker
+@testable internal import Lifecycle
 
 @Suite struct `The intake valve` {
     private func at(_ milliseconds: Int64) -> MonotonicTime {

@@ -4,13 +4,13 @@
 internal import PushModel
 internal import Testing
 
+@testable internal import Lifecycle
 @testable internal import Pipeline
-@testable internal import Worker
 
 /// How long partitions that are given up keep their group waiting.
 @Suite struct `The watch over a drain` {
     private var watch = DrainWatch()
-    private var load = PushPipeline.Load(
+    private var load = PipelineLoad(
         queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
         unacknowledged: 0, refused: 0, payloadBytes: 0)
     private var counters = Counters()

@@ -4,7 +4,7 @@
 internal import PushModel
 
 /// When the consumer is closed and opened again within this process, and when it is no use.
-struct ConsumerRestarts {
+package struct ConsumerRestarts: Sendable {
     private var isWanted = false
     private var restartedAt: MonotonicTime?
     /// When the group gave this worker's static name to another member, the last times.
@@ -29,6 +29,9 @@ struct ConsumerRestarts {
         return true
     }
 
+    /// Whether one is still to be made.
+    var isAwaited: Bool { isWanted || opensAgainAt != nil }
+
     /// An error that a restart does not cure, such as a missing permission, asks again at once: then
     /// the next one waits.
     func isDue(now: Now) -> Bool {
@@ -47,6 +50,6 @@ struct ConsumerRestarts {
     /// Time for what the coordinator still has to answer; longer each time.
     private static let fencingBackoff = Duration.seconds(2)
     /// A coordinator that is away for a session does it once; another worker at every heartbeat.
-    static let fencingsMax = 3
-    static let fencingWindow = Duration.seconds(120)
+    package static let fencingsMax = 3
+    package static let fencingWindow = Duration.seconds(120)
 }

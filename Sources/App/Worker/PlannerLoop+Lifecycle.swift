@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import KafkaLog
+internal import Lifecycle
+internal import Logging
+internal import Pipeline
+internal import PushModel
+internal import Rdkafka
+
+/// Tells `WorkerLifecycle` what has happened, and does what it says.
+extension PlannerLoop {
+    /// What a turn ends with.
+    mutating func advanceLifecycle(now: Now) {
+        if control.isStopRequested {
+            perform(lifecycle.stopRequested(patience: plan.stopPatience, now: now), now: now)
+        }
+        let facts = lifecycle.isDraining ? drainFacts(now: now) : nil
+        perform(lifecycle.advance(facts, now: now), now: now)
+        if let consumer { takeFacts(of: consumer, now: now) }
+    }
+
+    private mutating func drainFacts(now: Now) -> DrainFacts {
+        var states: [AssignmentID: DrainState] = [:]
+        for id in lifecycle.draining { states[id] = drainState(of: id, now: now) }
+        return DrainFacts(
+            load: pipeline.load, counters: pipeline.counters, states: states,
+            hasDeliveryEnded: ports.allSatisfy { $0.hasExited && !$0.hasOutcomes })
+    }
+
+    private mutating func drainState(of id: AssignmentID, now: Now) -> DrainState {
+        if pipeline.isDrained(id, now: now) { return .drained }
+        return pipeline.isPastGrace(id, now: now) ? .pastGrace : .withinGrace
+    }
+
+    // MARK: Actions
+
+    mutating func perform(_ actions: [LifecycleAction], now: Now) {
+        for action in actions { perform(action, now: now) }
+    }
+
+    private mutating func perform(_ action: LifecycleAction, now: Now) {
+        switch action {
+        case .openConsumer: openConsumer()
+        case .pause(let topics):
+            consumer?.pauseAll(now: now) { topics.include($0, deferred: plan.deferredConsumed) }
+        case .resume(let topics):
+            consumer?.resumeAll(now: now) { topics.include($0, deferred: plan.deferredConsumed) }
+        case .markReplayed(let id): pipeline.deferredReplayed(id, now: now)
+        case .completeRevoke(let ids):
+            consumer?.completeRevoke(store: positions(of: ids, now: now), now: now)
+        case .unassign(let ids): unassign(ids)
+        case .restartConsumer(let ids): restartConsumer(storing: ids, now: now)
+        case .announceStop:
+            logger.notice("stopping")
+            control.enter(.draining)
+        case .drainDelivery: for port in ports { port.enter(.draining) }
+        case .stopDelivery: for port in ports { port.enter(.stopping) }
+        }
+    }
+
+    private mutating func restartConsumer(storing ids: [AssignmentID], now: Now) {
+        guard let consumer else { return }
+        do {
+            try consumer.restart(
+                storing: positions(of: ids, now: now), timeout: .seconds(5), now: now)
+        } catch {
+            lifecycle.clientFailed("Kafka's consumer cannot be opened anew: \(error)")
+        }
+    }
+
+    // MARK: Facts of the consumer
+
+    mutating func takeFacts(of consumer: EventConsumer, now: Now) {
+        for fact in consumer.takeFacts() { take(fact, now: now) }
+    }
+
+    mutating func take(_ fact: ConsumerFact, now: Now) {
+        switch fact {
+        case .assigned(let assignments): assigned(assignments, now: now)
+        case .revoking(let ids): lifecycle.revoking(ids, now: now)
+        case .lost(let ids): perform(lifecycle.lost(ids), now: now)
+        case .endOfPartition(let id): perform(lifecycle.endReached(id), now: now)
+        case .offsetsLost(let loss): watch.lost(loss, plan: plan, logger: logger)
+        case .unavailable(let partitions):
+            watch.unavailable(partitions, topics: plan.consumedTopics, logger: logger)
+        case .availableAgain(let topic, let partition):
+            logger.notice(
+                "a partition is read again",
+                metadata: ["partition": "\(plan.consumedTopics[topic])/\(partition)"])
+        case .warning(let warning):
+            logger.warning(
+                "Kafka: \(warning.text)",
+                metadata: [
+                    "code": "\(warning.code)",
+                    "suppressed": .stringConvertible(warning.suppressed),
+                ])
+        case .restartNeeded(let error):
+            logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
+            lifecycle.restartNeeded()
+        case .fatal(let error) where error.code == .fencedInstanceID:
+            fenced(error, now: now)
+        case .fatal(let error):
+            lifecycle.clientFailed("Kafka's consumer has failed for good: \(error)")
+        }
+    }
+
+    private mutating func fenced(_ error: RdkafkaError, now: Now) {
+        let name = plan.kafka.properties["group.instance.id"]?.text ?? ""
+        let isOpenedAgain = lifecycle.fenced(
+            now: now,
+            reason:
+                "another worker that runs has this one's kafka.groupInstanceID, '\(name)': give "
+                + "each its own. The group gave it away \(ConsumerRestarts.fencingsMax) times within "
+                + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
+        guard isOpenedAgain else { return }
+        logger.warning(
+            "the group has given this worker's kafka.groupInstanceID away; it joins anew",
+            metadata: ["groupInstanceID": "\(name)", "cause": "\(error)"])
+    }
+
+    private mutating func assigned(_ assignments: [Assignment], now: Now) {
+        var events: [AssignmentID] = []
+        var deferred: [AssignmentID] = []
+        for assignment in assignments {
+            if assignment.topic == plan.deferredConsumed {
+                pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
+                deferred.append(assignment.id)
+            } else {
+                pipeline.assigned(
+                    assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
+                    startOffset: assignment.startOffset)
+                events.append(assignment.id)
+            }
+        }
+        perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
+        AssignmentReport.tell(
+            assignments, topics: plan.consumedTopics, startFrom: plan.startFrom, logger: logger)
+    }
+
+    private mutating func unassign(_ ids: [AssignmentID]) {
+        for id in ids { pipeline.unassigned(id) }
+        logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
+    }
+
+    // MARK: The end
+
+    /// Leaves the group with everything stored that has ended.
+    mutating func close(_ end: WorkerEnd) -> WorkerEnd {
+        let now = Self.clock()
+        for step in ClosingStep.allCases { take(step, now: now) }
+        control.publish(
+            WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
+        flow.reportTotals(pipeline.counters, logger: logger)
+        control.enter(.stopped)
+        return end
+    }
+
+    private mutating func take(_ step: ClosingStep, now: Now) {
+        switch step {
+        case .stopDelivery: for port in ports { port.enter(.stopping) }
+        case .flushRecords:
+            if !producer.flush(timeout: .seconds(2)) {
+                logger.warning(
+                    "records are still on their way to Kafka; their events are read again")
+            }
+        case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
+        case .leaveGroup:
+            guard let consumer else { return }
+            let stored = positions(of: lifecycle.open.events, now: now)
+            if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
+                logger.warning("the group could not be left in time; it will notice by itself")
+            }
+        }
+    }
+}
+
+extension PausedTopics {
+    /// - Parameter deferred: position of the topic `deferred`.
+    fileprivate func include(_ topic: Int, deferred: Int) -> Bool {
+        switch self {
+        case .events: topic != deferred
+        case .deferred: topic == deferred
+        case .all: true
+        }
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// The partitions that are ours at the moment.
+package struct OpenAssignments: Sendable {
+    /// Of topics of events.
+    package private(set) var events: [AssignmentID] = []
+    /// Of `deferred`.
+    package private(set) var deferred: [AssignmentID] = []
+
+    func contains(_ id: AssignmentID) -> Bool { events.contains(id) || deferred.contains(id) }
+
+    mutating func open(events newEvents: [AssignmentID], deferred newDeferred: [AssignmentID]) {
+        events += newEvents
+        deferred += newDeferred
+        assert(
+            Set((events + deferred).map(\.ordinal)).count == events.count + deferred.count,
+            "a partition is assigned twice")
+    }
+
+    /// Returns those of `ids` that were open: an assignment is closed once, whoever says so first.
+    mutating func close(_ ids: [AssignmentID]) -> [AssignmentID] {
+        let closed = ids.filter(contains)
+        events.removeAll(where: closed.contains)
+        deferred.removeAll(where: closed.contains)
+        return closed
+    }
+}

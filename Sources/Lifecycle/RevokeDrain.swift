@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Pipeline
+package import PushModel
+
+/// What the end of a drain is judged by.
+package struct DrainFacts: Sendable {
+    package var load: PipelineLoad
+    package var counters: Counters
+    /// Of each partition that `WorkerLifecycle.draining` names.
+    package var states: [AssignmentID: DrainState]
+    /// Each delivery thread is gone, and nothing of what it has said is left to be read.
+    package var hasDeliveryEnded: Bool
+
+    package init(
+        load: PipelineLoad, counters: Counters, states: [AssignmentID: DrainState],
+        hasDeliveryEnded: Bool
+    ) {
+        self.load = load
+        self.counters = counters
+        self.states = states
+        self.hasDeliveryEnded = hasDeliveryEnded
+    }
+
+    func state(of id: AssignmentID) -> DrainState {
+        guard let state = states[id] else { preconditionFailure("nothing is known of \(id)") }
+        return state
+    }
+}
+
+/// How far a partition of events is from being given up without loss of work.
+package enum DrainState: Sendable {
+    /// A token that registers now is still owed some of its events.
+    case withinGrace
+    /// Some of its events have not ended.
+    case pastGrace
+    /// Everything that was read of it has ended.
+    case drained
+}
+
+/// Partitions that the group wants back. The whole group waits for them, so they are given back as
+/// soon as what was read of them has ended, or does not end any more, or the deadline is reached.
+struct RevokeDrain: Sendable {
+    private(set) var partitions: [AssignmentID]
+    let deadline: MonotonicTime
+    private var watch = DrainWatch()
+
+    init(_ partitions: [AssignmentID], deadline: MonotonicTime) {
+        self.partitions = partitions
+        self.deadline = deadline
+    }
+
+    /// These belong to somebody else already.
+    /// - Returns: whether nothing is left to be given back.
+    mutating func lost(_ ids: [AssignmentID]) -> Bool {
+        partitions.removeAll(where: ids.contains)
+        return partitions.isEmpty
+    }
+
+    /// - Parameter events: the partitions of events that are ours. One of `deferred` waits for
+    ///   nothing: what is under way of it is still sent, and its next owner has the rows.
+    mutating func isOver(_ facts: DrainFacts, events: [AssignmentID], now: Now) -> Bool {
+        let isUseless = watch.isOver(facts.load, facts.counters, now: now)
+        if deadline <= now.monotonic { return true }
+        return partitions.filter(events.contains).allSatisfy { id in
+            switch facts.state(of: id) {
+            case .withinGrace: false
+            case .pastGrace: isUseless
+            case .drained: true
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+
+/// An orderly stop: no more events are read; what can end may end, what waits for longer is
+/// deferred, and the rest is read again by the next owner, since its offset is not stored.
+struct StopDrain: Sendable {
+    /// When the grace period of everything that was read is over. A push that rests for longer is
+    /// deferred.
+    let graceEndsAt: MonotonicTime
+    /// From here on nothing is waited for but the answers that delivery has already.
+    let deadline: MonotonicTime
+    private(set) var delivery = Delivery.working
+    private var watch = DrainWatch()
+
+    /// What delivery was asked last.
+    enum Delivery: Sendable {
+        /// Pushes are handed over. Can transition to: `draining`, `stopping`.
+        case working
+        /// Nothing was in flight. Can transition to: `stopping`.
+        case draining
+        /// What was in flight comes back unanswered.
+        case stopping
+    }
+
+    init(graceEndsAt: MonotonicTime, deadline: MonotonicTime) {
+        self.graceEndsAt = graceEndsAt
+        self.deadline = deadline
+    }
+
+    /// - Parameter events: the partitions of events that are ours.
+    /// - Returns: what delivery is to be asked, if anything, and whether the stop is complete.
+    mutating func advance(
+        _ facts: DrainFacts, events: [AssignmentID], now: Now
+    ) -> (action: LifecycleAction?, isComplete: Bool) {
+        let isOver = deadline <= now.monotonic
+        let isUseless = watch.isOver(facts.load, facts.counters, now: now)
+        // Whoever registers within the grace period is still owed the event.
+        let isPastGrace = events.allSatisfy { facts.state(of: $0) != .withinGrace }
+        let action = askDelivery(
+            isOver: isOver, isUseless: isUseless && isPastGrace, inFlight: facts.load.inFlight)
+        let isComplete =
+            delivery != .working && facts.hasDeliveryEnded && (isOver || isUseless)
+        return (action, isComplete)
+    }
+
+    private mutating func askDelivery(
+        isOver: Bool, isUseless: Bool, inFlight: Int
+    ) -> LifecycleAction? {
+        switch delivery {
+        case .working where isOver, .draining where isOver,
+            .working where isUseless && inFlight > 0:
+            delivery = .stopping
+            return .stopDelivery
+        case .working where isUseless:
+            delivery = .draining
+            return .drainDelivery
+        case .working, .draining, .stopping:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What a turn of the worker does, in this order: that of a push's journey backwards, so that room is
+/// made before it is filled.
+package enum TurnStep: CaseIterable, Sendable {
+    case outcomes
+    /// Of records by Kafka.
+    case acknowledgements
+    /// Registrations and suppressions.
+    case tables
+    case events
+    /// What is due by the clock.
+    case timers
+    case fanOuts
+    case handOver
+    /// Records are produced.
+    case records
+    /// Offsets are stored.
+    case offsets
+    case watch
+    /// Rebalances, restarts and the stop: last, so that they find what the turn has ended.
+    case lifecycle
+
+    /// `allCases` is made anew by each call.
+    package static let order = allCases
+}
+
+/// How much of each kind of work a turn does at most: it stays under a few milliseconds.
+package enum TurnBudget {
+    package static let events = 512
+    package static let tableRecords = 512
+    package static let fanOutSteps = 2048
+}

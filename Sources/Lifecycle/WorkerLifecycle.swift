@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import Pipeline
+package import PushModel
+
+/// The worker's own life: which partitions are ours, when events are read, how partitions are given
+/// back, when the consumer is opened again, how the worker stops, and why it ends.
+///
+/// Facts come in by the methods named for them (`assigned`, `revoking`, `stopRequested`, …), and each
+/// returns what is to be done at once. `planPoll` and `advance` are asked once a turn. The worker
+/// performs the actions in order and decides nothing; no record and no push comes by here. As pure as
+/// the pipeline: no clock, no I/O, and the same again for the same facts.
+package struct WorkerLifecycle: Sendable {
+    package private(set) var open = OpenAssignments()
+    /// The first reason is the one that counts.
+    package private(set) var end: WorkerEnd?
+    package var schedule: TurnSchedule
+    private(set) var valve = IntakeValve()
+    private(set) var throttle = DeferredThrottle()
+    private(set) var revoke: RevokeDrain?
+    private(set) var stop: StopDrain?
+    private(set) var restarts = ConsumerRestarts()
+    /// The first event must find everybody.
+    private var isIndexComplete = false
+    private let drainMax: Duration
+
+    /// - Parameter drainMax: how long partitions that are given back may keep their group waiting.
+    package init(drainMax: Duration, now: Now) {
+        self.drainMax = drainMax
+        schedule = TurnSchedule(now: now)
+    }
+
+    // MARK: What it says of itself
+
+    package var isStopping: Bool { stop != nil }
+
+    /// What the pipeline is to do with what waits; nil while nothing is given up.
+    package var drain: Drain? {
+        if !mayHandOver { return .ending }
+        let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
+        return ends.min().map { .until($0) }
+    }
+
+    /// Something is being given up: `advance` wants facts, and dead letters do not wait for further
+    /// tokens, since their offsets are to be stored soon.
+    package var isDraining: Bool { revoke != nil || stop != nil }
+
+    /// Whether delivery takes pushes.
+    package var mayHandOver: Bool { stop.map { $0.delivery == .working } ?? true }
+
+    /// Whether a partition that delivers nothing is a fault.
+    package var isSteady: Bool { isIndexComplete && !isDraining }
+
+    /// The partitions whose states `advance` asks for; none while nothing is given up.
+    package var draining: [AssignmentID] {
+        if stop != nil { return open.events }
+        return revoke.map { $0.partitions.filter(open.events.contains) } ?? []
+    }
+
+    /// When a turn is wanted, whatever else happens.
+    package func nextDue(now: Now) -> MonotonicTime {
+        var due = schedule.next
+        // What is waited for shows in figures that no wake-up tells of.
+        if isDraining { due = min(due, now.monotonic + .milliseconds(10)) }
+        if let revoke { due = min(due, revoke.deadline) }
+        return due
+    }
+
+    // MARK: Clients
+
+    /// Registrations and suppressions were read to their ends. May be said again.
+    package mutating func indexCompleted() -> [LifecycleAction] {
+        guard !isIndexComplete, stop == nil else { return [] }
+        isIndexComplete = true
+        return [.openConsumer]
+    }
+
+    /// A client does nothing any more, or could not be opened.
+    package mutating func clientFailed(_ reason: String) {
+        end = end ?? .clientFailed(reason)
+    }
+
+    /// Some partition gets no records any more, or could not be started.
+    package mutating func restartNeeded() { restarts.ask() }
+
+    /// The group has given this worker's static name to another member.
+    ///
+    /// - Parameter reason: why the worker ends, where that has happened too often.
+    /// - Returns: whether the consumer is opened again.
+    package mutating func fenced(now: Now, reason: @autoclosure () -> String) -> Bool {
+        if restarts.fenced(now: now) { return true }
+        clientFailed(reason())
+        return false
+    }
+
+    // MARK: Partitions
+
+    /// These partitions are ours.
+    package mutating func assigned(
+        events: [AssignmentID], deferred: [AssignmentID]
+    ) -> [LifecycleAction] {
+        // A pause ends with its assignment, and these decide by what was paused.
+        if open.events.isEmpty { valve.reset() }
+        if open.deferred.isEmpty { throttle.reset() }
+        open.open(events: events, deferred: deferred)
+        if stop != nil { return [.pause(.all)] }
+        var actions: [LifecycleAction] = []
+        // Those that begin later than the others wait with them.
+        if valve.isPaused { actions.append(.pause(.events)) }
+        if throttle.isPaused {
+            actions.append(.pause(.deferred))
+            actions += deferred.map { .markReplayed($0) }
+        }
+        return actions
+    }
+
+    /// The group wants these back, and waits: what can end of them soon may end.
+    package mutating func revoking(_ ids: [AssignmentID], now: Now) {
+        assert(revoke == nil, "the group waits for one answer at a time")
+        assert(ids.allSatisfy(open.contains), "the group wants back what is not ours")
+        revoke = RevokeDrain(ids, deadline: now.monotonic + drainMax)
+    }
+
+    /// These are somebody else's, or their consumer is closed.
+    package mutating func lost(_ ids: [AssignmentID]) -> [LifecycleAction] {
+        if revoke?.lost(ids) == true { revoke = nil }
+        return unassign(ids)
+    }
+
+    /// A partition was read to its end for the first time in this assignment.
+    package func endReached(_ id: AssignmentID) -> [LifecycleAction] {
+        open.deferred.contains(id) ? [.markReplayed(id)] : []
+    }
+
+    private mutating func unassign(_ ids: [AssignmentID]) -> [LifecycleAction] {
+        let closed = open.close(ids)
+        return closed.isEmpty ? [] : [.unassign(closed)]
+    }
+
+    // MARK: Stop
+
+    /// The worker is to stop. May be said again.
+    ///
+    /// - Parameter patience: how long what can end may take.
+    package mutating func stopRequested(patience: Duration, now: Now) -> [LifecycleAction] {
+        guard stop == nil else { return [] }
+        stop = StopDrain(
+            graceEndsAt: now.monotonic + min(patience, drainMax),
+            deadline: now.monotonic + patience)
+        return [.announceStop, .pause(.all)]
+    }
+
+    // MARK: A turn
+
+    /// Whether and how the consumer is polled in this turn, once the actions are performed.
+    package mutating func planPoll(_ room: IntakeRoom, now: Now) -> PollPlan {
+        // Everything is paused: the poll brings no records, but rebalances.
+        if stop != nil { return PollPlan(limit: TurnBudget.events) }
+        var actions: [LifecycleAction] = []
+        switch valve.next(
+            hasRoom: room.events > 0, isRelaxed: room.isHalfFree, now: now.monotonic)
+        {
+        case .hold: return PollPlan(limit: nil)
+        case .pause: actions.append(.pause(.events))
+        case .resume: actions.append(.resume(.events))
+        case .poll: break
+        }
+        // What a drain frees is not filled again.
+        if revoke == nil {
+            switch throttle.next(hasRoom: room.hasRoomForDeferred) {
+            case .pause:
+                actions.append(.pause(.deferred))
+                actions += open.deferred.map { .markReplayed($0) }
+            case .resume: actions.append(.resume(.deferred))
+            case nil: break
+            }
+        }
+        // While the events are paused the poll brings none, and must go on all the same.
+        let limit = valve.isPaused ? TurnBudget.events : min(TurnBudget.events, room.events)
+        return PollPlan(actions: actions, limit: limit)
+    }
+
+    /// What a turn ends with: a restart that is due, or a drain that is over.
+    ///
+    /// - Parameter facts: nil unless `isDraining`.
+    package mutating func advance(_ facts: DrainFacts?, now: Now) -> [LifecycleAction] {
+        guard end == nil else { return [] }
+        guard isDraining else { return restartIfDue(now: now) }
+        guard let facts else { preconditionFailure("a drain is judged by facts") }
+        var actions: [LifecycleAction] = []
+        if revoke?.isOver(facts, events: open.events, now: now) == true, let drained = revoke {
+            revoke = nil
+            let events = drained.partitions.filter(open.events.contains)
+            actions.append(.completeRevoke(storing: events))
+            actions += unassign(drained.partitions)
+        }
+        if let (action, isComplete) = stop?.advance(facts, events: open.events, now: now) {
+            if let action { actions.append(action) }
+            if isComplete { end = .stopped }
+        }
+        return actions
+    }
+
+    private mutating func restartIfDue(now: Now) -> [LifecycleAction] {
+        guard isIndexComplete, restarts.isDue(now: now) else { return [] }
+        restarts.restarted(now: now)
+        return [.restartConsumer(storing: open.events)]
+    }
+}
+
+/// What there is room for.
+package struct IntakeRoom: Sendable {
+    /// So many events fit now.
+    package var events: Int
+    /// Half of the slots are free.
+    package var isHalfFree: Bool
+    package var hasRoomForDeferred: Bool
+
+    package init(events: Int, isHalfFree: Bool, hasRoomForDeferred: Bool) {
+        self.events = events
+        self.isHalfFree = isHalfFree
+        self.hasRoomForDeferred = hasRoomForDeferred
+    }
+}
+
+/// How the consumer is polled in one turn.
+package struct PollPlan: Sendable, Equatable {
+    package var actions: [LifecycleAction] = []
+    /// Nil: not at all.
+    package var limit: Int?
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import EmbeddedKafka
+internal import KafkaLog
+internal import Lifecycle
+internal import LinuxIO
+internal import Logging
+internal import Pipeline
+internal import PushModel
+
+@testable internal import Worker
+
+/// A planner between an embedded Kafka and a delivery that never runs. Its thread is the test's.
+final class PlannerLoopFixture {
+    let kafka: EmbeddedKafka
+    let producer: RecordProducer
+    let tables: TableReader
+    let port: DeliveryPort
+    let control = WorkerControl()
+    var loop: PlannerLoop
+
+    /// - Parameter prepare: is called before any client connects.
+    init(prepare: (EmbeddedKafka) throws -> Void = { _ in }) throws {
+        let names = WorkerPlan(try configuration(""))
+        let topics = names.consumedTopics + names.tableTopics + names.producedTopics
+        kafka = try EmbeddedKafka(topics: Dictionary(topics.map { ($0, 1) }) { first, _ in first })
+        try prepare(kafka)
+        let plan = WorkerPlan(
+            try configuration("", ["LAMPLIGHTER_KAFKA_BOOTSTRAP": kafka.bootstrap]))
+        let logger = Logger(label: "planner") { _ in SwiftLogNoOpLogHandler() }
+        let slab = PushSlab(slots: plan.pipeline.slots)
+        port = DeliveryPort(slab: slab, pools: plan.routing.pools.count, plannerWaker: Waker())
+        tables = try TableReader(
+            settings: plan.kafka, topics: plan.tableTopics, now: PlannerLoop.clock(), logger: logger
+        )
+        producer = try RecordProducer(
+            settings: plan.kafka, topics: plan.producedTopics, logger: logger)
+        loop = PlannerLoop(
+            pipeline: try PushPipeline(
+                routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline, slab: slab),
+            plan: plan, ports: [port], tables: tables, producer: producer, control: control,
+            epoll: try PlannerLoop.makeEpoll(
+                port: port, control: control, tables: tables, producer: producer),
+            logger: logger)
+    }
+
+    var now: Now { PlannerLoop.clock() }
+
+    /// Why the worker is to end, where it is.
+    var failure: String? {
+        guard case .clientFailed(let reason) = loop.lifecycle.end else { return nil }
+        return reason
+    }
+
+    func take(_ fact: ConsumerFact) { loop.take(fact, now: now) }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+@testable internal import Lifecycle
+
+/// Partitions that the group wants back, while it waits for them.
+@Suite struct `A revoke` {
+    private let life = LifecycleFixture()
+
+    init() { _ = life.assign([life.first, life.second], deferred: [life.rows]) }
+
+    @Test func `is complete when all that was read has ended, and its partitions are given up`() {
+        life.revoke([life.first, life.rows])
+        life.states[life.first] = .pastGrace
+        life.load.inFlight = 1
+        #expect(life.advance() == [])
+        life.pass(100)
+        life.states[life.first] = .drained
+        #expect(
+            life.advance() == [
+                .completeRevoke(storing: [life.first]), .unassign([life.first, life.rows]),
+            ])
+        #expect(life.lifecycle.open.events == [life.second] && life.lifecycle.open.deferred == [])
+        #expect(life.advance() == [] && !life.lifecycle.isDraining)
+    }
+
+    @Test func `asks about the partitions that are wanted back, and no others`() {
+        #expect(life.lifecycle.draining == [])
+        life.revoke([life.second, life.rows])
+        #expect(life.lifecycle.draining == [life.second])
+    }
+
+    @Test func `does not wait for partitions that stay`() {
+        life.revoke([life.first])
+        life.states[life.second] = .withinGrace
+        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+    }
+
+    @Test func `is complete at its deadline, whatever is left`() {
+        life.revoke([life.first])
+        life.states[life.first] = .withinGrace
+        life.load.inFlight = 5
+        life.pass(2249)
+        #expect(life.advance() == [])
+        life.pass(1)
+        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+    }
+
+    @Test func `is complete past the grace period when nothing ends any more`() {
+        let life = LifecycleFixture(drainMax: .seconds(60))
+        _ = life.assign([life.first])
+        life.revoke([life.first])
+        life.states[life.first] = .pastGrace
+        life.load.inFlight = 1
+        #expect(life.advance() == [])
+        life.pass(3000)
+        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+    }
+
+    @Test func `waits for the grace period though nothing ends any more`() {
+        let life = LifecycleFixture(drainMax: .seconds(60))
+        _ = life.assign([life.first])
+        life.revoke([life.first])
+        life.states[life.first] = .withinGrace
+        life.pass(10_000)
+        #expect(life.advance() == [])
+        life.states[life.first] = .pastGrace
+        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
+    }
+
+    @Test func `of deferred pushes alone waits for nothing`() {
+        life.revoke([life.rows])
+        life.load.inFlight = 1
+        #expect(life.advance() == [.completeRevoke(storing: []), .unassign([life.rows])])
+    }
+
+    @Test func `bounds how long a push may wait, and has letters written`() {
+        #expect(life.lifecycle.drain == nil && !life.lifecycle.isDraining)
+        life.revoke([life.first])
+        #expect(life.lifecycle.drain == .until(at(2250).monotonic))
+        #expect(life.lifecycle.isDraining && life.lifecycle.mayHandOver)
+    }
+
+    @Test func `is looked after every ten milliseconds, and at its deadline`() {
+        life.revoke([life.first])
+        #expect(life.lifecycle.nextDue(now: at(0)) == at(10).monotonic)
+        life.lifecycle.schedule.stored(anything: false, at(2240))
+        #expect(life.lifecycle.nextDue(now: at(2245)) == at(2250).monotonic)
+    }
+
+    @Test func `ends with the loss of its partitions, which are given up once`() {
+        life.revoke([life.first, life.rows])
+        life.states[life.first] = .withinGrace
+        #expect(
+            life.lose([life.first, life.second, life.rows]) == [
+                .unassign([life.first, life.second, life.rows])
+            ])
+        #expect(!life.lifecycle.isDraining && life.advance() == [])
+        #expect(life.lose([life.first]) == [])
+    }
+
+    @Test func `goes on for what is left when a part of it is lost`() {
+        life.revoke([life.first, life.second])
+        life.states[life.second] = .pastGrace
+        life.load.inFlight = 1
+        #expect(life.lose([life.first]) == [.unassign([life.first])])
+        #expect(life.lifecycle.draining == [life.second] && life.advance() == [])
+        life.states[life.second] = .drained
+        #expect(
+            life.advance() == [
+                .completeRevoke(storing: [life.second]), .unassign([life.second]),
+            ])
+    }
+
+    @Test func `a loss of other partitions leaves it as it was`() {
+        life.revoke([life.first])
+        #expect(life.lose([life.second]) == [.unassign([life.second])])
+        #expect(life.lifecycle.draining == [life.first])
+    }
+
+    @Test func `the same partition comes back as another assignment`() {
+        life.revoke([life.first])
+        _ = life.advance()
+        let again = AssignmentID(ordinal: life.first.ordinal, epoch: 9)
+        _ = life.assign([again])
+        #expect(life.lose([life.first]) == [])
+        #expect(life.lifecycle.open.events == [life.second, again])
+    }
+}
