@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Audience
-internal import Delivery
-internal import Ledger
-internal import Planning
+internal import Lifecycle
 internal import PushModel
-internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// Who has which partition, and how it is taken away.
+/// The group: who has which partition, and how it is taken away.
 extension Simulation {
+    typealias Place = SimulatedConsumer.Place
+
     mutating func start(_ number: Int) throws(SimulationFailure) {
-        let worker = SimulationWorker(partitions: kafka.partitions.count, dice: &dice)
+        let now = time(of: number)
+        let worker = SimulationWorker(partitions: kafka.partitions.count, dice: &dice, now: now)
         workers[number] = worker
         tell("worker \(number) starts with \(worker.settings.slots) slots")
         let isCompacted = chance(50)
@@ -24,31 +23,171 @@ extension Simulation {
             ? SimulatedKafka.compacted(registrations, end: registrations.count)
                 + SimulatedKafka.compacted(suppressions, end: suppressions.count)
             : suppressions + registrations
-        let now = time(of: number)
         for record in replay { try worker.apply(record, now: now) }
         worker.registrationsRead = registrations.count
         worker.suppressionsRead = suppressions.count
-        for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
-            if index % 2 == number || chance(30) { assign(index, to: number) }
-        }
-        for index in kafka.deferred.partitions.indices
-        where kafka.deferred.partitions[index].owner == nil {
-            if index % 2 == number || chance(30) { assignDeferred(index, to: number) }
-        }
+        try perform(worker.lifecycle.indexCompleted(), number)
     }
 
-    mutating func assignDeferred(_ index: Int, to number: Int) {
+    // MARK: Giving
+
+    /// Partitions that nobody has go to some member of the group.
+    mutating func assignFree() throws(SimulationFailure) {
+        let free = kafka.free
+        guard !free.isEmpty else { return }
+        let members = workers.indices.filter { workers[$0]?.consumer.isFenced == false }
+        guard !members.isEmpty else { return }
+        var shares: [Int: [Place]] = [:]
+        for place in free { shares[members[below(members.count)], default: []].append(place) }
+        for number in members { try assign(shares[number] ?? [], to: number) }
+    }
+
+    mutating func assign(_ places: [Place], to number: Int) throws(SimulationFailure) {
+        guard !places.isEmpty else { return }
+        let worker = workers[number]!
+        coverage.note("assigned", worker)
+        var events: [AssignmentID] = []
+        var deferred: [AssignmentID] = []
+        for place in places {
+            switch place {
+            case .events(let index): events.append(assign(events: index, to: number))
+            case .deferred(let index): deferred.append(assign(deferred: index, to: number))
+            }
+        }
+        try perform(worker.lifecycle.assigned(events: events, deferred: deferred), number)
+    }
+
+    private mutating func assign(events index: Int, to number: Int) -> AssignmentID {
+        let worker = workers[number]!
+        kafka.partitions[index].begin()
+        kafka.partitions[index].owner = number
+        let partition = kafka.partitions[index]
+        let id = worker.consumer.assign(.events(index), ordinal: index)
+        worker.pipeline.assigned(
+            id, topic: partition.topic, partition: partition.number, startOffset: partition.stored)
+        worker.assignments[index] = id
+        worker.positions[index] = partition.stored
+        worker.committableOffsets[index] = partition.stored
+        tell("worker \(number) is assigned \(index) from \(partition.stored)")
+        return id
+    }
+
+    private mutating func assign(deferred index: Int, to number: Int) -> AssignmentID {
         let worker = workers[number]!
         kafka.deferred.partitions[index].owner = number
-        let assignment = worker.newAssignment(ordinal: kafka.partitions.count + index)
-        worker.pipeline.deferredAssigned(assignment, partition: Int32(index))
-        worker.deferredAssignments[index] = assignment
+        let id = worker.consumer.assign(
+            .deferred(index), ordinal: kafka.partitions.count + index)
+        worker.pipeline.deferredAssigned(id, partition: Int32(index))
+        worker.deferredAssignments[index] = id
         worker.deferredPositions[index] = 0
         worker.deferredEnds[index] = kafka.deferred.partitions[index].end
         worker.readings[index] = SimulatedReading()
         let deferred = kafka.deferred
         worker.payloadOrder.forgetReadings { deferred.partition(of: $0) == index }
         tell("worker \(number) is assigned deferred \(index)")
+        return id
+    }
+
+    // MARK: Taking
+
+    /// The worker is told that these are not its own any more.
+    mutating func unassign(_ ids: [AssignmentID], from number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        tell("worker \(number) gives up \(ids)")
+        for id in ids {
+            if let index = worker.assignments.firstIndex(of: id) {
+                worker.pipeline.unassigned(id)
+                worker.assignments[index] = nil
+                worker.model.unassigned(partition: index)
+            } else if let index = worker.deferredAssignments.firstIndex(of: id) {
+                try worker.withTime(world: kafka, now: time(of: number)) {
+                    worker.pipeline.unassigned(id)
+                }
+                worker.deferredAssignments[index] = nil
+                worker.deferredEnds[index] = nil
+            } else {
+                throw SimulationFailure(text: "\(id) is given up, and is not its own")
+            }
+        }
+    }
+
+    /// Of the group: the partition is nobody's.
+    mutating func release(_ place: Place) {
+        switch place {
+        case .events(let index): kafka.partitions[index].owner = nil
+        case .deferred(let index): kafka.deferred.partitions[index].owner = nil
+        }
+    }
+
+    /// The group wants partitions back, and waits for the answer: one of events or of `deferred`, or
+    /// all, as an eager member is asked.
+    mutating func revoke(_ number: Int, deferred: Bool) throws(SimulationFailure) {
+        let worker = workers[number]!
+        guard worker.consumer.revoke == nil, !worker.consumer.isFenced else { return }
+        let all = chance(20)
+        let some = worker.consumer.rows.filter { $0.place.isDeferred == deferred }
+        guard let one = some.randomElement(using: &dice) else { return }
+        let ids = all ? worker.consumer.rows.map(\.id) : [one.id]
+        coverage.note(deferred ? "deferred revoked" : "revoked", worker)
+        tell("the group wants \(ids) back from worker \(number)")
+        worker.consumer.beginRevoke(ids, now: now.monotonic)
+        worker.lifecycle.revoking(ids, now: time(of: number))
+        // Some go on among whatever else happens.
+        guard chance(70) else { return }
+        for _ in 0..<below(20) where worker.consumer.revoke != nil && workers[number] === worker {
+            try liveOn(number)
+        }
+    }
+
+    /// A partition goes to somebody else without notice; in the middle of a revoke all of them. Now and
+    /// then a part of the log is gone before it is read again: its beginning, or, after the election of
+    /// a leader that lagged behind, its end.
+    mutating func lose(_ number: Int, deferred: Bool) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let some = worker.consumer.rows.filter { $0.place.isDeferred == deferred }
+        guard let one = some.randomElement(using: &dice) else { return }
+        coverage.note(deferred ? "deferred lost" : "lost", worker)
+        let ids = worker.consumer.revoke == nil ? [one.id] : worker.consumer.rows.map(\.id)
+        for row in worker.consumer.lose(ids) { release(row.place) }
+        try perform(worker.lifecycle.lost(ids), number)
+        if case .events(let index) = one.place {
+            if chance(30) {
+                coverage.note("start deleted", worker)
+                kafka.deleteStart(of: index, 1 + below(4))
+            } else if chance(50) {
+                truncate(index, of: number)
+            }
+        }
+        try assignFree()
+    }
+
+    private mutating func truncate(_ index: Int, of number: Int) {
+        guard !kafka.partitions[index].records.isEmpty else { return }
+        coverage.note("end truncated", workers[number]!)
+        let count = 1 + below(6)
+        kafka.truncateEnd(of: index, count)
+        let end = kafka.partitions[index].end
+        tell("\(index) ends at \(end)")
+    }
+
+    // MARK: Processes
+
+    /// The worker is killed: Kafka may still get some of what was on its way.
+    mutating func crash(_ number: Int) throws(SimulationFailure) {
+        coverage.note("crash", workers[number]!)
+        tell("worker \(number) is killed")
+        try replace(number)
+    }
+
+    /// Another process takes the worker's place.
+    mutating func replace(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
+        workers[number] = nil
+        if chance(20) { clocks.replace(number, dice: &dice) }
+        for row in worker.consumer.rows { release(row.place) }
+        try start(number)
+        try assignFree()
     }
 
     mutating func compactDeferred() {
@@ -62,157 +201,17 @@ extension Simulation {
             coverage.note("compacted", worker)
         }
     }
+}
 
-    /// The group wants the partition back: what is under way is still sent, within two seconds.
-    mutating func revokeDeferred(_ number: Int) throws(SimulationFailure) {
-        let worker = workers[number]!
-        coverage.note("deferred revoked", worker)
-        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
-        for _ in 0..<below(20) {
-            pass(.milliseconds(100))
-            try turn(number)
-            try check()
-        }
-        worker.pipeline.drain = nil
-        try loseDeferred(number)
-    }
+extension SimulatedConsumer.Place {
+    var isDeferred: Bool { if case .deferred = self { true } else { false } }
+}
 
-    /// The partition goes to somebody else, without notice.
-    mutating func loseDeferred(_ number: Int) throws(SimulationFailure) {
-        let owned = kafka.deferred.partitions.indices.filter {
-            kafka.deferred.partitions[$0].owner == number
-        }
-        guard let index = owned.randomElement(using: &dice) else { return }
-        let worker = workers[number]!
-        coverage.note("deferred lost", worker)
-        tell("worker \(number) gives up deferred \(index)")
-        let written = worker.pipeline.records.count
-        worker.pipeline.unassigned(worker.deferredAssignments[index]!)
-        worker.deferredAssignments[index] = nil
-        worker.deferredEnds[index] = nil
-        try worker.note(from: written, world: kafka, now: time(of: number))
-        assignDeferred(index, to: chance(70) ? 1 - number : number)
-    }
-
-    mutating func assign(_ index: Int, to number: Int) {
-        let worker = workers[number]!
-        kafka.partitions[index].begin()
-        kafka.partitions[index].owner = number
-        let partition = kafka.partitions[index]
-        let assignment = worker.newAssignment(ordinal: index)
-        worker.pipeline.assigned(
-            assignment, topic: partition.topic, partition: partition.number,
-            startOffset: partition.stored)
-        worker.assignments[index] = assignment
-        worker.positions[index] = partition.stored
-        worker.committableOffsets[index] = partition.stored
-        tell("worker \(number) is assigned \(index) from \(partition.stored)")
-    }
-
-    mutating func unassign(_ index: Int, from number: Int) {
-        let worker = workers[number]!
-        worker.pipeline.unassigned(worker.assignments[index]!)
-        worker.assignments[index] = nil
-        worker.model.unassigned(partition: index)
-        kafka.partitions[index].owner = nil
-        tell("worker \(number) gives up \(index)")
-    }
-
-    mutating func owned(by number: Int) -> Int? {
-        kafka.partitions.indices.filter { kafka.partitions[$0].owner == number }
-            .randomElement(using: &dice)
-    }
-
-    /// The group wants a partition back: a drain of at most two seconds, then it is let go.
-    mutating func revoke(_ number: Int) throws(SimulationFailure) {
-        guard let index = owned(by: number) else { return }
-        let worker = workers[number]!
-        coverage.note("revoked", worker)
-        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
-        for _ in 0..<below(20) {
-            pass(.milliseconds(100))
-            try flushLetters(number)
-            try turn(number)
-            try check()
-        }
-        try storeAtOnce(number)
-        worker.pipeline.drain = nil
-        unassign(index, from: number)
-        assign(index, to: chance(60) ? 1 - number : number)
-    }
-
-    /// Without notice; now and then a part of the log is gone before it is read again: its beginning,
-    /// or, after the election of a leader that lagged behind, its end.
-    mutating func lose(_ number: Int) {
-        guard let index = owned(by: number) else { return }
-        coverage.note("lost", workers[number]!)
-        unassign(index, from: number)
-        if chance(30) {
-            coverage.note("start deleted", workers[number]!)
-            let count = 1 + below(4)
-            kafka.deleteStart(of: index, count)
-        } else if chance(50) {
-            truncate(index, of: number)
-        }
-        assign(index, to: chance(70) ? 1 - number : number)
-    }
-
-    private mutating func truncate(_ index: Int, of number: Int) {
-        guard !kafka.partitions[index].records.isEmpty else { return }
-        coverage.note("end truncated", workers[number]!)
-        let count = 1 + below(6)
-        kafka.truncateEnd(of: index, count)
-        let end = kafka.partitions[index].end
-        tell("\(index) ends at \(end)")
-    }
-
-    /// The worker stops as it should: it leaves what waits in `deferred`, drains, stores and goes.
-    mutating func stop(_ number: Int) throws(SimulationFailure) {
-        let worker = workers[number]!
-        coverage.note("stopped", worker)
-        tell("worker \(number) stops")
-        worker.pipeline.drain = .until(time(of: number).monotonic + .seconds(2))
-        for _ in 0..<below(20) {
-            pass(.milliseconds(100))
-            try flushLetters(number)
-            try answer(number)
-            try acknowledge(number)
-            try advance(number, steps: 256)
-            try handOver(number)
-            try check()
-        }
-        try storeAtOnce(number)
-        try replace(number)
-    }
-
-    /// The worker is killed: Kafka may still get some of what was on its way.
-    mutating func crash(_ number: Int) throws(SimulationFailure) {
-        let worker = workers[number]!
-        coverage.note("crash", worker)
-        try replace(number)
-    }
-
-    /// Another process takes the worker's place.
-    private mutating func replace(_ number: Int) throws(SimulationFailure) {
-        let worker = workers[number]!
-        tell("worker \(number) is killed")
-        for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
-        workers[number] = nil
-        if chance(20) { clocks.replace(number, dice: &dice) }
-        for index in kafka.partitions.indices where kafka.partitions[index].owner == number {
-            kafka.partitions[index].owner = nil
-        }
-        for index in kafka.deferred.partitions.indices
-        where kafka.deferred.partitions[index].owner == number {
-            kafka.deferred.partitions[index].owner = nil
-        }
-        try start(number)
-        for index in kafka.partitions.indices where kafka.partitions[index].owner == nil {
-            assign(index, to: chance(50) ? 1 - number : number)
-        }
-        for index in kafka.deferred.partitions.indices
-        where kafka.deferred.partitions[index].owner == nil {
-            assignDeferred(index, to: chance(50) ? 1 - number : number)
-        }
+extension SimulatedKafka {
+    /// Partitions that no member of the group has.
+    var free: [SimulatedConsumer.Place] {
+        partitions.indices.filter { partitions[$0].owner == nil }.map { .events($0) }
+            + deferred.partitions.indices.filter { deferred.partitions[$0].owner == nil }
+            .map { .deferred($0) }
     }
 }

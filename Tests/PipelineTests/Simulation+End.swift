@@ -4,6 +4,7 @@
 internal import Audience
 internal import Delivery
 internal import Ledger
+internal import Lifecycle
 internal import Planning
 internal import PushModel
 internal import RecordFormats
@@ -56,6 +57,7 @@ extension Simulation {
                 && worker!.pipeline.load.deferred == 0 && worker!.pipeline.records.isEmpty
                 && worker!.pipeline.book.tracker.holderCount == 0
                 && worker!.pipeline.book.pushes.bodies.count == 0
+                && !worker!.lifecycle.isDraining
         }
             && isDeferredRead
             && kafka.partitions.allSatisfy { partition in

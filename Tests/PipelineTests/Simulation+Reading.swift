@@ -4,6 +4,7 @@
 internal import Audience
 internal import Delivery
 internal import Ledger
+internal import Lifecycle
 internal import Planning
 internal import PushModel
 internal import RecordFormats
@@ -44,11 +45,12 @@ extension Simulation {
     }
 
     mutating func readDeferred(_ number: Int, limit: Int) throws(SimulationFailure) {
+        guard try poll(number) != nil else { return }
         let worker = workers[number]!
         let now = time(of: number)
-        for index in kafka.deferred.partitions.indices {
+        for index in kafka.deferred.partitions.indices
+        where worker.consumer.isRead(.deferred(index)) {
             let partition = kafka.deferred.partitions[index]
-            guard partition.owner == number else { continue }
             let position = worker.deferredPositions[index]
             for record in partition.records.filter({ $0.offset >= position }).prefix(limit) {
                 tell("worker \(number) reads deferred \(index)/\(record.offset)")
@@ -58,23 +60,21 @@ extension Simulation {
             let next = partition.records.first { $0.offset >= worker.deferredPositions[index] }
             guard let end = worker.deferredEnds[index], next.map({ $0.offset >= end }) ?? true
             else { continue }
-            worker.deferredEnds[index] = nil
-            let written = worker.pipeline.records.count
-            worker.pipeline.deferredReplayed(worker.deferredAssignments[index]!, now: now)
-            try worker.note(from: written, world: kafka, now: now)
+            try perform(
+                worker.lifecycle.endReached(worker.deferredAssignments[index]!), number)
         }
     }
 
     mutating func readEvents(_ number: Int, limit: Int) throws(SimulationFailure) {
+        guard let most = try poll(number) else { return }
         let worker = workers[number]!
-        guard worker.pipeline.hasRoomForEvents else { return coverage.note("no room", worker) }
         let now = time(of: number)
-        var left = min(limit, worker.pipeline.roomForEvents)
+        var left = min(limit, most)
         let first = below(kafka.partitions.count)
         for place in kafka.partitions.indices {
             let index = (first + place) % kafka.partitions.count
             let partition = kafka.partitions[index]
-            guard partition.owner == number else { continue }
+            guard worker.consumer.isRead(.events(index)) else { continue }
             for record in partition.records where left > 0 {
                 guard record.offset >= worker.positions[index] else { continue }
                 tell("worker \(number) reads \(index)/\(record.offset)")
@@ -89,23 +89,22 @@ extension Simulation {
         }
     }
 
-    mutating func advance(_ number: Int, steps: Int) throws(SimulationFailure) {
+    /// What is due by the clock, and by what is given up.
+    mutating func timers(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
+        worker.pipeline.drain = worker.lifecycle.drain
         try worker.withTime(world: kafka, now: now) {
+            if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
             worker.pipeline.advance(now: now)
-        }
-        // Apart, so that what was deferred is told from what the walks bring after it.
-        try worker.withTime(world: kafka, now: now) {
-            _ = worker.pipeline.advanceFanOuts(steps: steps, now: now)
         }
     }
 
-    mutating func flushLetters(_ number: Int) throws(SimulationFailure) {
+    mutating func walk(_ number: Int, steps: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
         try worker.withTime(world: kafka, now: now) {
-            worker.pipeline.flushDeadLetters(now: now, all: true)
+            _ = worker.pipeline.advanceFanOuts(steps: steps, now: now)
         }
     }
 }

@@ -4,6 +4,7 @@
 internal import Audience
 internal import Delivery
 internal import Ledger
+internal import Lifecycle
 internal import Planning
 internal import PushModel
 internal import RecordFormats
@@ -14,6 +15,7 @@ internal import RecordFormats
 extension Simulation {
     mutating func handOver(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        guard worker.lifecycle.mayHandOver else { return }
         let now = time(of: number)
         for pool in 0..<2 {
             var dice = dice
@@ -70,14 +72,20 @@ extension Simulation {
         }
     }
 
-    /// Sends what is to be produced, and brings what has come of it, in any order.
-    mutating func acknowledge(_ number: Int) throws(SimulationFailure) {
+    /// Sends what is to be produced.
+    mutating func produce(_ number: Int) {
         let worker = workers[number]!
         let now = time(of: number)
         for record in worker.pipeline.takeRecords() {
             let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
             worker.produced.append((record, now.monotonic + delay))
         }
+    }
+
+    /// Brings what has come of records, in any order.
+    mutating func collect(_ number: Int) throws(SimulationFailure) {
+        let worker = workers[number]!
+        let now = time(of: number)
         let due = worker.produced.filter { $0.dueAt <= now.monotonic }
         worker.produced.removeAll { $0.dueAt <= now.monotonic }
         for (record, _) in due.sorted(by: { $0.dueAt < $1.dueAt }) {
@@ -128,6 +136,7 @@ extension Simulation {
 
     mutating func store(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
+        guard !worker.consumer.isFenced else { return }
         let now = time(of: number)
         for index in kafka.partitions.indices {
             guard let assignment = worker.assignments[index],
@@ -147,26 +156,5 @@ extension Simulation {
             stores.append(
                 (index, kafka.partitions[index].epoch, committableOffset, now.monotonic + delay))
         }
-    }
-
-    /// What the worker has stored is in Kafka before it goes on.
-    mutating func storeAtOnce(_ number: Int) throws(SimulationFailure) {
-        try store(number)
-        for store in stores where kafka.partitions[store.partition].owner == number {
-            kafka.partitions[store.partition].store(store.offset, epoch: store.epoch)
-        }
-        stores.removeAll { kafka.partitions[$0.partition].owner == number }
-    }
-
-    /// Everything, as the planner does it.
-    mutating func turn(_ number: Int) throws(SimulationFailure) {
-        try answer(number)
-        try acknowledge(number)
-        try readTables(number, limit: 64)
-        try readEvents(number, limit: 64)
-        try readDeferred(number, limit: 64)
-        try advance(number, steps: 256)
-        try handOver(number)
-        try store(number)
     }
 }

@@ -56,6 +56,7 @@ struct Simulation {
     mutating func run(steps: Int) throws(SimulationFailure) {
         for _ in 0..<6 { kafka.registrations.append(traffic.registration(now: now)) }
         for number in workers.indices { try start(number) }
+        try assignFree()
         for _ in 0..<steps {
             try step()
             try check()
@@ -72,21 +73,33 @@ struct Simulation {
         case 18..<26: register()
         case 26..<36: try readTables(number, limit: 1 + below(6))
         case 36..<54: try readEvents(number, limit: 1 + below(6))
-        case 54..<62: try advance(number, steps: 1 + below(20))
+        case 54..<62:
+            try timers(number)
+            // Apart, so that what was deferred is told from what the walks bring after it.
+            try walk(number, steps: 1 + below(20))
         case 62..<74: try handOver(number)
         case 74..<86: try answer(number)
-        case 86..<91: try acknowledge(number)
+        case 86..<91:
+            produce(number)
+            try collect(number)
         case 91..<96: try store(number)
         case 96: turnWeather()
-        case 97: try revoke(number)
-        case 98: lose(number)
+        case 97: try revoke(number, deferred: false)
+        case 98: try lose(number, deferred: false)
         default: if chance(40) { try crash(number) } else if chance(50) { try stop(number) }
         }
         if chance(10) { try readDeferred(number, limit: 1 + below(8)) }
-        if chance(1) { try loseDeferred(number) }
-        if chance(1) { try revokeDeferred(number) }
+        if chance(1) { try lose(number, deferred: true) }
+        if chance(1) { try revoke(number, deferred: true) }
+        switch dice.next(below: 1000) {
+        case 0..<4: stall(number)
+        case 4..<6: try fence(number)
+        case 6: try failClient(number)
+        default: break
+        }
         if chance(2) { compactDeferred() }
         if chance(1) { stepClock(number) }
+        for number in workers.indices { try endTurn(number) }
     }
 
     mutating func stepClock(_ number: Int) {
@@ -116,6 +129,7 @@ struct Simulation {
             worker.model.forgive(now: now)
             try worker.check()
         }
+        for number in workers.indices where workers[number] != nil { try checkLife(of: number) }
         for (index, partition) in kafka.partitions.enumerated() {
             guard let owner = partition.owner, let worker = workers[owner] else { continue }
             try worker.requireEnded(partition: index, below: partition.stored)

@@ -6,6 +6,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
+@testable internal import Lifecycle
 @testable internal import Pipeline
 
 /// Which faults met pushes at which stations: a simulation that finds nothing should have been
@@ -19,15 +20,25 @@ struct SimulationCoverage {
         // Of the worker.
         case queued, inFlight, resting, walking, late, letters, deferrals, waiting, taken, replaying
         case open
+        // Of the worker's own life.
+        case revoking, stopping, paused, throttled, restarting
 
         var isOfPush: Bool { [.payload, .followUp, .orphan, .again].contains(self) }
+        var isOfLife: Bool {
+            [.revoking, .stopping, .paused, .throttled, .restarting].contains(self)
+        }
     }
 
-    static let events = [
-        "revoked", "lost", "start deleted", "end truncated", "crash", "stopped", "stalled",
-        "refused record", "too large record", "unreadable", "bad registration", "no room",
-        "no slot", "failures merged", "deferred lost", "deferred revoked", "tombstone read",
-        "compacted", "clock step",
+    static let events =
+        [
+            "start deleted", "end truncated", "stalled", "refused record", "too large record",
+            "unreadable", "bad registration", "no room", "no slot", "failures merged",
+            "tombstone read", "compacted", "clock step",
+        ] + life
+    /// What happens to the worker itself.
+    static let life = [
+        "assigned", "revoked", "lost", "deferred revoked", "deferred lost", "crash", "stopped",
+        "ended", "restart asked", "restarted", "fenced", "client failed", "paused", "throttled",
     ]
     static let answers = SimulatedAnswer.allCases.map(\.rawValue)
     static var faults: [String] { answers + events }
@@ -61,8 +72,14 @@ struct SimulationCoverage {
         case .deferrals: worker.pipeline.outbox.tickets.deferrals > 0
         case .waiting: load.deferred > 0
         case .taken: worker.pipeline.book.pushes.deferredShareCount > 0
-        case .replaying: worker.deferredEnds.contains { $0 != nil }
+        case .replaying:
+            zip(worker.deferredAssignments, worker.deferredEnds).contains { $0 != nil && $1 != nil }
         case .open: worker.pipeline.breakers.isAnyPoolOpen
+        case .revoking: worker.lifecycle.revoke != nil
+        case .stopping: worker.lifecycle.isStopping
+        case .paused: worker.lifecycle.valve.isPaused
+        case .throttled: worker.lifecycle.throttle.isPaused
+        case .restarting: worker.lifecycle.restarts.isAwaited
         }
     }
 
@@ -76,7 +93,18 @@ struct SimulationCoverage {
     /// Why a pair cannot occur, or hardly can; nil where it must.
     static func reason(_ fault: String, _ station: Station) -> String? {
         if station.isOfPush, events.contains(fault) { return "strikes the worker, not one push" }
+        if station.isOfLife, !life.contains(fault) {
+            return "no matter of the worker's life"
+        }
         switch (fault, station) {
+        case ("revoked", .revoking), ("deferred revoked", .revoking):
+            return "the group waits for one answer at a time"
+        case ("stopped", .stopping): return "a worker stops once"
+        case ("restarted", .revoking), ("restarted", .stopping), ("restarted", .restarting):
+            return "a restart waits for the end of a drain, and is made once"
+        case ("paused", .stopping), ("throttled", .stopping), ("throttled", .revoking):
+            return "a drain decides what is read"
+        case ("ended", .inFlight): return "a stop waits for the last answers"
         case ("unreadable", .late): return "no event is read while a late request waits"
         case ("bad registration", .late): return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
@@ -88,6 +116,11 @@ struct SimulationCoverage {
     /// Common pairs that were not met at all: those of answers and of what each life brings.
     var commonGaps: [String] {
         Self.faults.filter { met[$0] == nil }
+            + ["assigned", "revoked", "lost", "stopped", "restart asked"].flatMap { fault in
+                [Station.revoking, .stopping, .paused, .restarting]
+                    .filter { Self.reason(fault, $0) == nil && counts[fault]?[$0] == nil }
+                    .map { "\(fault) × \($0.rawValue)" }
+            }
             + Self.answers.flatMap { answer in
                 [Station.payload, .followUp, .again, .queued, .walking, .letters, .waiting]
                     .filter { counts[answer]?[$0] == nil }.map { "\(answer) × \($0.rawValue)" }

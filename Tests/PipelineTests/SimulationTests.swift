@@ -9,7 +9,7 @@ internal import Testing
 /// `LAMPLIGHTER_SEEDS` says how many lives to try, `LAMPLIGHTER_SEED` replays one of them and
 /// `LAMPLIGHTER_STORY` says how many lines of its story are printed.
 @Suite struct `The whole pipeline in simulation` {
-    static let steps = 400
+    static let steps = 500
     static let seeds = 200
     /// From so many lives on each pair of fault and station must have been met a hundred times.
     static let manySeeds = 10_000

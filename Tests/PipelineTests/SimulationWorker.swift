@@ -5,6 +5,7 @@ internal import Audience
 internal import Delivery
 internal import Intake
 internal import Ledger
+internal import Lifecycle
 internal import Planning
 internal import PushModel
 internal import RecordFormats
@@ -17,6 +18,13 @@ final class SimulationWorker {
     typealias Flight = SimulationModel.Flight
 
     var pipeline: PushPipeline
+    var lifecycle: WorkerLifecycle
+    var consumer = SimulatedConsumer()
+    /// Delivery was asked to leave, whatever it still has.
+    var isDeliveryLeaving = false
+    /// When it must have stopped, and how often it was found alive since.
+    var stopsBy: MonotonicTime?
+    var turnsPastStop = 0
     var model: SimulationModel
     let slab: PushSlab
     let settings: PipelineSettings
@@ -33,7 +41,6 @@ final class SimulationWorker {
     var suppressionsRead = 0
     /// By partition of `deferred`; nil where it is another worker's.
     var deferredAssignments: [AssignmentID?] = [nil, nil]
-    private var lastEpoch: UInt32 = 0
     var deferredPositions: [Int64] = [0, 0]
     /// Where the log ended when the partition was assigned; nil when it was read so far.
     var deferredEnds: [Int64?] = [nil, nil]
@@ -62,7 +69,7 @@ final class SimulationWorker {
         TopicBinding.standard, TopicBinding(decode: .json, delay: .milliseconds(700)),
     ]
 
-    init(partitions: Int, dice: inout SplitMix64) {
+    init(partitions: Int, dice: inout SplitMix64, now: Now) {
         var settings = PipelineSettings()
         settings.slots = 8 << Int(dice.next(below: 5))
         settings.fanOutsMax = 8
@@ -80,6 +87,7 @@ final class SimulationWorker {
         settings.deadLetterTokensMax = 3
         settings.deadLetterBytesMax = 4096 << Int(dice.next(below: 4))
         settings.payloadBytesMax = 2048
+        if dice.next(below: 5) == 0 { settings.deferredMax = 1 + Int(dice.next(below: 6)) }
         settings.holdMax = .seconds(1 + Int64(dice.next(below: 5)))
         settings.events.allowKindWide = true
         settings.eventTopics = ["events", "slow"]
@@ -91,16 +99,11 @@ final class SimulationWorker {
             credential: "team", apps: [Self.app], environments: [.production, .development])
         pipeline = try! PushPipeline(
             routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
+        lifecycle = WorkerLifecycle(drainMax: settings.drainMax, now: now)
         model = SimulationModel(settings: settings)
         assignments = Array(repeating: nil, count: partitions)
         positions = Array(repeating: 0, count: partitions)
         committableOffsets = positions
-    }
-
-    /// As the consumer does it.
-    func newAssignment(ordinal: Int) -> AssignmentID {
-        lastEpoch += 1
-        return AssignmentID(ordinal: UInt32(ordinal), epoch: lastEpoch)
     }
 
     // MARK: Reading
