@@ -31,9 +31,9 @@ WAITING = ("IntegrationTests", "DriversTests")
 # What prints the stack of a crash can hang where a thread does not stop, and the run with it.
 ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
 # Compares latencies, to which whatever else runs would add.
-ALONE = ("IntegrationTests.`A team whose key has expired`",)
+ALONE = ("IntegrationTests.`The bulkhead around a team whose key has expired`",)
 # Takes all of a core: it is run with what computes.
-COMPUTING = ("IntegrationTests.`While APNs is stalled`",)
+COMPUTING = ("IntegrationTests.`A stall of APNs`",)
 SUMMARY = re.compile(
     r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"
     r"(?: with (\d+) issues?)?")

@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import Worker
 
-@Suite struct `What an operator is told about an answer of APNs` {
+@Suite struct `The advice on an answer of APNs` {
     private func advice(_ status: UInt16, _ reason: APNSReason) -> String {
         APNSAdvice.text(PushOutcome(slot: 0, kind: .answered, status: status, reason: reason))
     }

@@ -8,7 +8,7 @@ internal import Testing
 
 @testable internal import Worker
 
-@Suite struct `What is told of an assignment` {
+@Suite struct `The report of an assignment` {
     private let lines = LogLines()
     private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
 
@@ -26,7 +26,7 @@ internal import Testing
         return lines.taken()
     }
 
-    @Test func `where each partition starts, and why`() {
+    @Test func `an assignment is told with where each partition starts, and why`() {
         #expect(
             tell([assignment(0, .committed), assignment(1, .beginning)]) == [
                 "info assigned [partitions=2, starts=orders/0 at 70 (committed), "
@@ -35,7 +35,7 @@ internal import Testing
         #expect(tell([]) == ["info assigned [partitions=0]"])
     }
 
-    @Test func `how many records are skipped where nothing is committed`() {
+    @Test func `an assignment tells how many records are skipped where nothing is committed`() {
         let told = tell([
             assignment(0, .startFrom, skipped: 50), assignment(1, .startFrom, skipped: 20),
         ])
@@ -45,7 +45,7 @@ internal import Testing
         #expect(told.first?.contains("orders/0 at 70 (startFrom, 50 skipped)") == true)
     }
 
-    @Test func `of many partitions some in the line, and all where details are wanted`() {
+    @Test func `an assignment of many partitions tells some, and all where details are wanted`() {
         let told = tell((0..<30).map { assignment($0, .committed) })
         #expect(told.count { $0.hasPrefix("debug reading starts [at=orders/") } == 30)
         let line = told.first { $0.hasPrefix("info") }

@@ -6,14 +6,14 @@ internal import Testing
 @testable internal import Worker
 
 @Suite struct `An awaited answer` {
-    @Test func `is the first that is told, before it is asked for`() async {
+    @Test func `an awaited answer is the first that is told, before it is asked for`() async {
         let answer = AwaitedAnswer<Int>()
         answer.tell(1)
         answer.tell(2)
         #expect(await answer.value == 1)
     }
 
-    @Test func `is not waited for by a task that was cancelled`() async {
+    @Test func `an awaited answer is not waited for by a task that was cancelled`() async {
         let answer = AwaitedAnswer<Int>()
         let task = Task {
             await withTaskCancellationHandler {

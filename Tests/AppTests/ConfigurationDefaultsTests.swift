@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 @Suite struct `Configuration defaults and bounds` {
-    @Test func `the defaults are these`() throws {
+    @Test func `the configuration's defaults are these`() throws {
         #expect(try configuration("").description == defaults)
     }
 
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `no key with bounds is left out of the list`() {
+    @Test func `no configuration key with bounds is left out of the list`() {
         let listed = Set(Self.bounds.map { $0.key })
         for value in Configuration.shape.flatMap(\.values)
         where value.form.notation.contains(" from ") {

@@ -6,7 +6,7 @@ import Testing
 import Worker
 
 @Suite struct `Configuration problems` {
-    @Test func `all are reported at once, each with its place and a remedy`() {
+    @Test func `all problems are reported at once, each with its place and a remedy`() {
         let found = problems(
             in: """
                 kafka:

@@ -20,7 +20,7 @@ import Testing
         #expect(written == Configuration.reference, "run `make docs`")
     }
 
-    @Test func `the example file lacks nothing but its secrets`() throws {
+    @Test func `the example configuration lacks nothing but its secrets`() throws {
         let file = Self.root.appendingPathComponent("deploy/lamplighter.example.yaml")
         do {
             _ = try Configuration.load(
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `the schema has every key with its default`() throws {
+    @Test func `the configuration's schema has every key with its default`() throws {
         let schema = try #require(
             JSONSerialization.jsonObject(with: Data(Configuration.jsonSchema.utf8))
                 as? [String: Any])
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `the schema refuses unknown keys and secrets`() throws {
+    @Test func `the configuration's schema refuses unknown keys and secrets`() throws {
         let schema = try #require(
             JSONSerialization.jsonObject(with: Data(Configuration.jsonSchema.utf8))
                 as? [String: Any])

@@ -9,36 +9,6 @@ import Testing
 
 @testable import Worker
 
-/// The least that a worker needs, given by variables alone.
-let leastEnvironment = [
-    "LAMPLIGHTER_KAFKA_BOOTSTRAP": "kafka:9092",
-    "LAMPLIGHTER_APNS_CREDENTIALS_HOME_TEAM": "ABCDE12345",
-    "LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEYID": "FGHIJ67890",
-    "LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY": "-----BEGIN PRIVATE KEY-----",
-    "LAMPLIGHTER_APNS_CREDENTIALS_HOME_APPS": "com.example.Home",
-]
-
-/// What is wrong with a file on top of the least environment; empty when nothing is.
-func problems(
-    in yaml: String = "", _ variables: [String: String] = [:], without missing: [String] = []
-) -> [String] {
-    var environment = leastEnvironment.merging(variables) { $1 }
-    for name in missing { environment["LAMPLIGHTER_" + name] = nil }
-    do {
-        _ = try Configuration.decode(yaml: yaml, environment: environment)
-        return []
-    } catch {
-        return error.problems.map(\.description)
-    }
-}
-
-func configuration(
-    _ yaml: String, _ variables: [String: String] = [:]
-) throws -> Configuration {
-    try Configuration.decode(
-        yaml: yaml, environment: leastEnvironment.merging(variables) { $1 })
-}
-
 @Suite struct `Configuration file` {
     @Test func `maps, lists, durations and sizes are read into their types`() throws {
         let read = try configuration(
@@ -106,7 +76,7 @@ func configuration(
     }
 
     @Test(arguments: ["30", "1.5h", "-1s", "1 h", "1h30m", "99999999999999999999h", "s", "h1"])
-    func `anything else is no duration`(text: String) {
+    func `any other text is no duration`(text: String) {
         #expect(
             problems(in: "planning: {ttl: \"\(text)\"}") == [
                 "planning.ttl (line 1): is \"\(text)\"; must be a duration from 1s to 30d, "
@@ -138,7 +108,7 @@ func configuration(
         #expect(try configuration("apns: {transport: curl}").apns.chosenTransport == .curl)
     }
 
-    @Test func `what is in force can be printed, and secrets are not in it`() throws {
+    @Test func `the configuration in force can be printed, without its secrets`() throws {
         let read = try configuration(
             """
             kafka: {properties: {sasl.password: hunter2, sasl.mechanism: PLAIN}}

@@ -23,7 +23,7 @@ import Worker
         "sasl.oauthbearer.token.endpoint.url: https://id.example.com/token"
     private static let client = "sasl.oauthbearer.client.id: lamplighter"
 
-    @Test func `a whole one is good, and its secret is not shown`() throws {
+    @Test func `a whole configuration of tokens is good, and its secret is not shown`() throws {
         let read = try configuration(
             Self.yaml(Self.endpoint, Self.client, "https.ca.location: /etc/ssl/id-ca.pem"),
             [Self.secret: "hunter2"])
@@ -35,7 +35,7 @@ import Worker
         try read.kafka.clientSettings.validate()
     }
 
-    @Test func `what is missing is named, with the variable that a secret belongs in`() {
+    @Test func `what tokens lack is named, with the variable that a secret belongs in`() {
         #expect(
             problems(in: Self.yaml(Self.endpoint, Self.client)) == [
                 "kafka.properties[sasl.oauthbearer.client.secret]: is missing; set it: best as "

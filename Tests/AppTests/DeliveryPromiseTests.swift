@@ -5,7 +5,7 @@ internal import Testing
 
 /// docs/delivery.md names a test for each promise.
 @Suite struct `The promises of docs/delivery.md` {
-    @Test func `each have tests that exist`() throws {
+    @Test func `the promises of docs/delivery.md each have tests that exist`() throws {
         let page = try Repository.text("docs/delivery.md")
         let known = Set(try Repository.tests().values.joined())
         var promises = 0

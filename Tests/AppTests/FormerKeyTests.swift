@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 @Suite struct `Former names of configuration keys` {
-    @Test func `each is read as the key of today, and named to whoever wrote it`() throws {
+    @Test func `each former key is read as that of today, and named to whoever wrote it`() throws {
         let read = try configuration(
             "index: {settle: 7s}", ["LAMPLIGHTER_KAFKA_TOPICS_VERDICTS": "old.verdicts"])
         #expect(read.index.registrationGrace == .seconds(7))
@@ -19,7 +19,7 @@ import Testing
             ])
     }
 
-    @Test func `each leads to a key that exists, and is none itself`() {
+    @Test func `each former key leads to one that exists, and is none itself`() {
         let paths = Set(Configuration.shape.flatMap(\.values).map(\.path))
         for (former, key) in FormerKeys.all {
             #expect(paths.contains(key))
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `one beside the key of today is a mistake`() {
+    @Test func `a former key beside the key of today is a mistake`() {
         #expect(throws: InvalidConfiguration.self) {
             try configuration("index: {settle: 7s, registrationGrace: 2s}", [:])
         }

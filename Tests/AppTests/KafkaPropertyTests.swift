@@ -61,7 +61,9 @@ import Worker
         ("session.timeout.ms", "30000"), ("session.timeout.ms", "6000"),
         ("client.rack", "eu-1a"),
     ])
-    func `what the worker can live with is not`(property: String, value: String) {
+    func `a Kafka property that the worker can live with is not refused`(
+        property: String, value: String
+    ) {
         #expect(problems(of: property, value) == [])
     }
 

@@ -33,7 +33,7 @@ internal import Testing
         deadLetters: {tokensMax: 6, eventBytesMax: 9KiB}
         """
 
-    @Test func `are those that it names`() throws {
+    @Test func `the pipeline's bounds are those that the configuration names`() throws {
         let settings = PipelineSettings(try configuration(yaml), eventTopics: ["events"])
         #expect(settings.events.recordBytesMax == 32 << 10 && settings.events.allowKindWide)
         #expect(settings.registrationGrace == .seconds(3))

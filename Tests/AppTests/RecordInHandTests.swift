@@ -14,7 +14,8 @@ import Testing
             .appending(path: "lamplighter-\(UUID().uuidString)").path
     }
 
-    @Test func `is named after a crash in the middle of it, once`() async throws {
+    @Test func `the record in hand is named after a crash in the middle of it, once`() async throws
+    {
         let file = Self.file()
         defer { try? FileManager.default.removeItem(atPath: file) }
         await #expect(processExitsWith: .failure) { [file = file as String] in
@@ -33,7 +34,7 @@ import Testing
         #expect(try RecordInHand(file: file, topics: Self.topics).left == nil)
     }
 
-    @Test func `is not named where the process ended elsewhere`() throws {
+    @Test func `the record in hand is not named where the process ended elsewhere`() throws {
         let file = Self.file()
         defer { try? FileManager.default.removeItem(atPath: file) }
         do {
@@ -52,7 +53,9 @@ import Testing
         #expect(try RecordInHand(file: file, topics: Self.topics).left == nil)
     }
 
-    @Test func `is kept where the configuration says, and nowhere otherwise`() throws {
+    @Test func `the record in hand is kept where the configuration says, and nowhere otherwise`()
+        throws
+    {
         #expect(try configuration("").intake.lastRecordFile == nil)
         let read = try configuration("intake: {lastRecordFile: /run/lamplighter/record}")
         #expect(read.intake.lastRecordFile == "/run/lamplighter/record")

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import Pipeline
 @testable internal import Worker
 
-@Suite struct `Records on their way to the producer` {
+@Suite struct `Records in the outlet to the producer` {
     private func at(_ milliseconds: Int64) -> Now {
         Now(
             monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000 + milliseconds * 1_000_000),
@@ -29,7 +29,7 @@ internal import Testing
         return tickets
     }
 
-    @Test func `go in their order, so many and so many bytes at once`() {
+    @Test func `records in the outlet go in their order, so many and so many bytes at once`() {
         var outlet = RecordOutlet(recordsMax: 3, bytesMax: 100)
         for ticket in 1...5 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
         outlet.append(record(6, bytes: 95))
@@ -56,7 +56,7 @@ internal import Testing
         #expect(outlet.waitingCount == 0 && outlet.offeredCount == 1)
     }
 
-    @Test func `are offered one by one after a refusal, with a back-off, until one is taken`() {
+    @Test func `records are offered singly after a refusal, with a back-off, until one is taken`() {
         var outlet = RecordOutlet(recordsMax: 10, bytesMax: 1000)
         for ticket in 1...30 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
         let offered7 = offer(&outlet, at(0))
@@ -90,7 +90,8 @@ internal import Testing
         #expect(offered11.count == 10)
     }
 
-    @Test func `come back during a back-off, and at its end those of one event try again`() {
+    @Test func `records come back during a back-off, and at its end those of one event try again`()
+    {
         var outlet = RecordOutlet(recordsMax: 10, bytesMax: 1000)
         for ticket in 1...30 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
         #expect(offer(&outlet, at(0)).count == 10 && outlet.flow(now: at(0)) == .closed)
@@ -121,7 +122,7 @@ internal import Testing
         #expect(offer(&outlet, at(4001)) == [35, 36])
     }
 
-    @Test func `come back when nothing is said of those before them for ten seconds`() {
+    @Test func `records come back when nothing is said of those before them for ten seconds`() {
         var outlet = RecordOutlet(recordsMax: 1, bytesMax: 1000)
         outlet.append(record(1))
         outlet.append(record(2))
@@ -133,7 +134,8 @@ internal import Testing
         #expect(outlet.flow(now: at(10_001)) == .closed)
     }
 
-    @Test func `are in trouble when nothing is said of them for ten seconds`() {
+    @Test func `records in the outlet are in trouble when nothing is said of them for ten seconds`()
+    {
         var outlet = RecordOutlet(recordsMax: 10, bytesMax: 1000)
         #expect(outlet.trouble(now: at(60_000)) == nil)
         outlet.append(record(1))
@@ -148,7 +150,7 @@ internal import Testing
         #expect(outlet.trouble(now: at(200_000)) == nil)
     }
 
-    @Test func `of all topics together leave room in the producer's queue`() {
+    @Test func `records in the outlet of all topics together leave room in the producer's queue`() {
         for properties in [[:], ["queue.buffering.max.kbytes": "1000"]] as [[String: String]] {
             let queue = properties.isEmpty ? 65_536 << 10 : 1000 << 10
             var bytes = 0

@@ -28,7 +28,7 @@ internal import Testing
         return lines.taken()
     }
 
-    @Test func `events that expired while they waited, at once and then once a minute`() {
+    @Test func `events that expired while they waited are told at once and then once a minute`() {
         var watch = RecordTimeWatch()
         var expired = ExpiredEvents()
         expired.whileWaiting = 3
@@ -46,7 +46,7 @@ internal import Testing
         #expect(look(&watch, at: after(.seconds(120))).isEmpty)
     }
 
-    @Test func `events that were dead when they were written`() {
+    @Test func `events that were dead when they were written are told`() {
         var watch = RecordTimeWatch()
         var expired = ExpiredEvents()
         expired.beforeWritten = 2
@@ -56,7 +56,7 @@ internal import Testing
         #expect(told.first?.contains("events=2") == true)
     }
 
-    @Test func `a record from the future, with its topic and how far`() {
+    @Test func `a record from the future is told with its topic and how far`() {
         var watch = RecordTimeWatch()
         let wall = start.wall.milliseconds
         watch.sampled(wall + 4_000, of: .events(0), now: start)
@@ -73,7 +73,7 @@ internal import Testing
         #expect(look(&watch, at: after(.seconds(600))).count == 1)
     }
 
-    @Test func `old records only where nothing else is left to read, and for a minute`() {
+    @Test func `old records are told only where nothing else is left to read for a minute`() {
         var watch = RecordTimeWatch()
         func looks(_ count: Int, age: Int64, unread: Int64) -> [String] {
             (0..<count).flatMap { _ in

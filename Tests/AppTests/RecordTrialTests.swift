@@ -8,7 +8,7 @@ internal import Testing
 
 @testable internal import Worker
 
-@Suite struct `A record before somebody writes it` {
+@Suite struct `The trial of a record before somebody writes it` {
     private static let now = WallTime(rfc3339: "2026-11-21T06:12:00.123Z")!
 
     private func trial(_ yaml: String = "") throws -> RecordTrial {

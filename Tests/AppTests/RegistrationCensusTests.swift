@@ -8,7 +8,7 @@ import Testing
 
 @testable import Worker
 
-@Suite struct `Dead registrations` {
+@Suite struct `The census of dead registrations` {
     private static let now = WallTime(rfc3339: "2026-11-22T12:00:00Z")!
     private static let app = "com.example.Home"
 
@@ -87,7 +87,7 @@ import Testing
 
     init() throws { configuration = try AppTests.configuration("") }
 
-    @Test func `one is dead when each of its tokens has been for long enough`() {
+    @Test func `a registration is dead when each of its tokens has been for long enough`() {
         let topics = Topics(configuration)
         topics.suppression("01", days: 31)
         topics.suppression("02", days: 29)

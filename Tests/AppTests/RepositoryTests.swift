@@ -68,6 +68,36 @@ internal import Testing
         }
     }
 
+    /// Whoever reads a suite's name in a list of failures finds its file, and the other way round.
+    @Test func `a test file is named with words of one of its suites`() throws {
+        func words(_ text: Substring) -> [String] {
+            text.matches(of: /[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z0-9]+|[0-9]+/).map {
+                $0.0.lowercased()
+            }
+        }
+        var files = 0
+        for path in Repository.files(in: ["Tests"], where: { $0.hasSuffix("Tests.swift") }) {
+            let text = try Repository.text(path)
+            let suites = text.matches(of: /(?:struct|enum|class|extension) `([^`\n]+)`/).map {
+                Set($0.1.lowercased().split { !$0.isLetter && !$0.isNumber }.map(String.init))
+            }
+            guard text.contains("@Test") else { continue }
+            files += 1
+            // What follows a + tells the files of one suite apart.
+            let name = (path as NSString).lastPathComponent.dropLast("Tests.swift".count)
+            let own = words(name.prefix { $0 != "+" })
+            #expect(
+                suites.contains { suite in
+                    own.allSatisfy { word in
+                        let plurals = ["\(word)s", "\(word)es", "\(word.dropLast())ies"]
+                        return suite.contains(word) || plurals.contains(where: suite.contains)
+                    }
+                }, "\(path)")
+            #expect(own.allSatisfy { !["rule", "edge"].contains($0) }, "\(path)")
+        }
+        #expect(files >= 200)
+    }
+
     @Test func `editors are told what the formatter is told`() throws {
         struct Format: Decodable {
             let lineLength: Int

@@ -22,7 +22,8 @@ internal import Testing
         return lines.taken()
     }
 
-    @Test func `names a partition once when it grows old and once when it is read again`() {
+    @Test func `the table watch names a partition once when it grows old and once when it is read`()
+    {
         var watch = TableWatch()
         #expect(look(&watch, []).isEmpty)
         let told = look(&watch, [lag(3), lag(4, seconds: 50)])

@@ -14,7 +14,7 @@ internal import Testing
     }
 
     @Test(arguments: RetiredWord.all)
-    func `has no retired word`(_ word: RetiredWord) throws {
+    func `the repository has no retired word`(_ word: RetiredWord) throws {
         let hits = try Self.hits(of: word)
         let shown = hits.prefix(20).map { "\($0.path):\($0.line): \($0.text)" }
         #expect(
@@ -26,7 +26,8 @@ internal import Testing
     }
 
     @Test(arguments: RetiredWord.all)
-    func `finds a retired word and leaves legitimate uses alone`(_ word: RetiredWord) throws {
+    func `the ban finds a retired word and leaves legitimate uses alone`(_ word: RetiredWord) throws
+    {
         #expect(try !Self.hits(of: word, in: word.example, path: "").isEmpty)
         #expect(try Self.hits(of: word, in: word.legitimate, path: "").isEmpty)
     }
@@ -34,7 +35,7 @@ internal import Testing
     /// `VOCABULARY=1 swift test --disable-xctest --filter 'lists what is left'` prints every hit, and
     /// how many there are of each word in each folder.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["VOCABULARY"] != nil))
-    func `lists what is left`() throws {
+    func `the ban lists what is left`() throws {
         for word in RetiredWord.all {
             let hits = try Self.hits(of: word)
             var counts: [String: Int] = [:]

@@ -27,7 +27,7 @@ import Testing
         (try? String(contentsOf: output, encoding: .utf8)) ?? ""
     }
 
-    @Test func `gets its arguments, its environment and nothing else`() throws {
+    @Test func `a child process gets its arguments, its environment and nothing else`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let child = try shell(
             "echo $WORD; echo wrong >&2; ls /proc/$$/fd; exit 7",
@@ -41,7 +41,7 @@ import Testing
         #expect(descriptors.filter { $0 < 10 } == [0, 1, 2])
     }
 
-    @Test func `takes lines, and is a process group of its own`() throws {
+    @Test func `a child process takes lines, and is a process group of its own`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let child = try shell("read line; echo got $line")
         #expect(getpgid(child.identifier) != getpgrp())
@@ -50,7 +50,9 @@ import Testing
         #expect(written == "got one\n")
     }
 
-    @Test func `is told apart when a signal ended it, and is not signalled after`() throws {
+    @Test func `a child process is told apart when a signal ended it, and is not signalled after`()
+        throws
+    {
         defer { try? FileManager.default.removeItem(at: output) }
         let child = try shell("sleep 60")
         child.signal(SIGTERM)
@@ -59,7 +61,7 @@ import Testing
         #expect(child.poll() == .killed(signal: SIGTERM))
     }
 
-    @Test func `is killed when it is let go`() throws {
+    @Test func `a child process is killed when it is let go`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let identifier = try {
             let child = try shell("trap '' TERM; exec sleep 60")
@@ -68,7 +70,7 @@ import Testing
         #expect(kill(identifier, 0) == -1)
     }
 
-    @Test func `is killed when the thread that started it ends`() throws {
+    @Test func `a child process is killed when the thread that started it ends`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let output = output.path
         let thread = try NamedThread.start(name: "parent") {
@@ -89,7 +91,7 @@ import Testing
         #expect(status & 0x7F == SIGKILL)
     }
 
-    @Test func `that cannot be executed exits with 127`() throws {
+    @Test func `a child process that cannot be executed exits with 127`() throws {
         defer { try? FileManager.default.removeItem(at: output) }
         let child = try ChildProcess(
             executable: "/nowhere", arguments: [], environment: [], output: output.path)

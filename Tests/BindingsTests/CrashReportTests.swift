@@ -6,8 +6,8 @@ import LinuxIO
 import Testing
 
 /// An optimised build strips the messages of failed checks: what is left is the signal.
-@Suite struct `A process that crashes` {
-    @Test func `says so in one line and exits 70`() async throws {
+@Suite struct `The report of a process that crashes` {
+    @Test func `a process that crashes says so in one line and exits 70`() async throws {
         let end = await #expect(
             processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
         ) {
@@ -23,7 +23,7 @@ import Testing
         #expect(line.contains(", in thread ") && line.hasSuffix(": example 1.2"))
     }
 
-    @Test func `names who sent the signal, if somebody did`() async throws {
+    @Test func `a process that crashes names who sent the signal, if somebody did`() async throws {
         let end = await #expect(
             processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
         ) {
@@ -38,7 +38,9 @@ import Testing
         #expect(said.contains(", sent by process "))
     }
 
-    @Test func `says so of a full stack, in a thread of its own too`() async throws {
+    @Test func `a process that crashes says so of a full stack, in a thread of its own too`()
+        async throws
+    {
         let end = await #expect(
             processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
         ) {
@@ -51,7 +53,9 @@ import Testing
         #expect(said.contains("in thread deep at program+0x"))
     }
 
-    @Test func `hands over to what would have come, where that is asked for`() async throws {
+    @Test func `a process that crashes hands over to what would have come, where asked to`()
+        async throws
+    {
         let end = await #expect(
             processExitsWith: .signal(SIGABRT), observing: [\.standardErrorContent]
         ) {

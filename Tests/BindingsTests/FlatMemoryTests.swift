@@ -5,8 +5,8 @@ internal import FlatMemory
 internal import Glibc
 internal import Testing
 
-@Suite struct `A column` {
-    @Test func `keeps its elements where they are while it grows`() {
+@Suite struct `A column of flat memory` {
+    @Test func `a column keeps its elements where they are while it grows`() {
         var column = Column<UInt64>(capacity: 1 << 20)
         for value in 0..<100_000 { column.append(UInt64(value)) }
         column[99_999] += 1
@@ -16,14 +16,14 @@ internal import Testing
         #expect(column.bytes == 800_000)
     }
 
-    @Test func `pops what was appended last, and nothing from nothing`() {
+    @Test func `a column pops what was appended last, and nothing from nothing`() {
         var column = Column<UInt32>(capacity: 8)
         column.append(7)
         #expect(column.popLast() == 7)
         #expect(column.popLast() == nil)
     }
 
-    @Test func `reads as filled after it has shrunk and grown again`() {
+    @Test func `a column reads as filled after it has shrunk and grown again`() {
         var column = Column<UInt32>(capacity: 8)
         column.resize(to: 4, filling: 1)
         column.resize(to: 1, filling: 0)
@@ -31,7 +31,7 @@ internal import Testing
         #expect([column[0], column[1], column[2]] == [1, 9, 9])
     }
 
-    @Test func `ends the process beyond its capacity, and traps beyond its end`() async {
+    @Test func `a column ends the process beyond its capacity, and traps beyond its end`() async {
         await #expect(processExitsWith: .exitCode(70)) {
             var column = Column<UInt32>(capacity: 2)
             column.resize(to: 3, filling: 0)
@@ -44,7 +44,7 @@ internal import Testing
 }
 
 @Suite struct `A free list` {
-    @Test func `hands out rows in order and freed ones first`() {
+    @Test func `a free list hands out rows in order and freed ones first`() {
         var rows = FreeList(first: 1, capacity: 100)
         #expect([rows.take(), rows.take(), rows.take()] == [1, 2, 3])
         rows.give(2)
@@ -56,7 +56,7 @@ internal import Testing
 }
 
 @Suite struct `A byte arena` {
-    @Test func `reuses a freed block for the same size and for no other`() {
+    @Test func `a byte arena reuses a freed block for the same size and for no other`() {
         var arena = ByteArena(reservedBytes: 1 << 20)
         let first = arena.allocate(bytes: 20)
         #expect(first != 0)
@@ -67,7 +67,7 @@ internal import Testing
         #expect(arena.freeBytes == 0)
     }
 
-    @Test func `wastes less than an eighth of a block over 512 bytes`() {
+    @Test func `a byte arena wastes less than an eighth of a block over 512 bytes`() {
         for wanted in [513, 1_000, 4_097, 70_000, 1_000_001] {
             var arena = ByteArena(reservedBytes: 1 << 22)
             let before = arena.bytes
@@ -78,7 +78,7 @@ internal import Testing
         }
     }
 
-    @Test func `keeps blocks apart through a random life`() {
+    @Test func `a byte arena keeps blocks apart through a random life`() {
         var arena = ByteArena(reservedBytes: 1 << 26)
         var random = SplitMix(state: 42)
         var blocks: [(reference: UInt32, bytes: [UInt8])] = []
@@ -104,7 +104,7 @@ internal import Testing
         #expect(arena.bytes < 40 << 20, "freed blocks are not reused")
     }
 
-    @Test func `says so when it is full, and ends the process`() async throws {
+    @Test func `a byte arena says so when it is full, and ends the process`() async throws {
         let end = await #expect(
             processExitsWith: .exitCode(70), observing: [\.standardErrorContent]
         ) {
@@ -115,7 +115,7 @@ internal import Testing
         #expect(said.contains("a table in memory is full") && said.contains("docs/capacity.md"))
     }
 
-    @Test func `names the limit of the address space when that is what made it small`()
+    @Test func `a byte arena names the limit of the address space when that is what made it small`()
         async throws
     {
         let end = await #expect(
@@ -137,7 +137,7 @@ internal import Testing
 private final class Arena { var memory = ByteArena() }
 
 @Suite struct `A limited address space` {
-    @Test func `gives each table a share, and none below the smallest that is of use`() {
+    @Test func `a limited address space gives each table a share, and none below what is of use`() {
         #expect(AddressSpace(limit: nil, cause: "").reservationMax == .max)
         #expect(AddressSpace(limit: 64 << 30, cause: "").reservationMax == 2 << 30)
         #expect(AddressSpace(limit: 1 << 30, cause: "").reservationMax == 64 << 20)

@@ -17,7 +17,9 @@ internal import Testing
         }
     }
 
-    @Test func `sends what it was given, and nothing of its own but what HTTP needs`() throws {
+    @Test func `an HTTP exchange sends what it was given, and of its own only what HTTP needs`()
+        throws
+    {
         let server = try EchoServer()
         var exchange = HTTPExchange(url: "\(server.url)/path?a=b")
         exchange.headers = [("content-type", "text/plain"), ("accept", "*/*")]
@@ -44,7 +46,8 @@ internal import Testing
         #expect(Self.failure(get)?.kind == .tooLarge)
     }
 
-    @Test func `says why there is no answer, in the same words each time`() throws {
+    @Test func `one HTTP exchange says why there is no answer, in the same words each time`() throws
+    {
         var closed = HTTPExchange(url: "http://127.0.0.1:1/")
         let first = try #require(Self.failure(closed))
         #expect(first.kind == .refused)

@@ -4,8 +4,8 @@
 internal import Nghttp2
 internal import Testing
 
-@Suite struct `The client's session` {
-    @Test func `refuses a request that nghttp2 would hold back`() throws {
+@Suite struct `The session of an nghttp2 client` {
+    @Test func `the client's session refuses a request that nghttp2 would hold back`() throws {
         var client = ClientSession()
         let streams = UnsafeMutablePointer<ClientStream>.allocate(capacity: 2)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
@@ -37,7 +37,9 @@ internal import Testing
         }
     }
 
-    @Test func `tells the least table size that came, not only the last`() throws {
+    @Test func `the client's session tells the least table size that came, not only the last`()
+        throws
+    {
         // SETTINGS_HEADER_TABLE_SIZE 0, then 4096: in one frame, and in one frame each.
         let (none, usual): ([UInt8], [UInt8]) = ([0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 16, 0])
         for frames in [[none + usual], [none, usual]] {
@@ -56,7 +58,9 @@ internal import Testing
         }
     }
 
-    @Test func `is finished when it has told a peer that it does not speak HTTP/2`() throws {
+    @Test func `a client's session is finished when it has told a peer that it speaks no HTTP/2`()
+        throws
+    {
         var client = ClientSession()
         let answer = UnsafeMutableRawBufferPointer.allocate(byteCount: 28, alignment: 1)
         defer { answer.deallocate() }

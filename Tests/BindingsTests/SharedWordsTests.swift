@@ -12,7 +12,7 @@ internal import Testing
             .appending(path: "lamplighter-\(UUID().uuidString)").path
     }
 
-    @Test func `are there for the next owner`() throws {
+    @Test func `shared words are there for the next owner`() throws {
         let path = Self.file()
         defer { try? FileManager.default.removeItem(atPath: path) }
         do {
@@ -29,7 +29,7 @@ internal import Testing
         #expect(words.text == "text")
     }
 
-    @Test func `belong to one owner at a time`() throws {
+    @Test func `shared words belong to one owner at a time`() throws {
         let path = Self.file()
         defer { try? FileManager.default.removeItem(atPath: path) }
         let words = try SharedWords(path: path)
@@ -38,7 +38,7 @@ internal import Testing
         words[1] = 1
     }
 
-    @Test func `take a text of any length`() throws {
+    @Test func `shared words take a text of any length`() throws {
         let path = Self.file()
         defer { try? FileManager.default.removeItem(atPath: path) }
         let words = try SharedWords(path: path)
@@ -47,7 +47,9 @@ internal import Testing
         #expect(try Data(contentsOf: URL(filePath: path)).count == SharedWords.bytes)
     }
 
-    @Test func `are their owner's alone, and follow no link that somebody has put there`() throws {
+    @Test func `shared words are their owner's alone, and follow no link that was put there`()
+        throws
+    {
         let path = Self.file()
         let link = Self.file()
         defer { for path in [path, link] { try? FileManager.default.removeItem(atPath: path) } }
@@ -59,7 +61,7 @@ internal import Testing
         #expect(refusal?.call == "open")
     }
 
-    @Test func `need a folder that is there`() {
+    @Test func `shared words need a folder that is there`() {
         let refusal = #expect(throws: SystemError.self) {
             _ = try SharedWords(path: Self.file() + "/words")
         }
@@ -73,7 +75,7 @@ internal import Testing
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
     ])
-    func `is the standard's`(message: String, digest: String) {
+    func `SHA-256 is the standard's`(message: String, digest: String) {
         let bytes = SHA256Digest.of(Array(message.utf8))
         #expect(bytes.map { String(format: "%02x", $0) }.joined() == digest)
     }

@@ -5,19 +5,19 @@ import Checker
 import Testing
 
 /// The run's last event has no accepted push to token 1: what is taken as its end, and what not.
-@Suite struct `An end without an accepted push` {
+@Suite struct `The evidence of an end without an accepted push` {
     typealias Run = RecordedRun
 
     // MARK: Accepted pushes
 
-    @Test func `is not a push from before the event`() throws {
+    @Test func `an end without a push is not a push from before the event`() throws {
         let report = try Run.cutShort {
             $0.answers.append(Run.answer(Run.lastEvent - 1, 1, id: 900))
         }
         #expect(report.lost == 1)
     }
 
-    @Test func `is not a push at the very time of the event`() throws {
+    @Test func `an end without a push is not a push at the very time of the event`() throws {
         #expect(
             try Run.cutShort { $0.answers.append(Run.answer(Run.lastEvent, 1, id: 900)) }.lost == 1)
         #expect(
@@ -25,7 +25,7 @@ import Testing
                 == 0)
     }
 
-    @Test func `is not a push to the token under another topic or environment`() throws {
+    @Test func `an end is not a push to the token under another topic or environment`() throws {
         let report = try Run.cutShort {
             $0.answers.append(Run.answer(1000, 1, id: 900, topic: Run.app))
             $0.answers.append(Run.answer(1000, 1, id: 901, environment: "development"))
@@ -34,7 +34,7 @@ import Testing
         #expect(report.strayAnswers == 2)
     }
 
-    @Test func `is not a push that APNs refused`() throws {
+    @Test func `an end without a push is not a push that APNs refused`() throws {
         let report = try Run.cutShort {
             $0.answers.append(Run.answer(1000, 1, id: 900, status: 503, reason: "Shutdown"))
         }
@@ -43,8 +43,7 @@ import Testing
 
     // MARK: Dead letters
 
-    @Test func `is a dead letter of the event and the token, with the refusal it speaks of`() throws
-    {
+    @Test func `an end is a dead letter of the event and the token, with its refusal`() throws {
         let report = try Run.cutShort {
             $0.deadLetters = [Run.deadLetter(offset: 99, tokens: [0, 1])]
             $0.answers.append(Run.answer(995, 1, id: 900, status: 400, reason: "PayloadEmpty"))
@@ -59,12 +58,12 @@ import Testing
         Run.deadLetter(offset: 99, tokens: [1], status: nil, reason: "expired"),
         Run.deadLetter(offset: 99, tokens: [], attempts: 0, status: nil, reason: "invalidJSON"),
     ])
-    func `is not a forged dead letter`(letter: String) throws {
+    func `an end without a push is not a forged dead letter`(letter: String) throws {
         let report = try Run.cutShort { $0.deadLetters = [letter] }
         #expect(report.lost == 1 && report.deadLettered == 0)
     }
 
-    @Test func `is a dead letter of attempts that nobody answered`() throws {
+    @Test func `an end without a push is a dead letter of attempts that nobody answered`() throws {
         let letter = { (offset: Int64) in
             Run.deadLetter(
                 offset: offset, tokens: [1], attempts: 10, status: nil,
@@ -74,14 +73,16 @@ import Testing
         #expect(try Run.cutShort { $0.deadLetters = [letter(98)] }.lost == 1)
     }
 
-    @Test func `is not a dead letter for another token, or of another event`() throws {
+    @Test func `an end without a push is not a dead letter for another token, or of another event`()
+        throws
+    {
         let other = try Run.cutShort { $0.deadLetters = [Run.deadLetter(offset: 99, tokens: [0])] }
         #expect(other.lost == 1)
         let older = try Run.cutShort { $0.deadLetters = [Run.deadLetter(offset: 98, tokens: [1])] }
         #expect(older.lost == 1)
     }
 
-    @Test func `is the dead letter of an older event whose push was refused after this one`()
+    @Test func `an end is the dead letter of an older event whose push was refused after this one`()
         throws
     {
         let report = try Run.cutShort {
@@ -98,7 +99,9 @@ import Testing
         Run.answer(995, 1, id: 900, status: 400, reason: "BadPriority"),
         Run.answer(999, 1, id: 900, status: 400, reason: "PayloadEmpty"),
     ])
-    func `is not the dead letter of an older event without its refusal`(answer: String) throws {
+    func `an end is not the dead letter of an older event without its refusal`(answer: String)
+        throws
+    {
         let report = try Run.cutShort {
             $0.deadLetters = [Run.deadLetter(offset: 98, tokens: [1], at: 996)]
             $0.answers.append(answer)
@@ -106,7 +109,7 @@ import Testing
         #expect(report.lost == 1)
     }
 
-    @Test func `is not a dead letter that lost its tokens`() throws {
+    @Test func `an end without a push is not a dead letter that lost its tokens`() throws {
         let report = try Run.cutShort { $0.deadLetters = [Run.deadLetter(offset: 99, tokens: [])] }
         #expect(report.lost == 1)
     }
@@ -117,7 +120,7 @@ import Testing
         Run.answer(time, 1, id: 900, status: 410, reason: "Unregistered")
     }
 
-    @Test func `is a 410 after the event, or before it`() throws {
+    @Test func `an end without a push is a 410 after the event, or before it`() throws {
         for time in [Run.lastEvent - 1, Run.lastEvent + 1] {
             let report = try Run.cutShort { $0.answers.append(Self.gone(time)) }
             #expect(report.lost == 0)
@@ -125,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `is not a 410 before a later registration`() throws {
+    @Test func `an end without a push is not a 410 before a later registration`() throws {
         let report = try Run.cutShort {
             $0.registrations = [
                 Run.registration(at: -3_600_000), Run.registration(at: -1_800_000),
@@ -135,7 +138,7 @@ import Testing
         #expect(report.lost == 1)
     }
 
-    @Test func `is not a 410 of another token`() throws {
+    @Test func `an end without a push is not a 410 of another token`() throws {
         let report = try Run.cutShort {
             $0.answers.append(
                 Run.answer(1000, 0, id: 900, status: 410, reason: "Unregistered"))
@@ -144,7 +147,7 @@ import Testing
     }
 
     @Test
-    func `is not a 410 before the event that led to no suppression, where suppressions are known`()
+    func `an end is not a 410 before the event that led to no known suppression`()
         throws
     {
         let none = try Run.cutShort {
@@ -164,7 +167,7 @@ import Testing
         #expect(older.lost == 1)
     }
 
-    @Test func `is not a suppression that no refusal led to`() throws {
+    @Test func `an end without a push is not a suppression that no refusal led to`() throws {
         let report = try Run.cutShort {
             $0.suppressions = [Run.suppression(at: 981, token: 1)]
         }
@@ -188,7 +191,9 @@ import Testing
         Mismatch(refusedAt: -3_600_001, suppressions: [Run.suppression(at: 981, token: 1)]),
         Mismatch(suppressions: [Run.suppression(at: 981, token: 0)]),
     ])
-    func `is not a suppression that does not fit the refusal`(mismatch: Mismatch) throws {
+    func `an end without a push is not a suppression that does not fit the refusal`(
+        mismatch: Mismatch
+    ) throws {
         let report = try Run.cutShort {
             $0.answers.append(Self.gone(mismatch.refusedAt))
             $0.suppressions = mismatch.suppressions
@@ -196,7 +201,7 @@ import Testing
         #expect(report.lost == 1)
     }
 
-    @Test func `is a suppression on a token that APNs did not know`() throws {
+    @Test func `an end without a push is a suppression on a token that APNs did not know`() throws {
         let report = try Run.cutShort {
             $0.answers.append(Run.answer(980, 1, id: 900, status: 400, reason: "BadDeviceToken"))
             $0.suppressions = [Run.suppression(at: 981, token: 1, status: 400)]
@@ -206,7 +211,9 @@ import Testing
 
     // MARK: Expiry
 
-    @Test func `is an expiry that has passed, and not one that has not`() throws {
+    @Test func `an end without a push is an expiry that has passed, and not one that has not`()
+        throws
+    {
         // The logs end with the answer at 995.
         let end = (Run.start + 995) * 1_000_000
         for (expiresAt, lost) in [(end, 0), (end + 1, 1)] {
@@ -219,7 +226,9 @@ import Testing
         }
     }
 
-    @Test func `is the life that pushes have by default, once it is over`() throws {
+    @Test func `an end without a push is the life that pushes have by default, once it is over`()
+        throws
+    {
         #expect(try Run.cutShort { $0.change = { $0.ttl = .milliseconds(5) } }.expired == 1)
         #expect(try Run.cutShort { $0.change = { $0.ttl = .milliseconds(6) } }.lost == 1)
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import Checker
 
 @Suite struct `The report's JSON` {
-    @Test func `decodes to the counts that it was made of`() throws {
+    @Test func `the report's JSON decodes to the counts that it was made of`() throws {
         var report = CheckReport()
         (report.events, report.obligations, report.accepted) = (1, 2, 3)
         (report.coalesced, report.expired, report.suppressed) = (4, 5, 6)
@@ -20,8 +20,8 @@ import Testing
     }
 }
 
-@Suite struct `Suppression for people` {
-    @Test func `sets thousands apart and counts one kill as one`() {
+@Suite struct `The summary for people` {
+    @Test func `the summary for people sets thousands apart and counts one kill as one`() {
         var report = CheckReport()
         report.obligations = 1_234_567
         report.kills = 1

@@ -5,7 +5,7 @@ import Checker
 import Testing
 
 /// Events that a producer knows to be unreadable.
-@Suite struct `An event that nobody can read` {
+@Suite struct `An unreadable event` {
     typealias Run = RecordedRun
 
     /// The run with one such event more, about a subject that two tokens show.
@@ -23,7 +23,7 @@ import Testing
     private let letter = Run.deadLetter(
         offset: 100, tokens: [], attempts: 0, status: nil, reason: "InvalidJSON")
 
-    @Test func `is owed a dead letter, and no push`() throws {
+    @Test func `an unreadable event is owed a dead letter, and no push`() throws {
         let report = try judged([letter])
         #expect(report.isProven)
         #expect(report.obligations == 201)
@@ -31,13 +31,15 @@ import Testing
         #expect(report.accepted == 200)
     }
 
-    @Test func `is lost without it`() throws {
+    @Test func `an unreadable event is lost without it`() throws {
         let report = try judged([])
         #expect(report.lost == 1)
         #expect(report.lines.contains("lost: event events/0/100, its dead letter"))
     }
 
-    @Test func `is lost if only a letter of a push names it, or of another event`() throws {
+    @Test func `an unreadable event is lost if only a push's or another event's letter names it`()
+        throws
+    {
         let push = Run.deadLetter(offset: 100, tokens: [0])
         #expect(try judged([push]).lost == 1)
         let other = Run.deadLetter(
@@ -45,7 +47,7 @@ import Testing
         #expect(try judged([other]).lost == 1)
     }
 
-    @Test func `is nobody's loss if the broker dropped it`() throws {
+    @Test func `an unreadable event is nobody's loss if the broker dropped it`() throws {
         let report = try judged([], lowWatermark: 101)
         #expect(report.lost == 0)
         #expect(report.truncated == 1)

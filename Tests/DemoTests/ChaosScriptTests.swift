@@ -96,7 +96,7 @@ import Testing
         return result
     }
 
-    @Test func `is good only without loss, truncation and failures`() {
+    @Test func `the chaos report is good only without loss, truncation and failures`() {
         var report = ChaosReport(seed: 1)
         report.add(result())
         #expect(report.isGood)
@@ -112,7 +112,7 @@ import Testing
         #expect(!failing.isGood)
     }
 
-    @Test func `adds every count of its rounds`() {
+    @Test func `the chaos report adds every count of its rounds`() {
         var round = ChaosReport(seed: 1)
         round.add(result(lost: 7))
         (round.rounds, round.kills, round.terminations, round.freezes) = (1, 2, 3, 4)

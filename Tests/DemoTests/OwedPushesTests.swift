@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{}", #"{"t":1}"#, "garbage \" \" \""])
-    func `other lines are none of ours`(line: String) {
+    func `other lines of the log change no owed push`(line: String) {
         #expect(LoggedEvent(Array(line.utf8)[...]) == nil)
         #expect(LoggedOutcome(Array(line.utf8)[...]) == nil)
     }
@@ -110,7 +110,7 @@ import Testing
         #expect(window.percentiles([50], since: 101) == nil)
     }
 
-    @Test func `the window forgets the oldest`() {
+    @Test func `the window of samples forgets the oldest`() {
         var window = LatencyWindow()
         window.add(.seconds(9), at: 1)
         for _ in 0..<16_384 { window.add(.milliseconds(1), at: 1) }

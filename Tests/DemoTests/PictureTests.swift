@@ -32,7 +32,7 @@ import Testing
         return frames
     }
 
-    @Test func `is well-formed, below 60 KB, and ends with the result`() throws {
+    @Test func `the demo picture is well-formed, below 60 KB, and ends with the result`() throws {
         let svg = try DemoPicture.svg(recording: try recording(run(of: 400)))
         #expect(svg.utf8.count < 60_000)
         #expect(XMLParser(data: Data(svg.utf8)).parse())
@@ -41,7 +41,7 @@ import Testing
         #expect(svg.matches(of: /<g class="f"/).count == DemoPicture.framesMax)
     }
 
-    @Test func `shows the first and the last moment of a run`() {
+    @Test func `the demo picture shows the first and the last moment of a run`() {
         let frames = run(of: 400).dropLast()
         let chosen = DemoPicture.choose(Array(frames))
         #expect(chosen.first == frames.first)
@@ -50,7 +50,7 @@ import Testing
         #expect(DemoPicture.choose([]).isEmpty)
     }
 
-    @Test func `needs a recording that came to its result`() throws {
+    @Test func `the demo picture needs a recording that came to its result`() throws {
         #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "") }
         #expect(throws: FleetError.self) { try DemoPicture.svg(recording: "{}\n") }
         let unfinished = try recording(Array(run(of: 5).dropLast()))

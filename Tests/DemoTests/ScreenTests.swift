@@ -11,7 +11,7 @@ import Testing
     static let moments: [DemoFigures] = [DemoFigures(), .middle, .excessive]
 
     @Test(arguments: moments, [true, false])
-    func `fits 80 columns and 24 rows`(figures: DemoFigures, isColoured: Bool) {
+    func `the demo screen fits 80 columns and 24 rows`(figures: DemoFigures, isColoured: Bool) {
         let rows = DemoScreen.rows(figures)
         #expect(rows.count == 24)
         for row in rows {
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `has no code of a colour where none is wanted`() {
+    @Test func `the demo screen has no code of a colour where none is wanted`() {
         let rows = DemoScreen.rows(.middle)
         let plain = TerminalText.screen(rows, isColoured: false)
         let coloured = TerminalText.screen(rows, isColoured: true)
@@ -29,7 +29,7 @@ import Testing
         #expect(coloured.contains(/\u{1B}\[[0-9;]*m/))
     }
 
-    @Test func `shows what was measured, and a dash for what was not`() {
+    @Test func `the demo screen shows what was measured, and a dash for what was not`() {
         let middle = Self.text(.middle)
         for expected in [
             "1,234,567", "503 ServiceUnavailable", "p50 3.5 ms", "p99 1.2 s", "after 2.6 ms",
@@ -42,7 +42,7 @@ import Testing
         #expect(!start.contains("after"))
     }
 
-    @Test func `offers the keys that do something, and no others`() {
+    @Test func `the demo screen offers the keys that do something, and no others`() {
         func footer(_ phase: DemoFigures.Phase) -> String {
             var figures = DemoFigures.middle
             figures.phase = phase
@@ -66,7 +66,7 @@ import Testing
         #expect(open.contains("open") && closed.contains("closed"))
     }
 
-    @Test func `a line says the same in one row`() {
+    @Test func `a line for the screen says the same in one row`() {
         let line = DemoLine.text(.middle)
         #expect(line.contains("1,234,567 pushes"))
         #expect(line.contains("lag –"))
@@ -87,52 +87,5 @@ import Testing
 
     private static func withoutCodes(_ text: String) -> String {
         text.replacing(/\u{1B}\[[0-9;?]*[A-Za-z]/, with: "")
-    }
-}
-
-extension DemoFigures {
-    static var middle: DemoFigures {
-        var figures = DemoFigures()
-        figures.phase = .running
-        figures.seconds = 12
-        figures.duration = 40
-        figures.installations = 3000
-        figures.events = 1000
-        figures.eventsPerSecond = 250
-        figures.accepted = 1_234_567
-        figures.acceptedPerSecond = 1700
-        figures.refusals = [Outcome(name: "503 ServiceUnavailable", count: 7)]
-        figures.inFlight = 3
-        figures.p50ms = 3.5
-        figures.p99ms = 1234
-        figures.workers = [Worker(process: 1, seconds: 12), Worker(process: 2, seconds: 1)]
-        figures.kills = 2
-        figures.door = Door(isOpen: true, isLit: true, milliseconds: 2.6)
-        figures.history = [0, 1, 1700, 900]
-        figures.messages = ["0:10 kill -9 of worker 2 (process 3); another is started"]
-        return figures
-    }
-
-    static var excessive: DemoFigures {
-        var figures = DemoFigures.middle
-        figures.seconds = .max
-        figures.installations = .max
-        figures.events = .max
-        figures.eventsPerSecond = .max
-        figures.accepted = .max
-        figures.acceptedPerSecond = .max
-        figures.refusals = (0..<9).map {
-            Outcome(name: String(repeating: "R", count: 100), count: .max - $0)
-        }
-        figures.inFlight = .max
-        figures.waiting = .max
-        figures.lag = .max
-        figures.p50ms = 1e12
-        figures.p99ms = 1e12
-        figures.workers = Array(repeating: Worker(process: .max, seconds: .max), count: 9)
-        figures.history = Array(repeating: 1 << 40, count: 200)
-        figures.messages = Array(repeating: String(repeating: "m", count: 200), count: 20)
-        figures.result = String(repeating: "v", count: 200)
-        return figures
     }
 }

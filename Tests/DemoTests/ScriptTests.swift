@@ -8,7 +8,9 @@ import Testing
 
 @Suite struct `Demo script` {
     @Test(arguments: [5, 10, 40, 600])
-    func `kills three workers and does everything else within the duration`(seconds: Int) {
+    func `the demo script kills three workers and does everything else within the duration`(
+        seconds: Int
+    ) {
         var script = DisturbanceScript(duration: .seconds(seconds))
         var done: [Disturbance] = []
         for tick in 0...(seconds * 20) {
@@ -21,7 +23,7 @@ import Testing
         #expect(done.filter { $0 == .flipDoor }.count >= seconds / 2)
     }
 
-    @Test func `hands out each once, and troubles one at a time, when it was not asked for long`() {
+    @Test func `the demo script hands out each trouble once, and one at a time after a gap`() {
         var script = DisturbanceScript(duration: .seconds(40))
         let late = script.due(at: .seconds(40), isWorking: true)
         #expect(late.filter { $0 == .flipDoor }.count == 20)
@@ -39,7 +41,7 @@ import Testing
         #expect(script.due(at: .milliseconds(10_100), isWorking: true) == [.killWorker])
     }
 
-    @Test func `does nothing before its time`() {
+    @Test func `the demo script does nothing before its time`() {
         var script = DisturbanceScript(duration: .seconds(40))
         #expect(script.due(at: .milliseconds(499), isWorking: true).isEmpty)
         #expect(script.due(at: .milliseconds(500), isWorking: true) == [.flipDoor])
@@ -57,7 +59,7 @@ import Testing
         #expect(schedule.due(now: start + .seconds(9)).isEmpty)
     }
 
-    @Test func `each key is one disturbance`() {
+    @Test func `each key of the demo is one disturbance`() {
         #expect(Set(Disturbance.allCases.map(\.key)) == ["d", "k", "g", "s", "5"])
     }
 }

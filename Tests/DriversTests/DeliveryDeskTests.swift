@@ -320,7 +320,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
             at: start)
     }
 
-    @Test func `waits longer after each connect that leads to nothing, until one is authenticated`()
+    @Test func `a pool waits longer after each connect in vain, until one is authenticated`()
         throws
     {
         var pool = try pool()
@@ -335,7 +335,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         }
     }
 
-    @Test func `reads the trusted roots anew after a minute, and keeps them when it cannot`()
+    @Test func `a pool reads the trusted roots anew after a minute, and keeps them when it cannot`()
         throws
     {
         let directory = try ScratchDirectory()
@@ -371,7 +371,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
 }
 
 @Suite struct `Lists of slots` {
-    @Test func `keep their order whatever is done to them`() {
+    @Test func `lists of slots keep their order whatever is done to them`() {
         let places = UnsafeMutablePointer<SlotPlace>.allocate(capacity: 32)
         defer { places.deallocate() }
         places.initialize(repeating: SlotPlace(), count: 32)

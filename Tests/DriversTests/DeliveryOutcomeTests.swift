@@ -11,7 +11,7 @@ internal import PushModel
 internal import Testing
 
 /// Ends that come at an awkward moment.
-@Suite struct `Delivery outcomes at the edges` {
+@Suite struct `Delivery outcomes of both transports` {
     private let pool = PoolID(rawValue: 0)
 
     private var now: MonotonicTime {

@@ -23,7 +23,7 @@ internal import Testing
         return EndpointProbe(settings).finding()
     }
 
-    @Test func `tells a closed port, certificates and HTTP by their faults`() throws {
+    @Test func `a probe tells a closed port, certificates and HTTP by their faults`() throws {
         let simulator = try DeliverySimulator()
         let (port, caFile) = (simulator.port, simulator.caFile)
         let closed = try Self.finding(port: 1, caFile: caFile)
@@ -66,7 +66,9 @@ internal import Testing
                 == "makes no TLS session: the server does not speak TLS on this port")
     }
 
-    @Test func `tells a host that only takes connections from one that cannot be reached`() throws {
+    @Test func `a probe tells a host that only takes connections from one that cannot be reached`()
+        throws
+    {
         // Nobody accepts: the kernel makes the connection all the same.
         let mute = try Socket.listening(onLoopbackPort: 0)
         let finding = try Self.finding(port: mute.localPort(), caFile: nil)
@@ -74,7 +76,7 @@ internal import Testing
         withExtendedLifetime(mute.descriptor) {}
     }
 
-    @Test func `tells a proxy that refuses us from one that is not there, without its password`()
+    @Test func `a probe tells a proxy that refuses from one that is away, without its password`()
         throws
     {
         let simulator = try DeliverySimulator()

@@ -12,7 +12,7 @@ import Testing
 /// What an operator reads when no connection to Kafka can be made. Each of these is tried on a real
 /// socket; the sentences are made of what the library says, which another version may say
 /// otherwise.
-@Suite(.timeLimit(.minutes(3))) struct `A Kafka that cannot be connected to` {
+@Suite(.timeLimit(.minutes(3))) struct `A failed connection to Kafka` {
     private let fixture: KafkaFixture
     private let authority: CertificateAuthority
     private let scratch: URL
@@ -63,7 +63,7 @@ import Testing
         ["security.protocol": "ssl", "ssl.ca.location": try file(of: authority)]
     }
 
-    @Test func `over TLS it is spoken to when all is well`() throws {
+    @Test func `a Kafka behind TLS is spoken to when all is well`() throws {
         let front = try KafkaTLSFront(
             before: fixture.kafka.bootstrap, authority.serverCertificate())
         defer { front.close() }

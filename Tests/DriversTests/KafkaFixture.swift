@@ -177,3 +177,13 @@ func isReadable(_ descriptor: CInt) -> Bool {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&request, 1, 0) == 1
 }
+
+extension KafkaFixture {
+    func reader(
+        _ topics: [String], timeout: Duration = .seconds(15), properties: [String: String] = [:]
+    ) throws -> TableReader {
+        try TableReader(
+            settings: settings(properties), topics: topics, timeout: timeout, now: .current,
+            logger: logger)
+    }
+}

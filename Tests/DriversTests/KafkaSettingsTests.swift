@@ -4,7 +4,6 @@
 import EmbeddedKafka
 import Logging
 import Rdkafka
-import Synchronization
 import Testing
 
 @testable import KafkaLog
@@ -121,7 +120,7 @@ import Testing
         (Int32(0), Logger.Level.critical), (2, .critical), (3, .error), (4, .warning), (5, .notice),
         (6, .info), (7, .debug),
     ])
-    func `the library's severities have their levels`(severity: Int32, level: Logger.Level) {
+    func `librdkafka's severities have the logger's levels`(severity: Int32, level: Logger.Level) {
         #expect(LibraryLog.level(severity: severity, facility: "FAIL") == level)
     }
 }
@@ -136,7 +135,9 @@ import Testing
         ("  topic   events 3 ", .topic(name: "events", partitions: 3)),
         ("topicerr events 3", .topicError(name: "events", code: 3)), ("quit", .quit),
     ])
-    func `a line becomes a command`(line: String, command: EmbeddedKafkaCommand) {
+    func `a line becomes a command of the embedded Kafka`(
+        line: String, command: EmbeddedKafkaCommand
+    ) {
         #expect(EmbeddedKafkaCommand(parsing: line) == command)
     }
 
@@ -144,7 +145,7 @@ import Testing
         "", "down", "down one", "up 1 2", "rtt 1 -5", "err 9 16", "err 9 16 0", "err 9 16 100001",
         "topic events 0", "quit now", "explode",
     ])
-    func `anything else is none`(line: String) {
+    func `any other line is no command of the embedded Kafka`(line: String) {
         #expect(EmbeddedKafkaCommand(parsing: line) == nil)
     }
 
@@ -162,26 +163,4 @@ import Testing
         #expect(try admin.partitionCount(of: "events") == 5)
         #expect(throws: (any Error).self) { try fixture.kafka.perform(.down(broker: 9)) }
     }
-}
-
-/// Log lines of several threads.
-final class Lines: Sendable {
-    private let lines = Mutex<[String]>([])
-    var all: [String] { lines.withLock { $0 } }
-    func append(_ line: String) { lines.withLock { $0.append(line) } }
-}
-
-struct RecordingHandler: LogHandler {
-    let lines: Lines
-    var logLevel = Logger.Level.trace
-    var metadata: Logger.Metadata = [:]
-
-    init(lines: Lines) { self.lines = lines }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) { lines.append("\(event.level) \(event.message)") }
 }

@@ -15,7 +15,7 @@ internal import Testing
         (settings: ["BasicAuth user swordfish"], credentials: "user:swordfish@"),
         (settings: ["BasicAuth user swordfish"], credentials: "%75ser:s%77ordfish@"),
     ])
-    func `sends everything through one tunnel`(
+    func `libcurl sends everything through one tunnel`(
         settings: [String], credentials: String
     ) throws {
         let simulator = try DeliverySimulator()
@@ -43,7 +43,7 @@ internal import Testing
 
     /// tinyproxy answers 407 to those who show nothing, and 401 to those who are wrong.
     @Test(arguments: [(credentials: "", status: 407), ("user:swordfish@", 401)])
-    func `gives pushes back when the proxy refuses its password, and does not show it`(
+    func `libcurl gives pushes back when the proxy refuses its password, never shown`(
         credentials: String, status: Int
     ) throws {
         let simulator = try DeliverySimulator()
@@ -60,7 +60,7 @@ internal import Testing
         #expect(simulator.simulator.counts.connectionsOpened == 0)
     }
 
-    @Test func `gives pushes back when the proxy refuses the port`() throws {
+    @Test func `libcurl gives pushes back when the proxy refuses the port`() throws {
         let simulator = try DeliverySimulator()
         let proxy = try TinyProxy(["ConnectPort 1"])
         let proxied = try ProxiedBench(simulator, through: proxy.url())
@@ -71,7 +71,8 @@ internal import Testing
         #expect(proxy.tunnels.first == "127.0.0.1:\(simulator.port)")
     }
 
-    @Test func `gives pushes back while the proxy is down, and sends when it is up`() throws {
+    @Test func `libcurl gives pushes back while the proxy is down, and sends when it is up`() throws
+    {
         let simulator = try DeliverySimulator()
         var proxy = try TinyProxy()
         let port = proxy.port
@@ -86,7 +87,7 @@ internal import Testing
         #expect(proxied.bench.wait { proxied.kinds(of: 1) == [.answered] })
     }
 
-    @Test func `outlives the proxy's end with pushes in flight`() throws {
+    @Test func `libcurl outlives the proxy's end with pushes in flight`() throws {
         let simulator = try DeliverySimulator { $0.delay = .milliseconds(300) }
         var proxy = try TinyProxy()
         let port = proxy.port
@@ -104,7 +105,7 @@ internal import Testing
     }
 
     @Test(arguments: [nil, "HTTP/1.1 200 Connection established\r\n\r\n"])
-    func `gives pushes back when the proxy hangs, before its answer and after`(
+    func `libcurl gives pushes back when the proxy hangs, before its answer and after`(
         _ answer: String?
     ) throws {
         let simulator = try DeliverySimulator()
@@ -135,7 +136,7 @@ internal import Testing
     }
 
     /// What a proxy says is not what APNs says.
-    @Test func `takes no answer of the proxy's for one of APNs's`() throws {
+    @Test func `libcurl takes no answer of the proxy's for one of APNs's`() throws {
         let simulator = try DeliverySimulator()
         let body = #"{"reason":"BadDeviceToken"}"#
         for status in ["410 Gone", "400 Bad Request", "204 No Content"] {
@@ -163,7 +164,7 @@ internal import Testing
         try body()
     }
 
-    @Test func `are not used when none is configured`() throws {
+    @Test func `proxies of the environment are not used when none is configured`() throws {
         let simulator = try DeliverySimulator()
         let proxy = try TinyProxy()
         let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
@@ -177,7 +178,7 @@ internal import Testing
         #expect(proxy.tunnels.isEmpty)
     }
 
-    @Test func `do not lead around the one that is configured`() throws {
+    @Test func `proxies of the environment do not lead around the one that is configured`() throws {
         let simulator = try DeliverySimulator()
         let proxy = try TinyProxy()
         let away = "http://127.0.0.1:1"

@@ -6,7 +6,7 @@ internal import PushModel
 internal import Testing
 
 @Suite struct `The APNs simulator's command language` {
-    @Test func `has every command`() throws {
+    @Test func `the command language has every command`() throws {
         let gone = { ScriptedAnswer.gone("Unregistered", $0) }
         let rows: [(String, SimulatorCommand)] = [
             ("streams 5", .streamLimit(5)), ("refuse 7", .refuseStreams(7)),
@@ -74,7 +74,7 @@ internal import Testing
         #expect(lines.allSatisfy { $0.count <= 80 })
     }
 
-    @Test func `says what is wrong, where, and what would do`() {
+    @Test func `the command language says what is wrong, where, and what would do`() {
         let rows: [(String, Int, String)] = [
             ("", 1, "nothing; give a command; help lists them"),
             ("dance", 1, "'dance' is no command; help lists them"),
@@ -115,7 +115,7 @@ internal import Testing
         }
     }
 
-    @Test func `has scripts, that are read whole or not at all`() throws {
+    @Test func `the command language has scripts, that are read whole or not at all`() throws {
         let script = try SimulatorScript(
             """
             # a bad day

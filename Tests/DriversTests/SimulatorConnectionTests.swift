@@ -17,7 +17,9 @@ internal import Testing
             + [fixture.url(Self.good.path)]
     }
 
-    @Test func `allow one stream, and more after a valid provider token`() throws {
+    @Test func `simulator connections allow one stream, and more after a valid provider token`()
+        throws
+    {
         let fixture = try SimulatorFixture { $0.streamLimit = 77 }
         let run = try ForeignProgram.run("nghttp", ["-nv"] + arguments(fixture))
         let limits = run.output.split(separator: "\n").filter {
@@ -28,7 +30,9 @@ internal import Testing
         #expect(run.output.contains(":status: 200"))
     }
 
-    @Test func `stay closed to more streams while the provider token is bad`() throws {
+    @Test func `simulator connections stay closed to more streams while the provider token is bad`()
+        throws
+    {
         let fixture = try SimulatorFixture { $0.streamLimit = 77 }
         let bad = try arguments(fixture).map { $0.hasPrefix("authorization") ? "x: y" : $0 }
         let run = try ForeignProgram.run("nghttp", ["-nv"] + bad)
@@ -37,7 +41,7 @@ internal import Testing
     }
 
     @Test(arguments: [1, 2])
-    func `serve many streams on several threads`(threads: Int) throws {
+    func `simulator connections serve many streams on several threads`(threads: Int) throws {
         let fixture = try SimulatorFixture { $0.threads = threads }
         let run = try ForeignProgram.run(
             "h2load", ["-c", "4", "-m", "50", "-n", "8000"] + arguments(fixture))
@@ -53,7 +57,7 @@ internal import Testing
     }
 
     /// Requests to 20,000 tokens, so that the book of tokens grows and is then read.
-    @Test func `remember the topic of many tokens, up to a bound`() throws {
+    @Test func `simulator connections remember the topic of many tokens, up to a bound`() throws {
         let fixture = try SimulatorFixture()
         let list = fixture.directory.appending(path: "urls")
         let urls = (0..<20_000).map { fixture.url("/3/device/\(10_000 + $0)0") }
@@ -79,7 +83,9 @@ internal import Testing
         #expect(small.simulator.counts.tokensUnremembered >= 80 - 64)
     }
 
-    @Test func `survive a header list beyond the announced size, and garbage`() throws {
+    @Test func `simulator connections survive garbage and header lists beyond the announced size`()
+        throws
+    {
         let fixture = try SimulatorFixture()
         let large = Self.good.with("x-large", String(repeating: "x", count: 8000))
         #expect(try fixture.curl([large, Self.good]).map(\.status) == [0, 200])
@@ -103,7 +109,7 @@ internal import Testing
         #expect(try fixture.curl(Self.good).status == 200)
     }
 
-    @Test func `refuse streams on demand`() throws {
+    @Test func `simulator connections refuse streams on demand`() throws {
         let fixture = try SimulatorFixture()
         fixture.simulator.perform(.refuseStreams(1))
         let run = try ForeignProgram.run("nghttp", ["-nv"] + arguments(fixture))
@@ -112,7 +118,9 @@ internal import Testing
         #expect(try fixture.curl(Self.good).status == 200)
     }
 
-    @Test func `end with GOAWAY, its reason, and a last stream below what is open`() throws {
+    @Test func `simulator connections end with GOAWAY, its reason, and a stream below those open`()
+        throws
+    {
         let fixture = try SimulatorFixture()
         fixture.simulator.perform(.stall(true))
         let running = try ForeignProgram.start("nghttp", ["-nv"] + arguments(fixture))
@@ -127,7 +135,7 @@ internal import Testing
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.connectionsOpen == 0 })
     }
 
-    @Test func `stall, and are cut without a word`() throws {
+    @Test func `connections of the APNs simulator stall, and are cut without a word`() throws {
         let fixture = try SimulatorFixture()
         fixture.simulator.perform(.stall(true))
         let running = try ForeignProgram.start("nghttp", ["-nv"] + arguments(fixture))
@@ -142,7 +150,7 @@ internal import Testing
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.requestsOpen == 0 })
     }
 
-    @Test func `follow a changed stream limit`() throws {
+    @Test func `simulator connections follow a changed stream limit`() throws {
         let fixture = try SimulatorFixture()
         fixture.simulator.perform(.delay(.milliseconds(300)))
         let running = try ForeignProgram.start("nghttp", ["-nv"] + arguments(fixture))
@@ -153,7 +161,7 @@ internal import Testing
         #expect(output.contains(":status: 200"))
     }
 
-    @Test func `are turned away above the bound, and by HTTP/1.1`() throws {
+    @Test func `simulator connections are turned away above the bound, and by HTTP/1.1`() throws {
         let fixture = try SimulatorFixture { $0.connectionsMax = 1 }
         fixture.simulator.perform(.stall(true))
         let running = try ForeignProgram.start("nghttp", ["-nv"] + arguments(fixture))

@@ -28,7 +28,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `answers every line with one, to several clients`(isUnix: Bool) throws {
+    func `the control socket answers every line with one, to several clients`(isUnix: Bool) throws {
         let path = path
         try withControl(isUnix ? .path(path) : .port(0)) { fixture, control, hasQuit in
             let address = try #require(control.address)
@@ -56,7 +56,8 @@ internal import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `bounds its lines and its clients, and is no HTTP server`() throws {
+    @Test func `the control socket bounds its lines and its clients, and is no HTTP server`() throws
+    {
         try withControl(.port(0)) { _, control, hasQuit in
             let address = try #require(control.address)
             let long = try ControlProbe(address)
@@ -79,7 +80,8 @@ internal import Testing
         }
     }
 
-    @Test func `takes a path over from the dead and not from the living`() throws {
+    @Test func `the control socket takes a path over from the dead and not from the living`() throws
+    {
         let path = path
         try withControl(.path(path)) { fixture, control, _ in
             let error = #expect(throws: SimulatorError.self) {
@@ -101,7 +103,7 @@ internal import Testing
         #expect(throws: SimulatorError.self) { try withControl(long) { _, _, _ in } }
     }
 
-    @Test func `plays a script from the start`() throws {
+    @Test func `the control socket plays a script from the start`() throws {
         let script = """
             at 50ms answer 503:ServiceUnavailable
             at 20ms stall off
@@ -119,7 +121,9 @@ internal import Testing
         }
     }
 
-    @Test func `plays a script from the first request, and again each period`() throws {
+    @Test func `the control socket plays a script from the first request, and again each period`()
+        throws
+    {
         let script = """
             from first request
             every 40ms answer 500 token ff

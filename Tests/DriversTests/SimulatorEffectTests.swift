@@ -7,7 +7,7 @@ internal import PushModel
 internal import Testing
 
 /// What each command does to a client, curl, nghttp or h2load.
-@Suite struct `The APNs simulator's commands` {
+@Suite struct `The effect of the APNs simulator's commands` {
     private static let good = CurlRequest()
 
     private func say(_ line: String, to fixture: SimulatorFixture) throws {
@@ -37,7 +37,9 @@ internal import Testing
             + [fixture.url(Self.good.path)]
     }
 
-    @Test func `hold from the first request when they are given at start`() throws {
+    @Test func `simulator commands hold from the first request when they are given at start`()
+        throws
+    {
         let fixture = try SimulatorFixture {
             $0.commands = [.streamLimit(5), .refuseStreams(1)]
         }
@@ -47,7 +49,8 @@ internal import Testing
         #expect(second.contains("(0x03):5]"), "\(second)")
     }
 
-    @Test func `raise and lower the stream limit of an open connection`() throws {
+    @Test func `simulator commands raise and lower the stream limit of an open connection`() throws
+    {
         let fixture = try SimulatorFixture { $0.delay = .milliseconds(200) }
         let client = try startClient(fixture)
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.accepted == 1 })
@@ -57,7 +60,8 @@ internal import Testing
         #expect(output.contains("(0x03):3]") && output.contains("(0x03):2000]"), "\(output)")
     }
 
-    @Test func `end connections with GOAWAY, with a reason and without`() throws {
+    @Test func `simulator commands end connections with GOAWAY, with a reason and without`() throws
+    {
         let fixture = try SimulatorFixture { $0.delay = .milliseconds(100) }
         let rows = [("goaway", "(0)"), ("goaway Shutdown", #"(21)=[{"reason":"Shutdown"}]"#)]
         for (line, data) in rows {
@@ -72,7 +76,8 @@ internal import Testing
         }
     }
 
-    @Test func `reset open streams, and requests by rule, with any code`() throws {
+    @Test func `simulator commands reset open streams, and requests by rule, with any code`() throws
+    {
         let fixture = try SimulatorFixture { $0.delay = .milliseconds(5000) }
         let client = try startClient(fixture)
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.accepted == 1 })
@@ -85,7 +90,7 @@ internal import Testing
         #expect(second.contains("error_code=ENHANCE_YOUR_CALM(0x0b)"), "\(second)")
     }
 
-    @Test func `swallow everything in a black hole, and give it back`() throws {
+    @Test func `simulator commands swallow everything in a black hole, and give it back`() throws {
         let fixture = try SimulatorFixture()
         try say("blackhole on", to: fixture)
         let client = try startClient(fixture)
@@ -107,7 +112,7 @@ internal import Testing
         #expect(late.finish().output.contains(":status: 200"))
     }
 
-    @Test func `can be cut out of a black hole`() throws {
+    @Test func `simulator commands can be cut out of a black hole`() throws {
         let fixture = try SimulatorFixture { $0.delay = .milliseconds(5000) }
         let client = try startClient(fixture)
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.accepted == 1 })
@@ -117,7 +122,7 @@ internal import Testing
         #expect(SimulatorFixture.eventually { fixture.simulator.counts.connectionsOpen == 0 })
     }
 
-    @Test func `draw delays within their bounds`() throws {
+    @Test func `simulator commands draw delays within their bounds`() throws {
         let fixture = try SimulatorFixture()
         try say("delay uniform 20ms..40ms", to: fixture)
         let even = try fixture.curl(Array(repeating: Self.good, count: 6)).dropFirst()
@@ -139,7 +144,7 @@ internal import Testing
         #expect(run.output.contains("\(accepted) succeeded"), "\(run.output)")
     }
 
-    @Test func `tell an idle connection so, and close it`() throws {
+    @Test func `simulator commands tell an idle connection so, and close it`() throws {
         let fixture = try SimulatorFixture()
         try say("idle 150ms", to: fixture)
         let spaced = try fixture.curl(
@@ -152,7 +157,7 @@ internal import Testing
         #expect(off.map(\.status) == [200, 200])
     }
 
-    @Test func `change what provider tokens may be`() throws {
+    @Test func `simulator commands change what provider tokens may be`() throws {
         let team = SigningTeam.home
         func answer(_ line: String, _ bearers: String...) throws -> String? {
             let fixture = try SimulatorFixture()
@@ -168,7 +173,7 @@ internal import Testing
                 == "TooManyProviderTokenUpdates")
     }
 
-    @Test func `change what device tokens may be`() throws {
+    @Test func `simulator commands change what device tokens may be`() throws {
         let fixture = try SimulatorFixture()
         let topic = "\(SimulatorFixture.bundleID).push-type"
         try say("token a1 \(topic).widgets", to: fixture)
@@ -194,7 +199,7 @@ internal import Testing
         #expect(try reasons([Self.good, Self.good], fixture) == ["200", "200"])
     }
 
-    @Test func `dictate answers for a share, a token, a time`() throws {
+    @Test func `simulator commands dictate answers for a share, a token, a time`() throws {
         let fixture = try SimulatorFixture()
         try say("answer 410:Unregistered died none token aa", to: fixture)
         try say("answer 503:ServiceUnavailable share 50%", to: fixture)
@@ -211,7 +216,7 @@ internal import Testing
             try SimulatorFixture.eventually { try fixture.curl(Self.good).status == 200 })
     }
 
-    @Test func `do not pile up rules without end`() throws {
+    @Test func `simulator commands do not pile up rules without end`() throws {
         let fixture = try SimulatorFixture()
         for _ in 0..<1000 { try say("answer 500 token ff", to: fixture) }
         let error = #expect(throws: SimulatorError.self) { try say("answer 500", to: fixture) }

@@ -18,7 +18,7 @@ internal import Testing
         }
     }
 
-    @Test func `are refused when absent, malformed, unknown or forged`() throws {
+    @Test func `provider tokens are refused when absent, malformed, unknown or forged`() throws {
         let forger = SigningTeam(teamID: Self.home.teamID, keyID: Self.home.keyID)
         let good = Self.home.bearer()
         let rows: [(String?, String)] = [
@@ -36,7 +36,7 @@ internal import Testing
         #expect(try answers(to: rows.map(\.0)) == rows.map(\.1))
     }
 
-    @Test func `wedge a connection when they are over an hour old`() throws {
+    @Test func `provider tokens over an hour old wedge a connection`() throws {
         let fresh = Self.home.bearer()
         #expect(try answers(to: [Self.home.bearer(age: 3500)]) == ["200"])
         #expect(
@@ -44,7 +44,9 @@ internal import Testing
                 == ["ExpiredProviderToken", "ExpiredProviderToken"])
     }
 
-    @Test func `may change on a connection once in twenty minutes`() throws {
+    @Test func `a simulator's provider tokens may change on a connection once in twenty minutes`()
+        throws
+    {
         let first = Self.home.bearer(age: 20)
         let second = Self.home.bearer()
         let tooMany = "TooManyProviderTokenUpdates"
@@ -54,13 +56,14 @@ internal import Testing
                 == ["200", "200", "200"])
     }
 
-    @Test func `bind a connection to their team`() throws {
+    @Test func `a simulator's provider tokens bind a connection to their team`() throws {
         #expect(
             try answers(to: [Self.home.bearer(), SigningTeam.other.bearer()])
                 == ["200", "InvalidProviderToken"])
     }
 
-    @Test func `belong to environments, and topic-specific ones stay alone`() throws {
+    @Test func `provider tokens belong to environments, and topic-specific ones stay alone`() throws
+    {
         let wrong = try answers(to: [Self.home.bearer()]) {
             $0.keys[0].environments = [.development]
         }

@@ -8,7 +8,7 @@ internal import Testing
 @Suite struct `The APNs simulator's script` {
     private static let good = CurlRequest()
 
-    @Test func `answers by token and by prefix`() throws {
+    @Test func `a simulator's script answers by token and by prefix`() throws {
         let fixture = try SimulatorFixture {
             $0.rules = [
                 ScriptedRule(tokenPrefix: "aa00", answer: .reason(400, "BadDeviceToken")),
@@ -30,7 +30,7 @@ internal import Testing
         #expect(answers.map(\.body) == bodies)
     }
 
-    @Test func `dates a 410 before and after now, in milliseconds`() throws {
+    @Test func `a simulator's script dates a 410 before and after now, in milliseconds`() throws {
         let fixture = try SimulatorFixture {
             $0.rules = [
                 ScriptedRule(
@@ -47,7 +47,7 @@ internal import Testing
         #expect(abs(offsets[1] - 60_000) < 10_000)
     }
 
-    @Test func `spreads a share evenly and judges first`() throws {
+    @Test func `a simulator's script spreads a share evenly and judges first`() throws {
         let fixture = try SimulatorFixture {
             $0.rules = [ScriptedRule(share: 0.1, answer: .reason(500, "InternalServerError"))]
         }
@@ -61,13 +61,15 @@ internal import Testing
         #expect(try fixture.curl(Self.good).status == 200)
     }
 
-    @Test func `can cool a token that is pushed to in rapid succession`() throws {
+    @Test func `a simulator's script can cool a token that is pushed to in rapid succession`()
+        throws
+    {
         let fixture = try SimulatorFixture { $0.deviceTokenGapMin = .seconds(60) }
         let answers = try fixture.curl([Self.good, Self.good, Self.good.to(token: "aa")])
         #expect(answers.map(\.reason) == ["", "TooManyRequests", ""])
     }
 
-    @Test func `can reset a stream`() throws {
+    @Test func `a simulator's script can reset a stream`() throws {
         let fixture = try SimulatorFixture {
             $0.rules = [ScriptedRule(answer: .reset(2))]
         }
@@ -77,7 +79,7 @@ internal import Testing
         #expect(try fixture.logLines().isEmpty)
     }
 
-    @Test func `delays the answer and not the decision`() throws {
+    @Test func `a simulator's script delays the answer and not the decision`() throws {
         let fixture = try SimulatorFixture { $0.delay = .milliseconds(150) }
         let before = Int(Date().timeIntervalSince1970 * 1e9)
         let answer = try fixture.curl(Self.good)
@@ -92,7 +94,9 @@ internal import Testing
         #expect(line.t < after - 150_000_000)
     }
 
-    @Test func `logs one line for each answer, in a fixed form, while it runs`() throws {
+    @Test func `the simulator logs one line for each answer, in a fixed form, while it runs`()
+        throws
+    {
         let fixture = try SimulatorFixture { $0.recordRequests = 2 }
         let uuid = "123e4567-e89b-12d3-a456-426614174000"
         let request = Self.good.with("apns-id", uuid)

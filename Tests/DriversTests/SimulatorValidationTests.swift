@@ -21,7 +21,7 @@ private struct Row {
     }
 }
 
-@Suite struct `The APNs simulator's rules` {
+@Suite struct `The APNs simulator's validation of requests` {
     private static let good = CurlRequest()
     private static let bundleID = SimulatorFixture.bundleID
 
@@ -36,7 +36,7 @@ private struct Row {
         #expect(fixture.simulator.counts.connectionsOpened == 1)
     }
 
-    @Test func `judge method and path`() throws {
+    @Test func `the simulator's rules judge method and path`() throws {
         var get = Self.good
         get.method = "GET"
         try expect([
@@ -60,7 +60,7 @@ private struct Row {
         ])
     }
 
-    @Test func `judge push type, topic and priority`() throws {
+    @Test func `the simulator's rules judge push type, topic and priority`() throws {
         var twice = Self.good
         twice.headers.append(("apns-topic", "\(Self.bundleID).push-type.controls"))
         let widgets = Self.good.with("apns-push-type", "widgets")
@@ -92,7 +92,7 @@ private struct Row {
         ])
     }
 
-    @Test func `judge the other headers`() throws {
+    @Test func `the simulator's rules judge the other headers`() throws {
         let uuid = "123e4567-e89b-12d3-a456-426614174000"
         let collapse64 = String(repeating: "c", count: 64)
         try expect([
@@ -114,7 +114,7 @@ private struct Row {
         return start + String(repeating: "x", count: bytes - start.utf8.count - 2) + "\"}"
     }
 
-    @Test func `judge the payload`() throws {
+    @Test func `the simulator's rules judge the payload`() throws {
         let voip = Self.good.with("apns-push-type", "voip").to(token: "f0")
             .with("apns-topic", "\(Self.bundleID).voip")
         try expect([
@@ -135,7 +135,7 @@ private struct Row {
         ])
     }
 
-    @Test func `keep a token to its environment`() throws {
+    @Test func `the simulator's rules keep a token to its environment`() throws {
         let fixture = try SimulatorFixture()
         var elsewhere = Self.good
         elsewhere.environment = .development
@@ -146,7 +146,7 @@ private struct Row {
         #expect(answers.map(\.uniqueID.count) == [36, 0, 36])
     }
 
-    @Test func `echo the apns-id or make one`() throws {
+    @Test func `the simulator's rules echo the apns-id or make one`() throws {
         let fixture = try SimulatorFixture()
         let uuid = "123e4567-e89b-12d3-a456-426614174000"
         let answers = try fixture.curl([

@@ -6,7 +6,7 @@ import Testing
 @testable import FleetKit
 
 @Suite struct `Log excerpt` {
-    @Test func `shows where a crash begins, not the addresses it ends with`() {
+    @Test func `a log excerpt shows where a crash begins, not the addresses it ends with`() {
         let backtrace = (0..<40).map { "\($0) 0x00007f frame" }.joined(separator: "\n")
         let log = """
             listening
@@ -21,7 +21,7 @@ import Testing
                 + "lamplighter/Kafka.swift:12: Fatal error: no broker")
     }
 
-    @Test func `of an end without a crash, shows the last three lines`() {
+    @Test func `a log excerpt of an end without a crash shows the last three lines`() {
         #expect(LogExcerpt.text(of: "1\n2\n3\n4\n") == "2 | 3 | 4")
         #expect(LogExcerpt.text(of: "").isEmpty)
     }
@@ -31,7 +31,7 @@ import Testing
         #expect(KeptEvidence.quoted("/run/it's here") == #"'/run/it'\''s here'"#)
     }
 
-    @Test func `in several lines shows a crash with what led to it and its trace`() {
+    @Test func `a log excerpt of several lines shows a crash, what led to it and its trace`() {
         let before = (0..<30).map { "line \($0)" }
         let trace = (0..<100).map { "frame \($0)" }
         let log = (before + ["Fatal error: x"] + trace).joined(separator: "\n")

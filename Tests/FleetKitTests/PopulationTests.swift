@@ -7,7 +7,7 @@ import Testing
 @testable import FleetKit
 
 @Suite struct `A population` {
-    @Test func `gives no token to two installations for long, and takes none back`() {
+    @Test func `a population gives no token to two installations for long, and takes none back`() {
         var random = SplitMix64(seed: 1)
         var population = Population(installations: 30)
         var tokenSets: [Int?] = Array(0..<30)
@@ -30,7 +30,7 @@ import Testing
             .line(topic: "events", partition: 3, offset: 9, subject: "door-0")
     }
 
-    @Test func `is logged as the checker and the view read it`() throws {
+    @Test func `an emitted event is logged as the checker and the view read it`() throws {
         let plain = line(.plain)
         #expect(
             plain == #"{"t":5,"topic":"events","partition":3,"offset":9,"#
@@ -43,7 +43,7 @@ import Testing
             line(.shortLived(until: 7)).hasSuffix(#""door-0","expiresAt":7000000}"# + "\n"))
     }
 
-    @Test func `says how long it is worth something, where that is short`() {
+    @Test func `an emitted event says how long it is worth something, where that is short`() {
         func text(_ sort: EmittedEvent.Sort) -> String? {
             EmittedEvent(t: 5, subject: 0, sort: sort).value(subject: "door-0")
                 .map { String(decoding: $0, as: UTF8.self) }

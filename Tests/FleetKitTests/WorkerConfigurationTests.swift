@@ -40,7 +40,9 @@ import Worker
         return try Configuration.load(file: file.path, environment: variables)
     }
 
-    @Test func `is one that a worker accepts, with what the fleet asks for`() throws {
+    @Test func `a fleet's configuration is what a worker accepts, with what the fleet asks for`()
+        throws
+    {
         let loaded = try load(configuration())
         #expect(loaded.kafka.group == "test")
         #expect(loaded.delivery.holdMax == .seconds(2))
@@ -48,13 +50,15 @@ import Worker
         #expect(loaded.kafka.properties["session.timeout.ms"] == Secret("6000"))
     }
 
-    @Test func `is changed for one worker by the variables of its keys`() throws {
+    @Test func `a fleet's configuration is changed for one worker by the variables of its keys`()
+        throws
+    {
         let variable = WorkerConfiguration.variable(of: "delivery.holdMax")
         let loaded = try load(configuration(), [variable: "3s"])
         #expect(loaded.delivery.holdMax == .seconds(3))
     }
 
-    @Test func `counts the partitions that the group shares, and those that were asked for`() {
+    @Test func `a fleet's configuration counts the partitions that are shared and asked for`() {
         let topics = configuration().topics
         #expect(topics.sharedPartitions == 3 + 16)
         #expect(topics.simulatorArgument.hasPrefix("test.events:3,test.registrations:16,"))

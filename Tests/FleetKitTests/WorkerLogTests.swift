@@ -9,7 +9,7 @@ import Worker
 @testable import FleetKit
 
 @Suite struct `A worker's log` {
-    @Test func `says how many partitions the worker has given up`() {
+    @Test func `a worker's log says how many partitions the worker has given up`() {
         // By the worker's own type, so that a change of its format is noticed here.
         let lines = [("assigned", 12), ("given up", 8), ("given up", 4)].map { message, count in
             LogLine(

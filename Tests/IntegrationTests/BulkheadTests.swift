@@ -15,7 +15,7 @@ import Testing
             recordRequests: 10, answerDelay: .milliseconds(2),
             registrationGrace: .milliseconds(200),
             holdMax: .seconds(2))))
-struct `A team whose key has expired` {
+struct `The bulkhead around a team whose key has expired` {
     /// Events of each team a second; a push is answered before its subject changes again. Fewer where
     /// it takes long: the embedded Kafka looks through all of its log at each fetch, so that it grows
     /// slow by itself with some ten thousand records.
@@ -40,7 +40,7 @@ struct `A team whose key has expired` {
         (0..<subjects).map { _ in TestToken(prefix + TestToken().hex.dropFirst(2)) }
     }
 
-    @Test func `keeps no other team waiting, and no partition from being committed`()
+    @Test func `a team with an expired key keeps no other waiting, and no partition uncommitted`()
         async throws
     {
         let fleet = try #require(Fleet.current)

@@ -36,7 +36,7 @@ struct `Chaos` {
         return (status, process.output)
     }
 
-    @Test func `loses nothing in two rounds`() async throws {
+    @Test func `chaos loses nothing in two rounds`() async throws {
         let (status, output) = try await run([
             "--rounds", "2", "--seed", "5", "--duration", "8", "--installations", "600", "--rate",
             "150",

@@ -99,7 +99,7 @@ struct `Dead letters on the command line` {
             #"a\u{1b}]0;x\u{7}\u{d}\u{a}b\u{9b}"#, #"\xff\x1bA"#, #"Bad\u{1b}[2J\u{202e}\u{a}"#)
     }
 
-    @Test func `each filter leaves out what it does not name`() async throws {
+    @Test func `each filter of dead letters leaves out what it does not name`() async throws {
         var old = letter("InternalServerError", tokens: [TestToken()], offset: 1)
         old.lastAt = WallTime(rfc3339: "2020-01-01T00:00:00Z")!
         let first = try box.write(old, partition: 1)
@@ -294,7 +294,7 @@ struct `Dead letters on the command line` {
     }
 
     /// Side by side, since each of them waits before it gives up.
-    @Test func `without Kafka it is 69`() async throws {
+    @Test func `dead-letters without Kafka is 69`() async throws {
         let fleet = fleet
         let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
         async let list = fleet.command(["dead-letters", "list"], changing: kafka)
@@ -310,7 +310,7 @@ struct `Dead letters on the command line` {
         ["list", "--since", "yesterday"], ["list", "--limit", "0"], ["redrive", "--rate", "0/s"],
         ["redrive", "--rate", "fast"],
     ])
-    func `a slip on its command line is 64`(_ arguments: [String]) async throws {
+    func `a slip on the command line of dead-letters is 64`(_ arguments: [String]) async throws {
         let result = try await fleet.run(["dead-letters"] + arguments)
         #expect(result.status == 64)
     }
@@ -318,7 +318,8 @@ struct `Dead letters on the command line` {
 
 extension `One worker` {
     @Suite struct `obeys a redrive` {
-        @Test func `sends to the failing token, and to nobody else who shows the subject`()
+        @Test
+        func `a redrive sends to the failing token, and to nobody else who shows the subject`()
             async throws
         {
             let fleet = try #require(Fleet.current)

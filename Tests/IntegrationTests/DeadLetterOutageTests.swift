@@ -8,7 +8,7 @@ import Testing
 /// Nobody leads the partitions of the dead-letters topic: nothing can be written to it.
 @Suite(
     .serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(registrationGrace: .milliseconds(200))))
-struct `While nobody leads the dead-letters topic` {
+struct `An outage of the dead-letters topic` {
     private let fleet: Fleet
 
     init() throws { fleet = try #require(Fleet.current) }
@@ -19,7 +19,7 @@ struct `While nobody leads the dead-letters topic` {
         }
     }
 
-    @Test func `good events are pushed, a line says what waits, and then all of it is written`()
+    @Test func `good events are pushed while dead letters wait, and then all of it is written`()
         async throws
     {
         // Only of the embedded one can the leaders be taken away.

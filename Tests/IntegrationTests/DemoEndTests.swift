@@ -8,7 +8,7 @@ import Testing
 /// Long before its time is over.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct `A demo that somebody ends` {
-    @Test func `a second interruption ends it without a result or a loss`() async throws {
+    @Test func `a second interruption ends a demo without a result or a loss`() async throws {
         let run = try DemoRun(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         // Nothing arrives any more, so that there is something to wait for.
@@ -36,7 +36,7 @@ struct `A demo that somebody ends` {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `says that there is no result before the first event`(signal: Int32) async throws {
+    func `a demo says that there is no result before the first event`(signal: Int32) async throws {
         let run = try DemoRun(["--duration", "600"])
         try await waitUntil("its simulators", within: .seconds(60)) { run.running.count > 1 }
         run.process.signal(signal)
@@ -44,7 +44,7 @@ struct `A demo that somebody ends` {
         #expect(run.process.output.contains("no result: ended before the first event"))
     }
 
-    @Test func `ends with the result when it is interrupted`() async throws {
+    @Test func `a demo ends with the result when it is interrupted`() async throws {
         let run = try DemoRun(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 50 }
         run.process.signal(SIGINT)
@@ -53,7 +53,7 @@ struct `A demo that somebody ends` {
         #expect(run.running == [])
     }
 
-    @Test func `leaves no process when it is killed`() async throws {
+    @Test func `a demo leaves no process when it is killed`() async throws {
         let run = try DemoRun(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 0 }
         // Itself, Kafka, APNs, two workers, the traffic.

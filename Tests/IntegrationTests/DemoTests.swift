@@ -10,7 +10,7 @@ import Testing
 /// runs beside this one.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct `A demo` {
-    @Test func `kills its workers, loses nothing, and leaves no process`() async throws {
+    @Test func `a demo kills its workers, loses nothing, and leaves no process`() async throws {
         let run = try DemoRun(["--duration", "10", "--json"])
         let status = try await run.process.finish(within: .seconds(100))
         #expect(status == 0, "\(run.process.excerpt)")

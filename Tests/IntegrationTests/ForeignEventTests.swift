@@ -11,13 +11,13 @@ enum `One worker` {}
 
 extension `One worker` {
     @Suite(.serialized) struct `reads the events of a foreign client` {
-        @Test func `that are nothing but a key`() async throws {
+        @Test func `a worker reads events that are nothing but a key`() async throws {
             let scene = try Scene()
             try await scene.fleet.kcat(.events, key: scene.subject, value: nil)
             try await scene.hears(1)
         }
 
-        @Test func `in JSON, whatever their key and headers`() async throws {
+        @Test func `a worker reads events in JSON, whatever their key and headers`() async throws {
             let scene = try Scene()
             try await scene.fleet.kcat(
                 .events, key: "some-entity", value: #"{"v":1,"subject":"\#(scene.subject)"}"#,
@@ -25,7 +25,9 @@ extension `One worker` {
             try await scene.hears(1)
         }
 
-        @Test func `of a topic that exists already, by the template of its binding`() async throws {
+        @Test func `a worker reads an existing topic's events by the template of its binding`()
+            async throws
+        {
             let number = Int.random(in: 1_000_000...9_999_999)
             let scene = try Scene(subject: "order-\(number)")
             try await scene.fleet.kcat(
@@ -33,7 +35,7 @@ extension `One worker` {
             try await scene.hears(1)
         }
 
-        @Test func `as CloudEvents with the attributes in headers`() async throws {
+        @Test func `a worker reads CloudEvents with the attributes in headers`() async throws {
             let scene = try Scene()
             let headers = [
                 "ce_specversion=1.0", "ce_id=1", "ce_source=/doors", "ce_type=opened",
@@ -53,7 +55,7 @@ extension `One worker` {
             try await scene.hears(2)
         }
 
-        @Test func `as CloudEvents in one structured document`() async throws {
+        @Test func `a worker reads CloudEvents in one structured document`() async throws {
             let scene = try Scene()
             try await scene.fleet.kcat(
                 .cloudEvents, key: "entity",
@@ -69,7 +71,7 @@ extension `One worker` {
             (.orders, #"{"state":"packed"}"#, "missingSubject"),
             (.cloudEvents, #"{"open":true}"#, "notCloudEvent"),
         ])
-        func `and one that nobody can read becomes a dead letter; its partition goes on`(
+        func `an event that nobody can read becomes a dead letter; its partition goes on`(
             _ topic: FleetTopics.Written, _ value: String, _ reason: String
         ) async throws {
             let scene = try Scene()

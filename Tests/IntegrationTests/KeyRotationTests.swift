@@ -38,11 +38,11 @@ private struct MountedSecret {
 }
 
 @Suite(.serialized, .timeLimit(.minutes(5)))
-struct `A signing key that takes over from another` {
+struct `The rotation of a worker's signing key` {
     private static let transports = ["nghttp2", "curl"]
 
     @Test(arguments: transports)
-    func `is used live from when APNs accepts it, and the old one until then`(
+    func `a new signing key is used from when APNs accepts it, and the old one until then`(
         transport: String
     ) async throws {
         let fleet = try await Fleet(TestPlan(workers: 0, transport: transport))
@@ -87,7 +87,9 @@ struct `A signing key that takes over from another` {
     }
 
     /// The worker was started with both, and one is revoked.
-    @Test func `takes over at once when APNs refuses the one in use`() async throws {
+    @Test func `another signing key takes over at once when APNs refuses the one in use`()
+        async throws
+    {
         let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         let secret = MountedSecret(folder: fleet.directory.appending(path: "secret"))

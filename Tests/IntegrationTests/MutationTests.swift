@@ -9,7 +9,7 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    @Test func `apply to the sources as they are`() throws {
+    @Test func `the mutations apply to the sources as they are`() throws {
         let check = try Self.check([])
         #expect(check.status == 0, "\(check.output)")
         #expect(check.output.hasSuffix(" mutations apply\n"))
@@ -25,7 +25,7 @@ import Testing
             "'^StagesTests.*no"
         ),
     ])
-    func `are refused where one does not apply`(
+    func `the mutations are refused where one does not apply`(
         file: String, text: String, tests: String, message: String
     ) throws {
         let folder = FileManager.default.temporaryDirectory

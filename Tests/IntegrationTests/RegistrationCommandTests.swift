@@ -145,7 +145,7 @@ struct `Registrations on the command line` {
         ["forget"], ["forget", "--installation", "A", "--subject", "B"],
         ["collect", "--dead-for", "long"], ["forget", "--subject", "B", "--environment", "moon"],
     ])
-    func `a slip on its command line is 64`(_ arguments: [String]) async throws {
+    func `a slip on the command line of registrations is 64`(_ arguments: [String]) async throws {
         #expect(try await fleet.run(["registrations"] + arguments).status == 64)
     }
 }

@@ -14,7 +14,7 @@ extension `One worker` {
 
         init() throws { fleet = try #require(Fleet.current) }
 
-        @Test func `a snapshot replaces the one before it`() async throws {
+        @Test func `a registration's snapshot replaces the one before it`() async throws {
             let removed = TestToken()
             var snapshot = RegistrationDraft.controls([removed, token], show: [subject])
             try fleet.register(snapshot)
@@ -27,7 +27,7 @@ extension `One worker` {
             #expect(fleet.requests(for: removed).count == 1)
         }
 
-        @Test func `a tombstone removes`() async throws {
+        @Test func `a registration's tombstone removes it`() async throws {
             try fleet.register(.controls([witness], show: [subject]))
             let registration = RegistrationDraft.controls([token], show: [subject])
             try fleet.register(registration)
@@ -57,7 +57,7 @@ extension `One worker` {
             #expect(fleet.requests(for: token).count == 1)
         }
 
-        @Test func `one that comes just after an event still gets its push, and a late one none`()
+        @Test func `a registration just after an event still gets its push, and a late one none`()
             async throws
         {
             try fleet.register(.controls([witness], show: [subject]))

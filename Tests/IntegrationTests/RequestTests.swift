@@ -13,7 +13,9 @@ import Testing
 enum `The requests that APNs receives` {
     @Suite(.serialized, .fleet(TestPlan(transport: "nghttp2")))
     struct `sent by nghttp2` {
-        @Test func `are exactly the four of the contract`() async throws {
+        @Test func `the requests that nghttp2 sends are exactly the four of the contract`()
+            async throws
+        {
             try await FourRequests(pseudoHeaders: [":method", ":scheme", ":authority", ":path"])
                 .sendAndExpect()
         }
@@ -21,7 +23,9 @@ enum `The requests that APNs receives` {
 
     @Suite(.serialized, .fleet(TestPlan(transport: "curl")))
     struct `sent by libcurl` {
-        @Test func `are exactly the four of the contract`() async throws {
+        @Test func `the requests that libcurl sends are exactly the four of the contract`()
+            async throws
+        {
             try await FourRequests(pseudoHeaders: [":method", ":path", ":scheme", ":authority"])
                 .sendAndExpect()
         }

@@ -10,7 +10,7 @@ import Testing
 /// Runs at `log.level: trace`, librdkafka's own `debug` included, and looks for each secret in
 /// everything that was printed. The proxy's password is looked for in `Behind a proxy`.
 @Suite(.serialized, .timeLimit(.minutes(3)))
-struct `What a worker prints` {
+struct `Secrets in what a worker prints` {
     private static func trace(_ fleet: Fleet, properties: String...) throws {
         let lines = ["properties:", "  debug: all"] + properties.map { "  \($0)" }
         var text = try String(contentsOf: fleet.configurationFile, encoding: .utf8)
@@ -19,7 +19,7 @@ struct `What a worker prints` {
         try text.write(to: fleet.configurationFile, atomically: true, encoding: .utf8)
     }
 
-    @Test func `holds no password, key or token at any level`() async throws {
+    @Test func `what a worker prints holds no password, key or token at any level`() async throws {
         let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         try Self.trace(
@@ -48,7 +48,9 @@ struct `What a worker prints` {
         #expect(!hasToken)
     }
 
-    @Test func `holds no client secret of a token endpoint that does not answer`() async throws {
+    @Test func `what a worker prints holds no client secret of a silent token endpoint`()
+        async throws
+    {
         let fleet = try await Fleet(TestPlan(workers: 0))
         defer { fleet.end() }
         try Self.trace(

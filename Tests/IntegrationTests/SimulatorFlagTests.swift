@@ -12,7 +12,7 @@ struct `The APNs simulator's flags` {
     private static let cooled = String(repeating: "aa", count: 32)
     private static let good = String(repeating: "bb", count: 32)
 
-    @Test func `misbehave from the first request on, and the control socket ends it`()
+    @Test func `a simulator with flags misbehaves from its start until the control socket ends it`()
         async throws
     {
         let folder = try Folder()
@@ -38,7 +38,9 @@ struct `The APNs simulator's flags` {
         #expect(try await simulator.finish(within: .seconds(60)) == 0)
     }
 
-    @Test func `name a script that is played from the first request`() async throws {
+    @Test func `a flag of the APNs simulator names a script, played from the first request`()
+        async throws
+    {
         let folder = try Folder()
         let script = """
             from first request
@@ -71,7 +73,7 @@ struct `The APNs simulator's flags` {
         ),
         (["--log", "/nowhere/x"], 78, "cannot open /nowhere/x: No such file or directory\n"),
     ])
-    func `are refused with a remedy before anything is opened`(
+    func `flags of the APNs simulator are refused with a remedy before anything is opened`(
         arguments: [String], status: Int32, message: String
     ) async throws {
         let folder = try Folder()

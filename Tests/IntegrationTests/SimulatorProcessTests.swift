@@ -10,18 +10,18 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct `A simulator as a process` {
     @Test(arguments: [SIGTERM, SIGINT])
-    func `of Kafka ends when it is told to, whatever its standard input`(
+    func `a simulator of Kafka ends when it is told to, whatever its standard input`(
         signal: Int32
     ) async throws {
         try await expectEnd(of: ["simulate", "kafka", "--topics", "t:1"], at: signal)
     }
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func `of APNs ends when it is told to`(signal: Int32) async throws {
+    func `a simulator of APNs ends when it is told to`(signal: Int32) async throws {
         try await expectEnd(of: ["simulate", "apns", "--app", "com.example.Home"], at: signal)
     }
 
-    @Test func `that crashes says so in one line, and exits 70`() async throws {
+    @Test func `a simulator that crashes says so in one line, and exits 70`() async throws {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")
         defer { try? FileManager.default.removeItem(at: output) }
@@ -39,7 +39,9 @@ struct `A simulator as a process` {
         #expect(last?.contains("sent by process \(getpid())") == true)
     }
 
-    @Test func `of Kafka that cannot write its bootstrap file says so with 78`() async throws {
+    @Test func `a simulator of Kafka that cannot write its bootstrap file says so with 78`()
+        async throws
+    {
         let output = FileManager.default.temporaryDirectory
             .appending(path: "simulator-\(UUID().uuidString).log")
         defer { try? FileManager.default.removeItem(at: output) }

@@ -115,11 +115,11 @@ struct `Suppressions on the command line` {
         ["revoke", "--token", "00ff"], ["revoke", "--token-id", "00ff"],
         ["list", "--environment", "moon"], ["list", "--since", "soon"],
     ])
-    func `a slip on its command line is 64`(_ arguments: [String]) async throws {
+    func `a slip on the command line of suppressions is 64`(_ arguments: [String]) async throws {
         #expect(try await fleet.run(["suppressions"] + arguments).status == 64)
     }
 
-    @Test func `an app that nobody serves is 78`() async throws {
+    @Test func `a suppression for an app that nobody serves is 78`() async throws {
         let result = try await run("list", "--app", "com.example.Gone")
         #expect(result.status == 78)
         result.expect("com.example.Gone", "apns.credentials")

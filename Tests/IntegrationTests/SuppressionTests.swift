@@ -11,7 +11,7 @@ import Testing
 
 extension `One worker` {
     @Suite(.serialized) struct `believes APNs when a token is gone` {
-        @Test func `writes a suppression, sends no more, and again after a new registration`()
+        @Test func `a worker sends a gone token no more, and again after a new registration`()
             async throws
         {
             let fleet = try #require(Fleet.current)
@@ -58,7 +58,7 @@ extension `One worker` {
             #expect(fleet.requests(for: dead).dropFirst().allSatisfy { $0.answer.status == 200 })
         }
 
-        @Test func `but not when it calls every token bad: that deploy went to the wrong place`()
+        @Test func `no token is suppressed when APNs calls every one bad: the deploy went wrong`()
             async throws
         {
             let fleet = try #require(Fleet.current)
@@ -93,7 +93,7 @@ extension `One worker` {
             #expect(!suppressions.contains { owed.contains(Self.token(in: $0)) })
         }
 
-        @Test func `and one bad token among many good ones gets its suppression`() async throws {
+        @Test func `one bad token among many good ones gets its suppression`() async throws {
             let fleet = try #require(Fleet.current)
             // The guard's window is 10 answers, of which a fifth may be bad.
             let (good, bad) = ((0..<12).map { _ in TestToken() }, TestToken())
@@ -139,8 +139,8 @@ extension `One worker` {
 @Suite(
     .serialized, .timeLimit(.minutes(3)), .enabled(if: Fleet.testBootstrap == nil),
     .fleet(TestPlan(answerDelay: .milliseconds(500), registrationGrace: .milliseconds(300))))
-struct `An offset` {
-    @Test func `waits for the acknowledgement of the suppression that its event caused`()
+struct `The offset of an event that causes a suppression` {
+    @Test func `an offset waits for the acknowledgement of the suppression that its event caused`()
         async throws
     {
         let fleet = try #require(Fleet.current)
@@ -177,13 +177,5 @@ struct `An offset` {
         #expect(log.records.count == 1 && log.records[0].key?.hasSuffix(dead.hex) == true)
         // The other partition had been committed.
         #expect(fleet.accepted(alive) == before + 1)
-    }
-}
-
-extension ScriptedRule {
-    /// `410 Unregistered` for one token.
-    static func gone(_ token: TestToken, at time: WallTime) -> ScriptedRule {
-        ScriptedRule(
-            tokenPrefix: token.hex, answer: .gone("Unregistered", .at(time.milliseconds)))
     }
 }

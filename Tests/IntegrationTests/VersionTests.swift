@@ -8,21 +8,21 @@ import Testing
 
 /// What an operator compares between two machines.
 @Suite struct `The version of the program` {
-    @Test func `shows a library's compiled version only where it differs from the loaded one`() {
+    @Test func `the version shows a library's compiled one only where the loaded one differs`() {
         let same = Version.Library(name: "nghttp2", loaded: "1.52.0", compiled: "1.52.0")
         let other = Version.Library(name: "nghttp2", loaded: "1.52.0", compiled: "1.51.0")
         #expect(same.version == "1.52.0")
         #expect(other.version == "1.52.0 (compiled against 1.51.0)")
     }
 
-    @Test func `has numbers for each library, loaded and compiled`() {
+    @Test func `the version has numbers for each library, loaded and compiled`() {
         for library in Version.libraries {
             #expect(library.loaded.wholeMatch(of: /\d+\.\d+\.\d+[^ ]*/) != nil, "\(library)")
             #expect(library.compiled.wholeMatch(of: /\d+\.\d+\.\d+[^ ]*/) != nil, "\(library)")
         }
     }
 
-    @Test func `is one that the changelog has a section for`() throws {
+    @Test func `the version is one that the changelog has a section for`() throws {
         let root = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let page = try String(

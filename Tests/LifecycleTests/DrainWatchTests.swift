@@ -23,14 +23,14 @@ internal import Testing
                 wall: WallTime(milliseconds: 0)))
     }
 
-    @Test mutating func `waits for nothing where nothing is under way`() {
+    @Test mutating func `the watch over a drain waits for nothing where nothing is under way`() {
         load.deferred = 5
         load.holders = 2
         let isOver = isOver(at: 0)
         #expect(isOver)
     }
 
-    @Test mutating func `does not wait for a record that Kafka refuses`() {
+    @Test mutating func `the watch over a drain does not wait for a record that Kafka refuses`() {
         load.unacknowledged = 2
         load.refused = 1
         let before = isOver(at: 0)
@@ -39,7 +39,7 @@ internal import Testing
         #expect(!before && after)
     }
 
-    @Test mutating func `waits as long as something ends`() {
+    @Test mutating func `the watch over a drain waits as long as something ends`() {
         load.inFlight = 100
         for second in 0..<50 as Range<Int64> {
             load.inFlight -= 1
@@ -48,14 +48,14 @@ internal import Testing
         }
     }
 
-    @Test mutating func `gives up what does not end any more`() {
+    @Test mutating func `the watch over a drain gives up what does not end any more`() {
         load.inFlight = 1
         var seen: [Bool] = []
         for time in [0, 2999, 3000] as [Int64] { seen.append(isOver(at: time)) }
         #expect(seen == [false, false, true])
     }
 
-    @Test mutating func `takes a walk that only joins for progress`() {
+    @Test mutating func `the watch over a drain takes a walk that only joins for progress`() {
         load.fanOuts = 1
         var seen: [Bool] = []
         for time in [0, 2000, 4000] as [Int64] {

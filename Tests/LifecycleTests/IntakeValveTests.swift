@@ -11,13 +11,13 @@ internal import Testing
         MonotonicTime(nanoseconds: milliseconds * 1_000_000)
     }
 
-    @Test func `polls while there is room`() {
+    @Test func `the valve polls while there is room`() {
         var valve = IntakeValve()
         #expect(valve.next(hasRoom: true, isRelaxed: false, now: at(0)) == .poll)
         #expect(valve.next(hasRoom: true, isRelaxed: false, now: at(5000)) == .poll)
     }
 
-    @Test func `only stops polling at first, since a pause discards what was fetched`() {
+    @Test func `the valve only stops polling at first, since a pause discards what was fetched`() {
         var valve = IntakeValve()
         #expect(valve.next(hasRoom: false, isRelaxed: false, now: at(0)) == .hold)
         #expect(valve.next(hasRoom: false, isRelaxed: false, now: at(999)) == .hold)
@@ -25,7 +25,7 @@ internal import Testing
         #expect(!valve.isPaused)
     }
 
-    @Test func `pauses after a second and goes on polling, so that the group keeps the worker`() {
+    @Test func `the valve pauses after a second and goes on polling, so as to stay in the group`() {
         var valve = IntakeValve()
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))
         #expect(valve.next(hasRoom: false, isRelaxed: false, now: at(1000)) == .pause)
@@ -33,7 +33,7 @@ internal import Testing
         #expect(valve.next(hasRoom: false, isRelaxed: false, now: at(2000)) == .poll)
     }
 
-    @Test func `resumes only when half of the room is free, and once`() {
+    @Test func `the valve resumes only when half of the room is free, and once`() {
         var valve = IntakeValve()
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(1000))
@@ -42,7 +42,7 @@ internal import Testing
         #expect(valve.next(hasRoom: true, isRelaxed: true, now: at(1300)) == .poll)
     }
 
-    @Test func `stays shut while there is no room, however few pushes are left`() {
+    @Test func `the valve stays shut while there is no room, however few pushes are left`() {
         var valve = IntakeValve()
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(1000))
@@ -50,7 +50,7 @@ internal import Testing
         #expect(valve.isPaused)
     }
 
-    @Test func `knows nothing of a pause once the partitions are new`() {
+    @Test func `the valve knows nothing of a pause once the partitions are new`() {
         var valve = IntakeValve()
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(0))
         _ = valve.next(hasRoom: false, isRelaxed: false, now: at(1000))

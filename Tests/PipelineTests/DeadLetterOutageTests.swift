@@ -10,7 +10,7 @@ internal import Testing
 @testable internal import Pipeline
 
 /// The dead-letters topic takes nothing for long: only what failed waits for it.
-@Suite struct `While dead letters cannot be written` {
+@Suite struct `An outage of dead letters` {
     private func fixture(adjust: (inout PipelineSettings) -> Void = { _ in }) -> PipelineFixture {
         let fixture = PipelineFixture { settings in
             settings.registrationGrace = .zero
@@ -22,7 +22,7 @@ internal import Testing
 
     private func letters(_ fixture: PipelineFixture) throws -> [DeadLetter] {
         try fixture.takeRecords().filter { $0.topic == .deadLetters }
-            .map { try `Dead letters at their edges`.read($0) }
+            .map { try `Dead letters of the pipeline`.read($0) }
     }
 
     @Test
@@ -61,7 +61,7 @@ internal import Testing
         while !fixture.isIdle {
             let records = fixture.takeRecords()
             for record in records {
-                let letter = try `Dead letters at their edges`.read(record)
+                let letter = try `Dead letters of the pipeline`.read(record)
                 told += letter.failures ?? 1
                 #expect(letter.reason == "invalidJSON" && letter.source.topic == "events-0")
             }
@@ -137,7 +137,7 @@ internal import Testing
         #expect(!fixture.isIdle)
         fixture.pass(.seconds(1))
         let record = try #require(fixture.takeRecords().first)
-        let letter = try `Dead letters at their edges`.read(record)
+        let letter = try `Dead letters of the pipeline`.read(record)
         #expect(letter.failures == 27 && letter.targets.isEmpty && letter.isOriginalLeftOut)
         #expect(letter.source.offset == 1 && letter.lastOffset == 3)
         #expect(letter.reason == "BadMessageId" && letter.status == 400)

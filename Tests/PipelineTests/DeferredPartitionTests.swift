@@ -55,7 +55,7 @@ internal import Testing
         #expect(pipeline.takeRecords().map(\.partition) == [3])
     }
 
-    @Test func `what is written again goes there too`() {
+    @Test func `what is written again goes to the record's partition too`() {
         write(record(after: .seconds(60), ttl: .seconds(3600)), to: old)
         write(record(after: .seconds(60), ttl: .seconds(90)), to: old)
         let again = pipeline.takeRecords()

@@ -29,7 +29,7 @@ internal import Testing
         return expired
     }
 
-    @Test func `has waited too long in Kafka`() {
+    @Test func `an expired event may have waited too long in Kafka`() {
         let fixture = PipelineFixture()
         let expired = read(
             fixture, #"{"v":1,"ttlSeconds":60}"#, writtenAt: fixture.now.wall + .seconds(-90))
@@ -37,7 +37,7 @@ internal import Testing
         #expect(expired.waitMax == .seconds(90))
     }
 
-    @Test func `was dead when it was written`() {
+    @Test func `an expired event may have been dead when it was written`() {
         let fixture = PipelineFixture()
         let expired = read(
             fixture, #"{"v":1,"expiresAt":"2020-01-01T00:00:00Z"}"#,
@@ -46,7 +46,7 @@ internal import Testing
         #expect(expired.waitMax == .zero)
     }
 
-    @Test func `of a broker that keeps no times has waited nobody knows how long`() {
+    @Test func `an expired event has waited nobody knows how long where a broker keeps no times`() {
         let fixture = PipelineFixture()
         let expired = read(
             fixture, #"{"v":1,"expiresAt":"2020-01-01T00:00:00Z"}"#,

@@ -35,12 +35,12 @@ internal import Testing
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
-    @Test func `of one token with payloads cost the same each`() {
+    @Test func `very many pushes of one token with payloads cost the same each`() {
         // Four times as many cost 16 times as much where each is searched for among all.
         #expect(cost(alerts: 12_000) < 9 * cost(alerts: 3000))
     }
 
-    @Test func `of a large audience that changes often wait for a delay with one walk`() {
+    @Test func `very many pushes of a large, changing audience wait for a delay with one walk`() {
         let fixture = PipelineFixture(bindings: [
             TopicBinding(decode: .json, delay: .seconds(5))
         ]) { settings in
@@ -66,7 +66,7 @@ internal import Testing
         #expect(fixture.isIdle && fixture.committableOffset == 40)
     }
 
-    @Test func `that may go at once do not wait for those with a delay`() {
+    @Test func `very many pushes that may go at once do not wait for those with a delay`() {
         let fixture = PipelineFixture(bindings: [
             .standard, TopicBinding(decode: .json, delay: .seconds(5)),
         ]) { $0.immediateFanOutMax = 1 }

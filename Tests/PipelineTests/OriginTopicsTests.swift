@@ -5,8 +5,8 @@ internal import Testing
 
 @testable internal import Pipeline
 
-@Suite struct `Topics that events came from` {
-    @Test func `are those subscribed and 256 more`() {
+@Suite struct `Topics of origin` {
+    @Test func `the topics that events came from are those subscribed and 256 more`() {
         var topics = OriginTopics(["a", "b"])
         let strangers = (0..<256).map { topics.number(of: "former-\($0)") }
         #expect(strangers == (2..<258).map { UInt16($0) })

@@ -10,7 +10,7 @@ internal import Testing
 @testable internal import Pipeline
 
 @Suite struct `The outbox` {
-    @Test func `holds the offsets of a record until Kafka has it`() {
+    @Test func `the outbox holds the offsets of a record until Kafka has it`() {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         let hold = tracker.readOne()
@@ -23,7 +23,7 @@ internal import Testing
         #expect(waiting == 1 && left == 0 && isEmpty)
     }
 
-    @Test func `has a refused record produced again, and its offsets wait`() throws {
+    @Test func `the outbox has a refused record produced again, and its offsets wait`() throws {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         outbox.write(topic: .deadLetters, key: [1], value: [2], holds: [tracker.readOne()])
@@ -37,7 +37,7 @@ internal import Testing
         #expect(again == [ticket] && left == 1 && count == 1)
     }
 
-    @Test func `lets a later deferral of a key speak for a refused one`() throws {
+    @Test func `the outbox lets a later deferral of a key speak for a refused one`() throws {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for value in [1, 2] as [UInt8] {
@@ -54,7 +54,7 @@ internal import Testing
         #expect(left == 0)
     }
 
-    @Test func `keeps refused shards apart, oldest first, to be fanned out here`() {
+    @Test func `the outbox keeps refused shards apart, oldest first, to be fanned out here`() {
         var tracker = OffsetTracker(registrationGrace: .zero)
         var outbox = Outbox(settings: PipelineSettings())
         for key in 0..<3 as Range<UInt8> {
@@ -92,7 +92,7 @@ extension OffsetTracker {
 }
 
 @Suite struct `The watch over dead letters` {
-    @Test func `takes letters for stalled that go out too slowly while there is no room`() {
+    @Test func `the watch takes letters for stalled that go out too slowly while room is short`() {
         for (closed, isStalled) in [(11, true), (12, false)] {
             var watch = LetterWatch()
             watch.looked(isFull: true, closed: 0, roomBytes: 100, now: .after(.zero))
@@ -108,7 +108,7 @@ extension OffsetTracker {
 }
 
 @Suite struct `The watch over long holds` {
-    @Test func `comes round all slots in half a second`() {
+    @Test func `the watch over long holds comes round all slots in half a second`() {
         var watch = HoldWatch()
         var seen = 0
         for step in 0..<500 {
@@ -117,7 +117,7 @@ extension OffsetTracker {
         #expect((100_000..<120_000).contains(seen))
     }
 
-    @Test func `leaves time for Kafka's acknowledgement`() {
+    @Test func `the watch over long holds leaves time for Kafka's acknowledgement`() {
         #expect(HoldWatch.patience(.seconds(10)) == .seconds(8))
         #expect(HoldWatch.patience(.seconds(5)) == .seconds(4))
     }

@@ -79,7 +79,7 @@ private struct BookBench: ~Copyable {
 }
 
 @Suite struct `The book of pushes` {
-    @Test func `knows one push of each key of a token`() {
+    @Test func `the book knows one push of each key of a token`() {
         var bench = BookBench()
         let plain = [bench.push(), bench.push()]
         let other = [bench.push(key: 7), bench.push(key: 7), bench.push(key: 8)]
@@ -89,7 +89,7 @@ private struct BookBench: ~Copyable {
         #expect(queued == 3)
     }
 
-    @Test func `gives back what a push holds when it ends, and forgets it`() {
+    @Test func `the book gives back what a push holds when it ends, and forgets it`() {
         var bench = BookBench()
         let slot = bench.push()
         let taken = bench.takeOne()
@@ -101,7 +101,7 @@ private struct BookBench: ~Copyable {
         #expect(taken == slot && holders == 0 && existing == nil)
     }
 
-    @Test func `hands the claims of a push over to whoever ends it`() {
+    @Test func `the book hands the claims of a push over to whoever ends it`() {
         var bench = BookBench()
         let slot = bench.push()
         _ = bench.push()
@@ -113,8 +113,7 @@ private struct BookBench: ~Copyable {
         #expect(left == 0)
     }
 
-    @Test func `ends the waiting pushes of a token that has gone, and one in flight when it lands`()
-    {
+    @Test func `the book ends a gone token's waiting pushes, and one in flight when it lands`() {
         var bench = BookBench()
         let inFlight = bench.push(key: 7)
         _ = bench.takeOne()

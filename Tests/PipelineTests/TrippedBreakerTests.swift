@@ -7,7 +7,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Breakers that are not closed` {
+@Suite struct `Tripped breakers` {
     private let token: [UInt8] = [1, 2, 3]
 
     private func afterAnswer(_ status: UInt16, _ reason: APNSReason) -> PipelineFixture {
@@ -19,7 +19,7 @@ internal import Testing
         return fixture
     }
 
-    @Test func `are named with what APNs said, until a probe succeeds`() throws {
+    @Test func `tripped breakers are named with what APNs said, until a probe succeeds`() throws {
         let fixture = afterAnswer(403, .invalidProviderToken)
         let tripped = fixture.pipeline.trippedBreakers(now: fixture.now)
         let breaker = try #require(tripped.first)
@@ -37,7 +37,7 @@ internal import Testing
         #expect(fixture.pipeline.trippedBreakers(now: fixture.now).isEmpty)
     }
 
-    @Test func `may be one APNs topic`() throws {
+    @Test func `a tripped breaker may be that of one APNs topic`() throws {
         let tripped = { (fixture: PipelineFixture) in
             fixture.pipeline.trippedBreakers(now: fixture.now)
         }

@@ -65,7 +65,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
     ]
 
     @Test(arguments: DocumentedAnswer.all)
-    func `does what Apple says`(answer: DocumentedAnswer) {
+    func `the table of answers does what Apple says`(answer: DocumentedAnswer) {
         let reason = APNSReason(answer.word)
         let row = AnswerTable.row(status: answer.status, reason: reason)
         #expect(reason.name == answer.word)
@@ -73,7 +73,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         #expect(row.connection == answer.connection)
     }
 
-    @Test func `has one row for each documented reason and no other`() {
+    @Test func `the table of answers has one row for each documented reason and no other`() {
         let documented = Set(DocumentedAnswer.all.map { APNSReason($0.word) })
         #expect(documented.count == 32)
         #expect(Set(AnswerTable.rows.map(\.reason)) == documented)
@@ -89,7 +89,9 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         ("", .none), ("None", .unknown), ("Unknown", .unknown), ("badTopic", .unknown),
         ("FeatureNotEnabled", .unknown),
     ])
-    func `reads Apple's words, two in both spellings`(word: String, reason: APNSReason) {
+    func `the table of answers reads Apple's words, two in both spellings`(
+        word: String, reason: APNSReason
+    ) {
         #expect(APNSReason(word) == reason)
     }
 
@@ -99,7 +101,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
             (410, .suppression), (413, .reject), (418, .reject), (429, .coolDown), (301, .reject),
             (500, .backOff), (502, .backOff), (503, .backOff), (504, .backOff), (599, .backOff),
         ] as [(UInt16, AnswerTable.PushAction)])
-    func `goes by the status where the reason says nothing`(
+    func `the table of answers goes by the status where the reason says nothing`(
         status: UInt16, action: AnswerTable.PushAction
     ) {
         for reason in [APNSReason.none, .unknown] {
@@ -120,7 +122,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         "BadDeviceToken", "DeviceTokenNotForTopic", "Forbidden", "ExpiredToken", "Unregistered",
         "PayloadTooLarge",
     ])
-    func `never tries again what Apple forbids`(word: String) {
+    func `the table of answers never tries again what Apple forbids`(word: String) {
         let documented = DocumentedAnswer.all.filter { $0.word == word }
         #expect(documented.count == 1)
         for answer in documented {

@@ -9,13 +9,14 @@ private typealias Fixture = AudienceFixture
 
 /// The fan-out's rule, proved on the index alone: walk downwards and around, visit what is
 /// reported as moved, and no entry that was there throughout is skipped.
-@Suite struct `A walk over a list that changes underneath` {
+@Suite struct `An audience cursor over a list that changes` {
     @Test(arguments: 1...40 as ClosedRange<UInt64>)
-    func `visits every entry that is there throughout`(seed: UInt64) {
+    func `a walk over a changing list visits every entry that is there throughout`(seed: UInt64) {
         #expect(Self.skipped(seed: seed, heedsMoves: true) == [])
     }
 
-    @Test func `would skip some without the reports of moved entries`() {
+    @Test func `a walk over a changing list would skip some without the reports of moved entries`()
+    {
         let skipped = (1...40 as ClosedRange<UInt64>).map {
             Self.skipped(seed: $0, heedsMoves: false).count
         }

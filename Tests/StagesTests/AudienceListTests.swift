@@ -8,7 +8,7 @@ internal import Testing
 private typealias Fixture = AudienceFixture
 
 @Suite struct `An audience's lists` {
-    @Test func `tell kinds apart by their interned name`() {
+    @Test func `an audience's lists tell kinds apart by their interned name`() {
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration(
@@ -22,7 +22,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.tokens == 1)
     }
 
-    @Test func `grow and shrink through every size`() {
+    @Test func `an audience's lists grow and shrink through every size`() {
         var audience = Fixture.audience()
         for count in 0..<600 {
             audience.apply(Fixture.registration("r\(count)", [ShownRow("t\(count)", "door-1")]))
@@ -37,7 +37,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.shows("door-1") == ["t599"])
     }
 
-    @Test func `of a kind hold each of its controls once, where allowed`() {
+    @Test func `an audience's lists of a kind hold each of its controls once, where allowed`() {
         var audience = Fixture.audience(allowKindWide: true)
         audience.apply(
             Fixture.registration(
@@ -61,13 +61,13 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `of kinds are not kept where not allowed`() {
+    @Test func `an audience's lists of kinds are not kept where not allowed`() {
         var audience = Fixture.audience(allowKindWide: false)
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         #expect(audience.kindWide(named: "door") == nil)
     }
 
-    @Test func `report an entry that moved into a hole only while a cursor walks them`() {
+    @Test func `an audience's lists report a moved entry only while a cursor walks them`() {
         var audience = Fixture.audience()
         for name in ["1", "2", "3", "4"] {
             audience.apply(Fixture.registration(name, [ShownRow("t" + name, "door-1")]))
@@ -88,7 +88,7 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `outlive their last entry while a cursor walks them`() {
+    @Test func `an audience's lists outlive their last entry while a cursor walks them`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         let subject = audience.subject(named: "door-1")!

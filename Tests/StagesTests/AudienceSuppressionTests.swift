@@ -7,8 +7,8 @@ internal import Testing
 
 private typealias Fixture = AudienceFixture
 
-@Suite struct `A suppression` {
-    @Test func `suppresses registrations not later than its own`() {
+@Suite struct `A suppression in an audience` {
+    @Test func `a suppression suppresses registrations not later than its own`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
@@ -20,7 +20,8 @@ private typealias Fixture = AudienceFixture
         #expect(audience.suppressionRegisteredAt(token)?.milliseconds == 10)
     }
 
-    @Test func `is lifted by a later registration, also one repeated word for word`() {
+    @Test func `a suppression is lifted by a later registration, also one repeated word for word`()
+    {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
@@ -29,7 +30,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.isSuppressed(token) == false)
     }
 
-    @Test func `older than the known one, or the same, changes nothing`() {
+    @Test func `a suppression older than the known one, or the same, changes nothing`() {
         var audience = Fixture.audience()
         #expect(audience.apply(suppressionAt: 10, "t1") == true)
         #expect(audience.apply(suppressionAt: 9, "t1") == false)
@@ -38,7 +39,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.apply(suppressionAt: 1, "") == false)
     }
 
-    @Test func `may come before the registration it speaks of`() {
+    @Test func `a suppression may come before the registration it speaks of`() {
         var audience = Fixture.audience()
         #expect(audience.apply(suppressionAt: 10, "t1") == true)
         audience.checkInvariants()
@@ -51,7 +52,7 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `outlives the registration it speaks of`() {
+    @Test func `a suppression outlives the registration it speaks of`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         audience.setPending(audience.token(named: "t1")!, 3)
@@ -67,7 +68,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.pending(token) == 0)
     }
 
-    @Test func `speaks of one route only`() {
+    @Test func `a suppression speaks of one route only`() {
         var audience = Fixture.audience()
         let rows = [ShownRow("t1", "door-1")]
         audience.apply(Fixture.registration("a", environment: .production, at: 1, rows))
@@ -78,7 +79,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.isSuppressed(audience.token(named: "t1")!) == false)
     }
 
-    @Test func `that is revoked is forgotten`() {
+    @Test func `a suppression that is revoked is forgotten`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 10, [ShownRow("t1", "door-1")]))
         #expect(audience.apply(suppressionAt: 10, "t1") == true)

@@ -8,7 +8,7 @@ internal import Testing
 private typealias Fixture = AudienceFixture
 
 @Suite struct `An audience` {
-    @Test func `lists every token that shows a subject`() {
+    @Test func `an audience lists every token that shows a subject`() {
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t2", "door-2")]))
@@ -21,7 +21,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.subscriptions == 3)
     }
 
-    @Test func `keeps the subjects of two apps apart`() {
+    @Test func `an audience keeps the subjects of two apps apart`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", app: Fixture.home, [ShownRow("t1", "door-1")]))
         audience.apply(Fixture.registration("b", app: Fixture.mail, [ShownRow("t1", "door-1")]))
@@ -32,7 +32,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.tokens == 2)
     }
 
-    @Test func `replaces a registration by its next snapshot`() {
+    @Test func `an audience replaces a registration by its next snapshot`() {
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t2", "door-2")]))
@@ -47,7 +47,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.changes.removedTokens.map { audience.tokenName($0) } == ["t2"])
     }
 
-    @Test func `never lets two handlers of one installation touch each other's rows`() {
+    @Test func `an audience never lets two handlers of one installation touch each other's rows`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("i/controls", [ShownRow("t1", "door-1")]))
         audience.apply(Fixture.registration("i/widgets", [ShownRow("w1", "door-1", .widget)]))
@@ -57,7 +57,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.registrations == 1)
     }
 
-    @Test func `reports nothing for a registration repeated word for word`() {
+    @Test func `an audience reports nothing for a registration repeated word for word`() {
         var audience = Fixture.audience()
         let rows = [ShownRow("t1", "door-1"), ShownRow("t1", "door-2"), ShownRow("t2", "door-1")]
         audience.apply(Fixture.registration("a", at: 1, rows))
@@ -67,7 +67,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.registeredAt(of: audience.token(named: "t1")!).milliseconds == 2)
     }
 
-    @Test func `counts a subject once for a token that names it twice`() {
+    @Test func `an audience counts a subject once for a token that names it twice`() {
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t1", "door-1")]))
@@ -75,7 +75,7 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `keeps a token that two registrations hold until both let go`() {
+    @Test func `an audience keeps a token that two registrations hold until both let go`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", at: 5, [ShownRow("t1", "door-1")]))
         audience.apply(Fixture.registration("b", at: 3, [ShownRow("t1", "door-2")]))
@@ -90,7 +90,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.removeRegistration("b") == false)
     }
 
-    @Test func `keeps a removed token's row readable until it is reclaimed`() {
+    @Test func `an audience keeps a removed token's row readable until it is reclaimed`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
@@ -106,7 +106,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.pending(audience.token(named: "t2")!) == 0)
     }
 
-    @Test func `gives a token that returns before it is reclaimed its row back`() {
+    @Test func `an audience gives a token that returns before it is reclaimed its row back`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
@@ -121,7 +121,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.shows("door-1") == ["t1"])
     }
 
-    @Test func `holds a token that shows no subject`() {
+    @Test func `an audience holds a token that shows no subject`() {
         var audience = Fixture.audience()
         audience.apply(Fixture.registration("a", [ShownRow("t1", "", .device)]))
         audience.checkInvariants()
@@ -132,7 +132,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.changes.removedTokens.count == 1)
     }
 
-    @Test func `reports a device token that begins to hear changes`() {
+    @Test func `an audience reports a device token that begins to hear changes`() {
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration("a", [ShownRow("t1", "door-1", .device, hearsChanges: false)]))
@@ -145,7 +145,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.subscribedNames == ["t1 door-1"])
     }
 
-    @Test func `sets aside rows that it cannot take, and takes the others`() {
+    @Test func `an audience sets aside rows that it cannot take, and takes the others`() {
         var audience = Fixture.audience()
         let setAside = audience.apply(
             Fixture.registration(
@@ -170,7 +170,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.registrations == 1)
     }
 
-    @Test func `takes rows without their kind when there are too many kinds`() {
+    @Test func `an audience takes rows without their kind when there are too many kinds`() {
         var audience = Fixture.audience(allowKindWide: true)
         let kinds = Audience.kindsMax
         let rows = (0..<kinds).map { ShownRow("t1", "door-1", kind: "kind-\($0)") }
@@ -206,7 +206,7 @@ private typealias Fixture = AudienceFixture
         audience.checkInvariants()
     }
 
-    @Test func `keeps a kind while one subscription shows it`() {
+    @Test func `an audience keeps a kind while one subscription shows it`() {
         var audience = Fixture.audience(allowKindWide: true)
         for key in ["a", "b"] {
             audience.apply(Fixture.registration(key, [ShownRow("t-" + key, "door-1")]))

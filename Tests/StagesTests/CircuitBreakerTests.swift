@@ -19,7 +19,7 @@ internal import Testing
         return nil
     }
 
-    @Test func `is closed at first, without bound`() {
+    @Test func `a circuit breaker is closed at first, without bound`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         let allowance = breaker.allowance(now: .after(.zero))
         #expect(allowance == .max)
@@ -27,7 +27,7 @@ internal import Testing
         #expect(breaker.nextChange == .distantFuture)
     }
 
-    @Test func `is opened by a fault, then lets one probe out`() {
+    @Test func `a circuit breaker is opened by a fault, then lets one probe out`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         var random = SplitMix64(seed: 5)
         let start = MonotonicTime.after(.seconds(100))
@@ -43,7 +43,7 @@ internal import Testing
         #expect(!breaker.isClosed)
     }
 
-    @Test func `closes slowly after a probe that was accepted`() {
+    @Test func `a circuit breaker closes slowly after a probe that was accepted`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         var random = SplitMix64(seed: 5)
         breaker.failed(now: .after(.zero), random: &random)
@@ -62,7 +62,7 @@ internal import Testing
         #expect(last == .max)
     }
 
-    @Test func `stays open for longer with each probe that fails`() {
+    @Test func `a circuit breaker stays open for longer with each probe that fails`() {
         var random = SplitMix64(seed: 9)
         var averages: [Duration] = []
         for failures in 0..<8 {
@@ -84,7 +84,7 @@ internal import Testing
         for failures in 1..<6 { #expect(averages[failures] > averages[failures - 1] * 1.3) }
     }
 
-    @Test func `does not stay open for longer by what was in flight when it opened`() {
+    @Test func `a circuit breaker stays open no longer for what was in flight when it opened`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         var random = SplitMix64(seed: 5)
         breaker.failed(now: .after(.zero), random: &random)
@@ -93,7 +93,7 @@ internal import Testing
         #expect(breaker.nextChange == due)
     }
 
-    @Test func `begins with short times again after an acceptance`() {
+    @Test func `a circuit breaker begins with short times again after an acceptance`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         var random = SplitMix64(seed: 5)
         for _ in 0..<9 {
@@ -105,7 +105,7 @@ internal import Testing
         #expect(breaker.nextChange - .after(.zero) <= .seconds(10))
     }
 
-    @Test func `is closed by an acceptance even before its time`() {
+    @Test func `a circuit breaker is closed by an acceptance even before its time`() {
         var breaker = CircuitBreaker(backoff: Self.backoff)
         var random = SplitMix64(seed: 5)
         breaker.failed(now: .after(.zero), random: &random)

@@ -16,13 +16,13 @@ internal import Testing
         return tokenGuard
     }
 
-    @Test func `believes a single bad token of a busy, healthy route`() {
+    @Test func `the guard believes a single bad token of a busy, healthy route`() {
         var tokenGuard = Self.seen(accepted: 1_000)
         let believed = tokenGuard.tokenRejected(now: Self.start)
         #expect(believed)
     }
 
-    @Test func `believes nothing when every token is bad from the first, as in a wrong deploy`() {
+    @Test func `the guard believes nothing when every token is bad from the first`() {
         var tokenGuard = TokenGuard(limits: TokenGuard.Limits())
         for number in 0..<5_000 {
             let now = Self.start + .milliseconds(number)
@@ -31,7 +31,7 @@ internal import Testing
         }
     }
 
-    @Test func `believes at most a share of a window when a deploy goes wrong later`() {
+    @Test func `the guard believes at most a share of a window when a deploy goes wrong later`() {
         var tokenGuard = Self.seen(accepted: 1_000)
         var believed = 0
         for _ in 0..<5_000 where tokenGuard.tokenRejected(now: Self.start) { believed += 1 }
@@ -39,14 +39,14 @@ internal import Testing
         #expect(believed == 10)
     }
 
-    @Test func `believes no 400 of a small app, whose window is not full`() {
+    @Test func `the guard believes no 400 of a small app, whose window is not full`() {
         var tokenGuard = Self.seen(accepted: 198)
         let incomplete = tokenGuard.tokenRejected(now: Self.start)
         let complete = tokenGuard.tokenRejected(now: Self.start)
         #expect([incomplete, complete] == [false, true])
     }
 
-    @Test func `draws the line at the share: this one counted, ten in two hundred, not eleven`() {
+    @Test func `the guard draws the line at the share: ten in two hundred, not eleven`() {
         var atLimit = Self.seen(accepted: 190, rejected: 10)
         // The oldest of the ten leaves the window as this one enters it.
         let believed = atLimit.tokenRejected(now: Self.start)
@@ -57,7 +57,7 @@ internal import Testing
         #expect(!unbelieved)
     }
 
-    @Test func `believes again when the bad answers have left the window`() {
+    @Test func `the guard believes again when the bad answers have left the window`() {
         var tokenGuard = Self.seen(accepted: 0, rejected: 200)
         for _ in 0..<189 { tokenGuard.accepted(now: Self.start) }
         // Eleven old bad answers are left; the oldest leaves and this one enters.
@@ -67,7 +67,7 @@ internal import Testing
         #expect([before, after] == [false, true])
     }
 
-    @Test func `believes only while acceptances are fresh`() {
+    @Test func `the guard believes only while acceptances are fresh`() {
         var fresh = Self.seen(accepted: 500)
         let believed = fresh.tokenRejected(now: Self.start + .seconds(599))
         var stale = Self.seen(accepted: 500)
@@ -75,7 +75,7 @@ internal import Testing
         #expect([believed, unbelieved] == [true, false])
     }
 
-    @Test func `believes a 410 without a window, up to so many in a minute`() {
+    @Test func `the guard believes a 410 without a window, up to so many in a minute`() {
         var limits = TokenGuard.Limits()
         limits.suppressionsPerMinuteMax = 3
         var tokenGuard = TokenGuard(limits: limits)
@@ -88,7 +88,7 @@ internal import Testing
         #expect(later == [true, true, true, false])
     }
 
-    @Test func `counts both kinds of suppression against the same minute`() {
+    @Test func `the guard counts both kinds of suppression against the same minute`() {
         var limits = TokenGuard.Limits()
         limits.suppressionsPerMinuteMax = 2
         var tokenGuard = TokenGuard(limits: limits)
@@ -100,7 +100,7 @@ internal import Testing
         #expect(suppressions == [true, true, false, false])
     }
 
-    @Test func `spends no suppression on a complaint that it does not believe`() {
+    @Test func `the guard spends no suppression on a complaint that it does not believe`() {
         var limits = TokenGuard.Limits()
         limits.suppressionsPerMinuteMax = 1
         var tokenGuard = TokenGuard(limits: limits)

@@ -6,7 +6,7 @@ internal import PushModel
 internal import RecordFormats
 internal import Testing
 
-@Suite struct `Events` {
+@Suite struct `Events at intake` {
     @Test(arguments: [nil, []] as [[UInt8]?])
     func `a record without a value says that the subject in its key changed`(value: [UInt8]?) throws
     {
@@ -21,7 +21,7 @@ internal import Testing
         #expect(event.payload == nil)
     }
 
-    @Test func `such a record's headers are not looked at`() throws {
+    @Test func `the headers of a record without a value are not looked at`() throws {
         var decoder = try EventDecoder(
             bindings: [.standard, TopicBinding(decode: .key)], routing: IntakeFixtures.routing(),
             settings: EventSettings())
@@ -39,7 +39,7 @@ internal import Testing
         }
     }
 
-    @Test func `every field is read`() throws {
+    @Test func `every field of an event is read`() throws {
         let event = try decodeEvent(
             #"""
             {"v":1,"id":"e1","subject":"door-7","time":"2026-11-21T12:00:10.500Z",
@@ -134,7 +134,7 @@ internal import Testing
 
     // MARK: Expiry
 
-    @Test func `life counts from the later of event time and record time`() throws {
+    @Test func `an event's life counts from the later of its time and the record's`() throws {
         let early = #"{"time":"2026-11-21T11:00:00Z","ttlSeconds":60}"#
         #expect(try decodeEvent(early).life == .seconds(60))
         let late = #"{"time":"2026-11-21T12:01:00Z","ttlSeconds":60}"#
@@ -142,7 +142,7 @@ internal import Testing
         #expect(try decodeEvent(early).time == IntakeFixtures.now + .seconds(-3600))
     }
 
-    @Test func `life is the event's, else the binding's, else the setting's`() throws {
+    @Test func `an event's life is its own, else the binding's, else the setting's`() throws {
         let payload = #"{"payload":{"aps":{"alert":"x"}}}"#
         #expect(try decodeEvent(payload).life == .seconds(3600))
         #expect(try decodeEvent("{}").life == .seconds(24 * 3600))

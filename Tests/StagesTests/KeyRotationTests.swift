@@ -9,7 +9,7 @@ internal import Testing
 @Suite struct `The rotation of signing keys` {
     private static func after(_ seconds: Int) -> MonotonicTime { .after(.seconds(seconds)) }
 
-    @Test func `tries a key that has come, and uses it from when it is accepted`() {
+    @Test func `the rotation of keys tries a key that has come, and uses it once it is accepted`() {
         var rotation = KeyRotation(keyInUse: 0)
         let none = rotation.found([0], now: Self.after(0))
         #expect(none.isEmpty && rotation.nextTrial(now: Self.after(0)) == nil)
@@ -24,7 +24,7 @@ internal import Testing
     }
 
     @Test(arguments: [KeyRotation.Result.refused, .unanswered])
-    func `keeps the old key while the new is not accepted, and asks ever more rarely`(
+    func `the rotation keeps the old key while the new is refused, asked ever more rarely`(
         result: KeyRotation.Result
     ) {
         var rotation = KeyRotation(keyInUse: 0)
@@ -45,7 +45,7 @@ internal import Testing
         #expect(rotation.keyInUse == 1)
     }
 
-    @Test func `goes back to the old key when the new one is refused later`() {
+    @Test func `the rotation of keys goes back to the old key when the new one is refused later`() {
         var rotation = KeyRotation(keyInUse: 0)
         _ = rotation.found([0, 1], now: Self.after(0))
         _ = rotation.tried(1, .accepted, now: Self.after(0))
@@ -55,7 +55,8 @@ internal import Testing
         #expect(rotation.keyInUse == 0)
     }
 
-    @Test func `leaves keys alone that were there from the start, while the first is good`() {
+    @Test func `the rotation leaves keys alone that were there at first, while the first is good`()
+    {
         var rotation = KeyRotation(keyInUse: 0, spares: [1], candidates: [])
         _ = rotation.found([0, 1], now: Self.after(0))
         #expect(rotation.nextTrial(now: Self.after(0)) == nil)
@@ -63,12 +64,12 @@ internal import Testing
         #expect(rotation.nextTrial(now: Self.after(1)) == 1)
     }
 
-    @Test func `tries at once those that are known to be newer`() {
+    @Test func `the rotation of keys tries at once those that are known to be newer`() {
         let rotation = KeyRotation(keyInUse: 0, candidates: [1])
         #expect(rotation.nextTrial(now: Self.after(0)) == 1)
     }
 
-    @Test func `tries the others when the file of the key in use is gone, and uses it till then`() {
+    @Test func `the rotation tries other keys when the file of the one in use is gone`() {
         var rotation = KeyRotation(keyInUse: 0, spares: [1])
         _ = rotation.found([1], now: Self.after(0))
         #expect(!rotation.isGone && rotation.nextTrial(now: Self.after(0)) == nil)
@@ -83,7 +84,7 @@ internal import Testing
     }
 
     /// As when a look falls between the two steps of a replacement.
-    @Test func `does not take an old key for a new one because one look missed it`() {
+    @Test func `the rotation does not take an old key for a new one because one look missed it`() {
         var rotation = KeyRotation(keyInUse: 0)
         _ = rotation.found([0, 1], now: Self.after(0))
         _ = rotation.tried(1, .accepted, now: Self.after(0))

@@ -8,7 +8,7 @@ internal import Testing
 private let start = MonotonicTime.after(.zero)
 
 @Suite struct `The ledger of holders` {
-    @Test func `stands at the start offset before anything is read`() {
+    @Test func `the ledger of holders stands at the start offset before anything is read`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 40)
         let committableOffset = ledger.committableOffset(assignment, now: start)

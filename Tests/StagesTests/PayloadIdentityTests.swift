@@ -14,7 +14,7 @@ internal import Testing
         PayloadIdentity(type: type, collapseID: collapseID, body: Array(body.utf8), event: event)
     }
 
-    @Test func `is the event's without a collapse identifier`() {
+    @Test func `a payload's identity is the event's without a collapse identifier`() {
         let alert = identity(.alert, nil, event)
         // Sent again after a crash it replaces itself.
         #expect(alert == identity(.alert, nil, event))
@@ -24,7 +24,7 @@ internal import Testing
         #expect(background.collapseID.isEmpty)
     }
 
-    @Test func `is the collapse identifier's, whatever the event`() {
+    @Test func `a payload's identity is the collapse identifier's, whatever the event`() {
         let other = StableHash.event(
             topicSeed: StableHash.topicSeed("events"), partition: 3, offset: 8)
         let first = identity(.alert, "score", event)
@@ -39,14 +39,14 @@ internal import Testing
         for push in differing { #expect(push.coalescingKey != first.coalescingKey) }
     }
 
-    @Test func `differs for another event that has come to stand in the same place`() {
+    @Test func `a payload's identity differs for another event that stands in the same place`() {
         let (one, other) = (identity(.alert, nil, event), identity(.alert, nil, event, body: "[]"))
         #expect(one.coalescingKey != other.coalescingKey && one.collapseID != other.collapseID)
         let (named, same) = (identity(.alert, "c", event), identity(.alert, "c", event, body: "[]"))
         #expect(named == same)
     }
 
-    @Test func `survives being written down and read again`() {
+    @Test func `a payload's identity survives being written down and read again`() {
         for given in [nil, "score"] {
             for type in [PushType.alert, .background] {
                 let first = identity(type, given, event)
@@ -58,7 +58,7 @@ internal import Testing
         }
     }
 
-    @Test func `tells events of other topics, partitions and offsets apart`() {
+    @Test func `a payload's identity tells events of other topics, partitions and offsets apart`() {
         let seeds = [StableHash.topicSeed("events"), StableHash.topicSeed("orders")]
         var hashes: Set<StableHash.Value> = []
         for seed in seeds {

@@ -54,7 +54,7 @@ internal import Testing
         #expect(refusal { _ = try decode(value) } == code)
     }
 
-    @Test func `a tombstone removes`() throws {
+    @Test func `a tombstone removes a registration`() throws {
         let (change, registration, _) = try decode(nil)
         #expect(change == .removed)
         #expect(String(decoding: registration.key, as: UTF8.self) == IntakeSamples.registrationKey)

@@ -7,7 +7,9 @@ internal import Testing
 /// Every behaviour of APNs against both transports; docs/transports.md tells what holds.
 @Suite struct `Conformance of the transports` {
     @Test(arguments: Behaviour.all, TransportKind.allCases)
-    func `keeps the promise`(_ behaviour: Behaviour, _ kind: TransportKind) throws {
+    func `a transport keeps the promise of each behaviour of a server`(
+        _ behaviour: Behaviour, _ kind: TransportKind
+    ) throws {
         let report = try behaviour.run(kind).close()
         let breaches = behaviour.promise(of: kind).breaches(in: report)
         #expect(breaches == [], "\(report)")

@@ -7,7 +7,7 @@ internal import Testing
 @testable import APNSSimulator
 
 /// What the corpus cannot say of a finding: not only that no promise is broken, but what is right.
-@Suite struct `Found by hostile input` {
+@Suite struct `Findings of hostile input` {
     @Test(arguments: [
         (Int64.max, "9999-12-31T23:59:59.999Z"), (253_402_300_800_000, "9999-12-31T23:59:59.999Z"),
         (Int64.min, "0000-01-01T00:00:00.000Z"), (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),

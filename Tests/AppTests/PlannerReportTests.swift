@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Logging
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+@Suite struct `The planner's reports to the operator` {
+    private let lines = LogLines()
+    private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
+    private let now = Now(
+        monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
+    private let breaker = TrippedBreaker(
+        name: "credential home in production", cause: .credentialRefused(.invalidProviderToken),
+        probeIn: .seconds(7))
+
+    @Test func `a breaker is told once when it opens and once when it closes, with what to do`() {
+        var watch = ConsumerWatch()
+        watch.report([] as [TrippedBreaker], logger: logger)
+        #expect(lines.taken().isEmpty)
+        for _ in 0..<3 { watch.report([breaker], logger: logger) }
+        #expect(
+            lines.taken() == [
+                "warning pushes wait: APNs answers InvalidProviderToken: check the credential's key, "
+                    + "key ID, team and environments "
+                    + "[nextProbeSeconds=7, of=credential home in production]"
+            ])
+        for _ in 0..<2 { watch.report([] as [TrippedBreaker], logger: logger) }
+        #expect(
+            lines.taken() == ["notice pushes go out again [of=credential home in production]"])
+        watch.report([breaker], logger: logger)
+        #expect(lines.taken().count == 1, "open again")
+    }
+
+    @Test
+    func `a topic that takes no records is told at once, each minute and when it is over`() {
+        var watch = ConsumerWatch()
+        func at(_ seconds: Int64) -> Now {
+            Now(
+                monotonic: MonotonicTime(nanoseconds: seconds * 1_000_000_000),
+                wall: WallTime(milliseconds: seconds * 1000))
+        }
+        let letters = TroubledTopic(
+            topic: .deadLetters, name: "fleet.dead-letters", records: 1234, bytes: 5_000_000,
+            cause: "UNKNOWN_TOPIC_OR_PART")
+        for second in 0..<60 as Range<Int64> {
+            watch.report([letters], now: at(second), logger: logger)
+        }
+        #expect(
+            lines.taken() == [
+                "error Kafka takes no dead letters: pushes go on, but the offsets of what failed are "
+                    + "held, and a restart sends again what was read after them; create the topic "
+                    + "(lamplighter topics create), give this user WRITE on it, or look after its "
+                    + "leaders [cause=UNKNOWN_TOPIC_OR_PART, topic=fleet.dead-letters, waiting=1234, "
+                    + "waitingKiB=4883]"
+            ])
+        watch.report([letters], now: at(60), logger: logger)
+        #expect(lines.taken().count == 1)
+        for second in 61..<63 as Range<Int64> { watch.report([], now: at(second), logger: logger) }
+        #expect(lines.taken() == ["notice Kafka takes dead letters again []"])
+    }
+
+    @Test func `an app that has used up its kinds is told once, and once when some are free`() {
+        var watch = ConsumerWatch()
+        for rows in 1...3 {
+            watch.report([(app: "com.example.Home", rows: rows)], logger: logger)
+        }
+        let told = lines.taken()
+        #expect(told.count == 1)
+        #expect(told.first?.hasPrefix("warning an app shows more kinds") == true)
+        #expect(
+            told.first?.hasSuffix(
+                "[app=com.example.Home, kindsMax=65534, rowsWithoutKind=1]") == true)
+        for _ in 0..<2 { watch.report([] as [(app: String, rows: Int)], logger: logger) }
+        #expect(
+            lines.taken() == [
+                "notice an app's kinds can be told apart again [app=com.example.Home]"
+            ])
+    }
+
+    @Test func `the operator is told what flows, and what waits though nothing flows`() {
+        var flow = FlowReport()
+        var load = PushPipeline.Load(
+            queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
+        flow.report(Counters(), load: load, now: now, logger: logger)
+        #expect(lines.taken().isEmpty, "what waits in Kafka waits")
+        load.holders = 1
+        for _ in 0..<2 { flow.report(Counters(), load: load, now: now, logger: logger) }
+        let told = lines.taken()
+        #expect(told.count == 2 && told.allSatisfy { $0.contains("held=1") })
+        load.holders = 0
+        var counters = Counters()
+        counters.accepted = 5
+        for _ in 0..<2 { flow.report(counters, load: load, now: now, logger: logger) }
+        #expect(lines.taken().map { $0.contains("accepted=5") } == [true])
+    }
+
+    @Test func `every counter is told as it moves and as a total, under its own name`() throws {
+        var flow = FlowReport()
+        let load = PushPipeline.Load(
+            queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
+        flow.report(Counters(), load: load, now: now, logger: logger)
+        var counters = Counters()
+        let names = counters.named.map(\.name)
+        #expect(MemoryLayout<Counters>.size == names.count * MemoryLayout<Int>.size)
+        withUnsafeMutableBytes(of: &counters) { bytes in
+            let numbers = bytes.bindMemory(to: Int.self)
+            for index in numbers.indices { numbers[index] = index + 1 }
+        }
+        let later = Now(monotonic: now.monotonic + .seconds(60), wall: now.wall)
+        flow.report(counters, load: load, now: later, logger: logger)
+        let told = lines.taken()
+        #expect(told.map { $0.prefix(9) } == ["info flow", "info tota"])
+        for line in told {
+            for (index, name) in names.enumerated() {
+                #expect(
+                    line.contains("[\(name)=\(index + 1)") || line.contains(" \(name)=\(index + 1)")
+                )
+            }
+        }
+        // What has not moved is not repeated, and the totals come once a minute.
+        counters.eventsUnmatched += 1
+        flow.report(counters, load: load, now: later, logger: logger)
+        let next = lines.taken()
+        #expect(next.count == 1)
+        #expect(next.first?.contains("eventsUnmatched=1") == true)
+        #expect(next.first?.contains("suppressionsUnreadable") == false)
+        flow.reportTotals(counters, logger: logger)
+        #expect(
+            lines.taken().map { $0.contains("eventsUnmatched=\(counters.eventsUnmatched)") } == [
+                true
+            ])
+    }
+}
+
+extension `The planner's reports to the operator` {
+    @Test func `every figure of the flow is a number to a collector`() {
+        var flow = FlowReport()
+        var counters = Counters()
+        counters.events = 3
+        let logger = Logger(label: "test") { [lines] _ in FigureHandler(strings: lines) }
+        let load = PushPipeline.Load(
+            queued: 1, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 9,
+            unacknowledged: 0, refused: 0, payloadBytes: 0)
+        flow.report(counters, load: load, now: now, logger: logger)
+        #expect(lines.taken() == ["flow"], "no string among them")
+    }
+}
+
+/// The message, and the names of metadata that a collector gets as strings.
+private struct FigureHandler: LogHandler {
+    let strings: LogLines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    init(strings: LogLines) { self.strings = strings }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        strings.append("\(event.message)")
+        for (name, value) in event.metadata ?? [:] {
+            if case .string = value { strings.append(name) }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import APNSSimulator
+internal import Delivery
+internal import LinuxIO
+internal import PushModel
+internal import Testing
+
+@Suite struct `Both transports` {
+    @Test(arguments: TransportKind.allCases)
+    func `a transport sends 500 pushes over one cold connection and none is refused`(
+        _ kind: TransportKind
+    )
+        throws
+    {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        bench.submit(500)
+        let outcomes = bench.collect(500)
+        #expect(outcomes.count == 500)
+        #expect(outcomes.allSatisfy { $0.kind == .answered && $0.status == 200 })
+        #expect(outcomes.allSatisfy { $0.sentAt.nanoseconds > 0 })
+        #expect(Set(outcomes.map(\.slot)).count == 500)
+        #expect(bench.wait { server.simulator.counts.connectionsOpened == 1 })
+        #expect(server.simulator.counts.streamsRefused == 0)
+        #expect(bench.drain())
+        #expect(bench.transport.counters.snapshot.requests == 500)
+        #expect(bench.transport.counters.snapshot.connects == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport sends exactly these headers and this body`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        let request = try #require(server.simulator.recordedRequests.first)
+        let bearer = try #require(request["authorization"])
+        #expect(bearer.hasPrefix("bearer "))
+        #expect(
+            Set(request.headers.map { "\($0.name): \($0.value)" }) == [
+                ":method: POST", ":scheme: https", ":authority: localhost",
+                ":path: /3/device/\(DeliveryBench.tokenPrefix)0000", "authorization: \(bearer)",
+                "apns-push-type: controls",
+                "apns-topic: com.example.Home.push-type.controls",
+                "apns-id: 01234567-89ab-8def-8000-000000000000", "apns-priority: 10",
+                "apns-expiration: 0",
+            ])
+        #expect(request.headers.count == 10)
+        #expect(request.headers.prefix(4).allSatisfy { $0.name.hasPrefix(":") })
+        #expect(request.body == Array(DeliveryBench.body.utf8))
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport leaves out what is not set and writes numbers and names as they are`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        let collapse = UnsafeMutablePointer<UInt8>.allocate(capacity: 5)
+        defer { collapse.deallocate() }
+        collapse.update(from: Array("score".utf8), count: 5)
+        for number in 0..<3 {
+            bench.submit(1) { _, push in
+                push.pointee.priority = 0
+                push.pointee.expiration = number == 0 ? -1 : 1_763_712_000
+                if number == 1 {
+                    push.pointee.collapseID = UnsafePointer(collapse)
+                    push.pointee.collapseIDBytes = 5
+                }
+                if number == 2 { push.pointee.apnsID = .none }
+            }
+            #expect(bench.collect(1).first?.status == 200)
+        }
+        let requests = server.simulator.recordedRequests
+        #expect(requests.map { $0["apns-priority"] } == [nil, nil, nil])
+        #expect(requests.map { $0["apns-expiration"] } == [nil, "1763712000", "1763712000"])
+        // Nothing of a request is left in the handle for the next one.
+        #expect(requests.map { $0["apns-collapse-id"] } == [nil, "score", nil])
+        #expect(requests.map { $0["apns-id"] != nil } == [true, true, false])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport takes tokens of any length and more bytes than the window holds`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        let long = UnsafeMutablePointer<UInt8>.allocate(capacity: 200)
+        defer { long.deallocate() }
+        long.update(repeating: 0xC4, count: 200)
+        let body = Array((#"{"aps":{},"x":"\#(String(repeating: "y", count: 4000))"}"#).utf8)
+        let large = UnsafeMutablePointer<UInt8>.allocate(capacity: body.count)
+        defer { large.deallocate() }
+        large.update(from: body, count: body.count)
+        bench.submit(200) { number, push in
+            push.pointee.body = UnsafePointer(large)
+            push.pointee.bodyBytes = UInt32(body.count)
+            push.pointee.tokenBytes = number == 50 ? 200 : 100
+            if number == 50 { push.pointee.longToken = UnsafePointer(long) }
+        }
+        let outcomes = bench.collect(200)
+        #expect(outcomes.count == 200)
+        #expect(outcomes.filter { $0.status != 200 }.map(\.reason) == [])
+        let requests = server.simulator.recordedRequests
+        #expect(requests.count == 200)
+        #expect(requests.allSatisfy { $0.body == body })
+        let paths = requests.map { $0[":path"]!.utf8.count }
+        #expect(paths.filter { $0 == 10 + 200 }.count == 199)
+        #expect(paths.filter { $0 == 10 + 400 }.count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport never sends an expired push`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
+        bench.submit(10) { number, push in
+            // Expired a moment ago, or in a while.
+            push.pointee.expiresAt = now + .seconds(number.isMultiple(of: 2) ? -1 : 60)
+        }
+        let outcomes = bench.collect(10)
+        #expect(outcomes.filter { $0.kind == .expired }.count == 5)
+        #expect(bench.wait { server.simulator.counts.accepted == 5 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport spreads its pushes over the connections of a pool`(_ kind: TransportKind)
+        throws
+    {
+        let server = try DeliverySimulator {
+            $0.streamLimit = 50
+            $0.delay = .milliseconds(2)
+        }
+        let bench = try server.bench(kind, connections: 3...3)
+        bench.submit(1500)
+        #expect(bench.collect(1500).allSatisfy { $0.status == 200 })
+        #expect(Set(server.simulator.recordedRequests.map(\.connection)).count == 3)
+        #expect(bench.wait { server.simulator.counts.connectionsOpened == 3 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport stays on one connection when the server allows few streams`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try DeliverySimulator { $0.streamLimit = 5 }
+        let bench = try server.bench(kind)
+        bench.submit(300)
+        let outcomes = bench.collect(300)
+        #expect(outcomes.count == 300)
+        #expect(outcomes.allSatisfy { $0.status == 200 })
+        #expect(server.simulator.counts.streamsRefused == 0)
+        #expect(bench.wait { server.simulator.counts.connectionsOpened == 1 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport reports what APNs answers, with its timestamp and unknown words`(
+        _ kind: TransportKind
+    )
+        throws
+    {
+        let rules = [
+            ScriptedRule(
+                tokenPrefix: DeliveryBench.tokenPrefix + "0000",
+                answer: .gone("Unregistered", .at(1_763_712_000_123))),
+            ScriptedRule(
+                tokenPrefix: DeliveryBench.tokenPrefix + "0001",
+                answer: .reason(400, "TooManyCooks")),
+            ScriptedRule(tokenPrefix: DeliveryBench.tokenPrefix + "0002", answer: .html(502)),
+            ScriptedRule(tokenPrefix: DeliveryBench.tokenPrefix + "0003", answer: .emptyBody(500)),
+        ]
+        let server = try DeliverySimulator { $0.rules = rules }
+        let bench = try server.bench(kind)
+        let slots = bench.submit(5)
+        let outcomes = bench.collect(5)
+        let bySlot = slots.compactMap { slot in outcomes.first { $0.slot == slot } }
+        #expect(bySlot.map(\.status) == [410, 400, 502, 500, 200])
+        #expect(bySlot.map(\.reason) == [.unregistered, .unknown, .none, .none, .none])
+        #expect(bySlot.map(\.apnsTimestamp) == [1_763_712_000_123, -1, -1, -1, -1])
+        #expect(bench.slab.reasonText(slots[1]) == "TooManyCooks")
+        #expect(bench.wait { server.simulator.counts.connectionsOpened == 1 })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport that drains answers what is in flight and gives back what waits`(
+        _ kind: TransportKind
+    )
+        throws
+    {
+        let server = try DeliverySimulator {
+            $0.streamLimit = 100
+            $0.delay = .milliseconds(50)
+        }
+        let bench = try server.bench(kind)
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        bench.submit(300)
+        #expect(bench.wait { bench.transport.counters.snapshot.requests == 101 })
+        #expect(bench.drain())
+        let outcomes = bench.collect(300)
+        #expect(outcomes.count == 300)
+        #expect(outcomes.filter { $0.status == 200 }.count == 100)
+        #expect(outcomes.filter { $0.kind == .unprocessed }.count == 200)
+        #expect(bench.port.capacity(of: PoolID(rawValue: 0)) == 0)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a retry-after in seconds comes with the outcome`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        for (asked, told) in [(7, 7), (90_000, 3600), (0, 0)] as [(UInt32, UInt16)] {
+            server.simulator.perform(
+                .rules([
+                    ScriptedRule(
+                        answer: .later(503, "ServiceUnavailable", retryAfterSeconds: asked))
+                ]))
+            bench.submit(1)
+            let outcome = try #require(bench.collect(1).first)
+            #expect(outcome.status == 503 && outcome.retryAfterSeconds == told)
+        }
+    }
+}

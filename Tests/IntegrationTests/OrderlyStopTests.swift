@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import Checker
+import FleetKit
+import Foundation
+import Glibc
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(.underTraffic(workers: 1)))
+struct `An orderly stop` {
+    @Test func `an orderly stop exits 0 and leaves nothing to send again`() async throws {
+        let fleet = try #require(Fleet.current)
+        let traffic = try Traffic(fleet, subjects: 100, tokensEach: 3)
+        try await traffic.begin()
+        let emission = Task { try await traffic.emit(3000) }
+        try await traffic.accepted(1500)
+        try await stop(fleet.workers[0])
+        try await emission.value
+        // Otherwise it came too late to stop anything.
+        #expect(try !traffic.suppression().isProven)
+        // What it had read was sent, and what it had sent was committed.
+        try fleet.startWorker()
+        let suppression = try await traffic.delivered()
+        #expect(suppression.duplicates == 0)
+        try await stop(fleet.workers[1])
+
+        // All is committed: a third one sends what is new, and only that.
+        let sent = fleet.simulator.counts.accepted
+        let marked = traffic.subjects.prefix(4).flatMap { traffic.tokens[$0]! }
+        try fleet.startWorker()
+        try await traffic.emit(4)
+        _ = try await traffic.delivered()
+        try await stop(fleet.workers[2])
+        #expect(fleet.simulator.counts.accepted == sent + marked.count)
+    }
+
+    /// `delivery.shutdownTimeout` is 25 s by default; the machine may be slow.
+    private func stop(_ worker: FleetProcess) async throws {
+        worker.signal(SIGTERM)
+        #expect(try await worker.finish(within: .seconds(35)) == 0)
+        #expect(worker.output.contains("stopped"))
+    }
+}
+
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(TestPlan(recordRequests: 10, answerDelay: .milliseconds(2), holdMax: .seconds(60))))
+struct `A stop while APNs refuses one team's key` {
+    @Test func `a stop while a team's key is refused ends soon and repeats no other's pushes`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        let healthy = (0..<40).map { _ in TestToken("aa" + TestToken().hex.dropFirst(2)) }
+        let ill = (0..<40).map { _ in TestToken("ee" + TestToken().hex.dropFirst(2)) }
+        try fleet.register(
+            (healthy + ill).enumerated().map { number, token in
+                .controls(
+                    [token], show: ["subject-\(number)"],
+                    app: number < healthy.count ? TestApp.home : TestApp.other)
+            })
+        try await fleet.registrationsApplied()
+        fleet.simulator.perform(
+            .rules([
+                ScriptedRule(tokenPrefix: "ee", answer: .reason(403, "InvalidProviderToken"))
+            ]))
+        // In each partition the refused team's event is the first.
+        try fleet.write(records(healthy.count..<healthy.count + ill.count, app: TestApp.other))
+        try await fleet.eventually("the refusal") {
+            try answers(fleet).contains { $0.status == 403 }
+        }
+        try fleet.write(records(0..<healthy.count, app: TestApp.home))
+        try await fleet.eventually("the healthy team's pushes") {
+            try accepted(fleet, healthy).count == healthy.count
+        }
+        let start = ContinuousClock.now
+        fleet.workers[0].signal(SIGTERM)
+        #expect(try await fleet.workers[0].finish(within: .seconds(35)) == 0)
+        // The grace period of every event is over in 2 s; a stop that used up its patience
+        // would take 20.
+        #expect(ContinuousClock.now - start < .seconds(12))
+
+        fleet.simulator.perform(.rules([]))
+        try fleet.startWorker()
+        try await fleet.eventually("the refused team's pushes") {
+            try Set(accepted(fleet, ill)).count == ill.count
+        }
+        #expect(try accepted(fleet, healthy).count == healthy.count, "none is sent again")
+    }
+
+    private func answers(_ fleet: Fleet) throws -> [LoggedOutcome] {
+        try fleet.answers()
+    }
+
+    private func accepted(_ fleet: Fleet, _ tokens: [TestToken]) throws -> [String] {
+        let tokens = Set(tokens.map(\.hex))
+        return try answers(fleet).filter { $0.status == 200 && tokens.contains($0.token) }
+            .map(\.token)
+    }
+
+    private func records(_ subjects: Range<Int>, app: String) -> [WrittenRecord] {
+        subjects.map { number in
+            WrittenRecord(
+                topic: .events, key: "subject-\(number)",
+                value: #"{"v":1,"subject":"subject-\#(number)","app":"\#(app)"}"#,
+                partition: Int32(number) % FleetTopics.partitionsEach)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Ledger
+internal import PushModel
+internal import Testing
+
+@Suite struct `The ledger's tracks and pins` {
+    private static let registrationGrace = Duration.seconds(2)
+
+    @Test func `an assignment is past its grace period though an event of it is still claimed`() {
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
+        let assignment = ledger.open(startOffset: 0)
+        let hold = ledger.read(assignment, 0)
+        _ = ledger.committableOffset(assignment, now: .after(.zero))
+        let early = ledger.isPastGrace(
+            assignment, now: .after(Self.registrationGrace - .nanoseconds(1)))
+        let past = ledger.isPastGrace(assignment, now: .after(Self.registrationGrace))
+        let drained = ledger.isDrained(assignment, now: .after(Self.registrationGrace))
+        #expect([early, past, drained] == [false, true, false])
+        ledger.release(hold)
+    }
+
+    @Test func `a pin shares the holder of the newest one, whatever older ones stand`() {
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: .after(.zero))
+        let older = ledger.pinWithinGrace(assignment, now: .after(.zero))
+        ledger.received(assignment, offset: 1, now: .after(.seconds(3)))
+        let newer = (0..<3).map { _ in ledger.pinWithinGrace(assignment, now: .after(.seconds(3))) }
+        #expect([older?.offset] + newer.map { $0?.offset } == [0, 1, 1, 1])
+        #expect(ledger.holderCount == 2)
+        ledger.checkInvariants()
+    }
+
+    @Test func `only rows of open tables are told when they end`() {
+        var ledger = OffsetTracker(registrationGrace: .zero)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.release(ledger.read(assignment, 0))
+        #expect(ledger.endedRows.isEmpty, "an event is no row")
+        let table = AssignmentID(ordinal: 1, epoch: 2)
+        ledger.openTable(table, partition: 0)
+        let first = ledger.holdRow(table, offset: 0)
+        let second = ledger.holdRow(table, offset: 1)
+        ledger.release(first)
+        #expect(ledger.endedRows == [first])
+        _ = ledger.takeEndedRows()
+        ledger.close(table)
+        ledger.release(second)
+        #expect(ledger.endedRows.isEmpty, "its row is another worker's by now")
+    }
+
+    @Test func `the next record notes when the one before was read, though nobody asks`() {
+        var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
+        let assignment = ledger.open(startOffset: 0)
+        ledger.received(assignment, offset: 0, now: .after(.zero))
+        ledger.received(assignment, offset: 1, now: .after(.seconds(1)))
+        let committableOffset = ledger.committableOffset(assignment, now: .after(.seconds(3)))
+        #expect(committableOffset == 1)
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+internal import PushModel
+internal import Testing
+
+@Suite struct `A record's timestamp` {
+    private let now = WallTime(milliseconds: 1_800_000_000_000)
+
+    @Test(arguments: [Int64.max, .max - 1, .min, -1, 0])
+    func `a record's timestamp never makes an event expire by overflow`(milliseconds: Int64) throws
+    {
+        var routing = RoutingTable()
+        routing.add(credential: "c", apps: ["com.example.Home"], environments: [.production])
+        var decoder = try EventDecoder(
+            bindings: [.standard], routing: routing, settings: EventSettings())
+        let key = Array("door-42".utf8)
+        let expiresAt = try key.withUnsafeBytes { key in
+            let record = EventRecord(
+                binding: 0, key: key, value: nil,
+                timestamp: WallTime(milliseconds: milliseconds))
+            return try decoder.decode(record, now: now) { _ in nil }.expiresAt
+        }
+        // A record from 1970 is old; all others are alive, and none for longer than 30 days.
+        #expect((expiresAt > now) == (milliseconds != 0))
+        #expect(expiresAt <= now + .seconds(30 * 86_400))
+    }
+}
