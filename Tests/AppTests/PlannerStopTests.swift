@@ -6,7 +6,9 @@ internal import Testing
 @testable import Worker
 
 @Suite struct `The planner's stop` {
-    @Test func `lasts until the grace period of every event is over, unless configured otherwise`()
+    @Test
+    func
+        `the planner's stop lasts until the grace period of every event is over, unless configured otherwise`()
         throws
     {
         for (text, isEnough) in [

@@ -7,7 +7,8 @@ internal import Testing
 @testable internal import Lifecycle
 
 @Suite struct `Restarts of the consumer` {
-    @Test func `is opened again when it asks for it, and not again for half a minute`() {
+    @Test func `the consumer is opened again when it asks for it, and not again for half a minute`()
+    {
         var restarts = ConsumerRestarts()
         #expect(!restarts.isDue(now: at(0)))
         restarts.ask()
@@ -19,7 +20,8 @@ internal import Testing
         #expect(restarts.isDue(now: at(30_000)))
     }
 
-    @Test func `joins anew soon after its static name was given away, once and again`() {
+    @Test func `the consumer joins anew soon after its static name was given away, once and again`()
+    {
         var restarts = ConsumerRestarts()
         restarts.ask()
         restarts.restarted(now: at(0))
@@ -33,14 +35,14 @@ internal import Testing
         }
     }
 
-    @Test func `leaves its static name to another worker that takes it again and again`() {
+    @Test func `the consumer leaves its static name to another that takes it again and again`() {
         var restarts = ConsumerRestarts()
         var answers: [Bool] = []
         for time in [0, 5000, 11_000] as [Int64] { answers.append(restarts.fenced(now: at(time))) }
         #expect(answers == [true, true, false])
     }
 
-    @Test func `survives a coordinator that is away again and again`() {
+    @Test func `the consumer survives a coordinator that is away again and again`() {
         var restarts = ConsumerRestarts()
         for outage in 0..<20 as Range<Int64> {
             let mayReturn = restarts.fenced(now: at(outage * 60_000))

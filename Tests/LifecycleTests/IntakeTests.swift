@@ -12,13 +12,14 @@ internal import Testing
 
     init() { _ = life.assign([life.first], deferred: [life.rows]) }
 
-    @Test func `reads as many events as there is room for, and a turn's share at most`() {
+    @Test func `the intake reads as many events as there is room for, and a turn's share at most`()
+    {
         #expect(life.poll() == PollPlan(limit: TurnBudget.events))
         life.room.events = 7
         #expect(life.poll() == PollPlan(limit: 7))
     }
 
-    @Test func `without room stops polling, then pauses the events and polls again`() {
+    @Test func `the intake without room stops polling, then pauses the events and polls again`() {
         life.room.events = 0
         life.room.isHalfFree = false
         #expect(life.poll() == PollPlan(limit: nil))
@@ -31,13 +32,13 @@ internal import Testing
         #expect(life.poll() == PollPlan(actions: [.resume(.events)], limit: TurnBudget.events))
     }
 
-    @Test func `pauses what is assigned while the events are paused`() {
+    @Test func `the intake pauses what is assigned while the events are paused`() {
         life.fill()
         #expect(life.assign([life.second]) == [.pause(.events)])
         #expect(life.assign([], deferred: [life.moreRows]) == [.pause(.events)])
     }
 
-    @Test func `pauses nothing of a new assignment when all that was paused is gone`() {
+    @Test func `the intake pauses nothing of a new assignment when all that was paused is gone`() {
         life.fill()
         _ = life.lose([life.first, life.rows])
         #expect(life.assign([life.second]) == [])
@@ -45,13 +46,14 @@ internal import Testing
         #expect(life.poll() == PollPlan(limit: 7), "one event has room, though not half is free")
     }
 
-    @Test func `pauses no events though deferred pushes stay`() {
+    @Test func `the intake pauses no events though deferred pushes stay`() {
         life.fill()
         _ = life.lose([life.first])
         #expect(life.assign([life.second]) == [])
     }
 
-    @Test func `pauses deferred pushes that do not fit, and lets those begin that are here`() {
+    @Test
+    func `the intake pauses deferred pushes that do not fit, and lets those begin that are here`() {
         life.room.hasRoomForDeferred = false
         #expect(
             life.poll().actions == [.pause(.deferred), .markReplayed(life.rows)])
@@ -61,7 +63,8 @@ internal import Testing
         #expect(life.poll().actions == [])
     }
 
-    @Test func `pauses a partition of deferred that is assigned while they are paused`() {
+    @Test func `the intake pauses a partition of deferred that is assigned while they are paused`()
+    {
         life.room.hasRoomForDeferred = false
         _ = life.poll()
         #expect(
@@ -70,7 +73,9 @@ internal import Testing
             ])
     }
 
-    @Test func `pauses no deferred pushes of a new assignment when those that were are gone`() {
+    @Test
+    func `the intake pauses no deferred pushes of a new assignment when those that were are gone`()
+    {
         life.room.hasRoomForDeferred = false
         _ = life.poll()
         _ = life.lose([life.rows])
@@ -80,7 +85,7 @@ internal import Testing
             "and looks again")
     }
 
-    @Test func `does not fill again what a revoke frees of the deferred pushes`() {
+    @Test func `the intake does not fill again what a revoke frees of the deferred pushes`() {
         life.room.hasRoomForDeferred = false
         _ = life.poll()
         life.revoke([life.first])
@@ -97,7 +102,7 @@ internal import Testing
         #expect(life.lifecycle.endReached(life.rows) == [])
     }
 
-    @Test func `both kinds are paused apart`() {
+    @Test func `events and deferred pushes are paused apart`() {
         life.room.hasRoomForDeferred = false
         _ = life.poll()
         life.fill()

@@ -13,7 +13,9 @@ internal import Testing
 
     init() { _ = life.assign([life.first, life.second], deferred: [life.rows]) }
 
-    @Test func `is complete when all that was read has ended, and its partitions are given up`() {
+    @Test
+    func `a revoke is complete when all that was read has ended, and its partitions are given up`()
+    {
         life.revoke([life.first, life.rows])
         life.states[life.first] = .pastGrace
         life.load.inFlight = 1
@@ -28,19 +30,19 @@ internal import Testing
         #expect(life.advance() == [] && !life.lifecycle.isDraining)
     }
 
-    @Test func `asks about the partitions that are wanted back, and no others`() {
+    @Test func `a revoke asks about the partitions that are wanted back, and no others`() {
         #expect(life.lifecycle.draining == [])
         life.revoke([life.second, life.rows])
         #expect(life.lifecycle.draining == [life.second])
     }
 
-    @Test func `does not wait for partitions that stay`() {
+    @Test func `a revoke does not wait for partitions that stay`() {
         life.revoke([life.first])
         life.states[life.second] = .withinGrace
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `is complete at its deadline, whatever is left`() {
+    @Test func `a revoke is complete at its deadline, whatever is left`() {
         life.revoke([life.first])
         life.states[life.first] = .withinGrace
         life.load.inFlight = 5
@@ -50,7 +52,7 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `is complete past the grace period when nothing ends any more`() {
+    @Test func `a revoke is complete past the grace period when nothing ends any more`() {
         let life = LifecycleFixture(drainMax: .seconds(60))
         _ = life.assign([life.first])
         life.revoke([life.first])
@@ -61,7 +63,7 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `waits for the grace period though nothing ends any more`() {
+    @Test func `a revoke waits for the grace period though nothing ends any more`() {
         let life = LifecycleFixture(drainMax: .seconds(60))
         _ = life.assign([life.first])
         life.revoke([life.first])
@@ -72,27 +74,27 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `of deferred pushes alone waits for nothing`() {
+    @Test func `a revoke of deferred pushes alone waits for nothing`() {
         life.revoke([life.rows])
         life.load.inFlight = 1
         #expect(life.advance() == [.completeRevoke(storing: []), .unassign([life.rows])])
     }
 
-    @Test func `bounds how long a push may wait, and has letters written`() {
+    @Test func `a revoke bounds how long a push may wait, and has letters written`() {
         #expect(life.lifecycle.drain == nil && !life.lifecycle.isDraining)
         life.revoke([life.first])
         #expect(life.lifecycle.drain == .until(at(2250).monotonic))
         #expect(life.lifecycle.isDraining && life.lifecycle.mayHandOver)
     }
 
-    @Test func `is looked after every ten milliseconds, and at its deadline`() {
+    @Test func `a revoke is looked after every ten milliseconds, and at its deadline`() {
         life.revoke([life.first])
         #expect(life.lifecycle.nextDue(now: at(0)) == at(10).monotonic)
         life.lifecycle.schedule.stored(anything: false, at(2240))
         #expect(life.lifecycle.nextDue(now: at(2245)) == at(2250).monotonic)
     }
 
-    @Test func `ends with the loss of its partitions, which are given up once`() {
+    @Test func `a revoke ends with the loss of its partitions, which are given up once`() {
         life.revoke([life.first, life.rows])
         life.states[life.first] = .withinGrace
         #expect(
@@ -103,7 +105,7 @@ internal import Testing
         #expect(life.lose([life.first]) == [])
     }
 
-    @Test func `goes on for what is left when a part of it is lost`() {
+    @Test func `a revoke goes on for what is left when a part of it is lost`() {
         life.revoke([life.first, life.second])
         life.states[life.second] = .pastGrace
         life.load.inFlight = 1
@@ -116,7 +118,7 @@ internal import Testing
             ])
     }
 
-    @Test func `a loss of other partitions leaves it as it was`() {
+    @Test func `a loss of other partitions leaves a revoke as it was`() {
         life.revoke([life.first])
         #expect(life.lose([life.second]) == [.unassign([life.second])])
         #expect(life.lifecycle.draining == [life.first])

@@ -12,7 +12,7 @@ internal import Testing
 
     init() { _ = life.assign([life.first, life.second], deferred: [life.rows]) }
 
-    @Test func `pauses everything, and is announced once`() {
+    @Test func `a stop pauses everything, and is announced once`() {
         #expect(life.stop() == [.announceStop, .pause(.all)])
         #expect(life.lifecycle.isStopping)
         life.pass(5000)
@@ -20,7 +20,7 @@ internal import Testing
         #expect(life.lifecycle.drain == .until(at(2250).monotonic), "the first request counts")
     }
 
-    @Test func `reads no events, and goes on polling for the group's sake`() {
+    @Test func `a stop reads no events, and goes on polling for the group's sake`() {
         _ = life.stop()
         life.room.events = 0
         #expect(life.poll() == PollPlan(limit: TurnBudget.events))
@@ -29,14 +29,14 @@ internal import Testing
         #expect(life.poll() == PollPlan(limit: TurnBudget.events), "and resumes nothing")
     }
 
-    @Test func `pauses what is assigned to it on the way`() {
+    @Test func `a stop pauses what is assigned to it on the way`() {
         _ = life.stop()
         let third = AssignmentID(ordinal: 7, epoch: 9)
         #expect(life.assign([third]) == [.pause(.all)])
         #expect(life.lifecycle.draining == [life.first, life.second, third])
     }
 
-    @Test func `has delivery end when all has ended, and is complete when that is gone`() {
+    @Test func `a stop has delivery end when all has ended, and is complete when that is gone`() {
         _ = life.stop()
         life.load.inFlight = 2
         #expect(life.advance() == [] && life.lifecycle.mayHandOver)
@@ -48,7 +48,7 @@ internal import Testing
         #expect(life.advance() == [] && life.lifecycle.end == .stopped)
     }
 
-    @Test func `waits for the acknowledgements of its records`() {
+    @Test func `a stop waits for the acknowledgements of its records`() {
         _ = life.stop()
         life.load.unacknowledged = 1
         #expect(life.advance() == [])
@@ -64,7 +64,7 @@ internal import Testing
         #expect(life.advance() == [] && life.lifecycle.end == .stopped)
     }
 
-    @Test func `waits for the grace period of every event`() {
+    @Test func `a stop waits for the grace period of every event`() {
         _ = life.stop()
         life.states[life.second] = .withinGrace
         #expect(life.advance() == [])
@@ -74,7 +74,7 @@ internal import Testing
         #expect(life.advance() == [.drainDelivery])
     }
 
-    @Test func `gives back what is in flight when nothing ends any more`() {
+    @Test func `a stop gives back what is in flight when nothing ends any more`() {
         _ = life.stop()
         life.load.inFlight = 1
         #expect(life.advance() == [])
@@ -82,7 +82,8 @@ internal import Testing
         #expect(life.advance() == [.stopDelivery])
     }
 
-    @Test func `is over at its deadline, whatever is left, but for what delivery has said`() {
+    @Test func `a stop is over at its deadline, whatever is left, but for what delivery has said`()
+    {
         _ = life.stop(patience: .seconds(5))
         life.states[life.first] = .withinGrace
         life.load.inFlight = 9
@@ -99,14 +100,14 @@ internal import Testing
         #expect(life.advance() == [] && life.lifecycle.end == .stopped)
     }
 
-    @Test func `stops a delivery that was only to drain when the deadline is reached`() {
+    @Test func `a stop stops a delivery that was only to drain when the deadline is reached`() {
         _ = life.stop(patience: .seconds(5))
         #expect(life.advance() == [.drainDelivery])
         life.pass(5000)
         #expect(life.advance() == [.stopDelivery] && life.lifecycle.end == nil)
     }
 
-    @Test func `without patience is over at once`() {
+    @Test func `a stop without patience is over at once`() {
         _ = life.stop(patience: .zero)
         #expect(life.lifecycle.drain == .until(at(0).monotonic))
         life.load.inFlight = 3
@@ -114,13 +115,14 @@ internal import Testing
         #expect(life.advance() == [.stopDelivery] && life.lifecycle.end == .stopped)
     }
 
-    @Test func `leaves in deferred what rests beyond the grace period, though it may last longer`()
+    @Test
+    func `a stop leaves in deferred what rests beyond the grace period, though it may last longer`()
     {
         _ = life.stop()
         #expect(life.lifecycle.drain == .until(at(2250).monotonic))
     }
 
-    @Test func `before the index is complete opens no consumer, and ends at once`() {
+    @Test func `a stop before the index is complete opens no consumer, and ends at once`() {
         var lifecycle = WorkerLifecycle(drainMax: LifecycleFixture.drainMax, now: at(0))
         _ = lifecycle.stopRequested(patience: .seconds(5), now: at(0))
         let actions = lifecycle.indexCompleted()
@@ -133,7 +135,7 @@ internal import Testing
 
     // MARK: Beside a revoke or a restart
 
-    @Test func `answers a revoke on the way, and stores what has ended`() {
+    @Test func `a stop answers a revoke on the way, and stores what has ended`() {
         _ = life.stop()
         life.revoke([life.first])
         life.states[life.second] = .withinGrace
@@ -143,7 +145,7 @@ internal import Testing
         #expect(life.lifecycle.isDraining && life.lifecycle.draining == [life.second])
     }
 
-    @Test func `answers a revoke by its deadline though it may itself last longer`() {
+    @Test func `a stop answers a revoke by its deadline though it may itself last longer`() {
         _ = life.stop()
         life.pass(1000)
         life.revoke([life.first])
@@ -154,7 +156,7 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `ends a revoke of its own partitions in the same turn as itself`() {
+    @Test func `a stop ends a revoke of its own partitions in the same turn as itself`() {
         _ = life.stop()
         life.revoke([life.first, life.second, life.rows])
         #expect(
@@ -164,21 +166,21 @@ internal import Testing
             ])
     }
 
-    @Test func `restarts no consumer`() {
+    @Test func `a stop restarts no consumer`() {
         life.lifecycle.restartNeeded()
         _ = life.stop()
         life.load.inFlight = 1
         #expect(life.advance() == [])
     }
 
-    @Test func `loses partitions without waiting for them`() {
+    @Test func `a stop loses partitions without waiting for them`() {
         _ = life.stop()
         life.states[life.first] = .withinGrace
         _ = life.lose([life.first, life.second, life.rows])
         #expect(life.advance() == [.drainDelivery])
     }
 
-    @Test func `resumes no deferred pushes that were paused for want of memory`() {
+    @Test func `a stop resumes no deferred pushes that were paused for want of memory`() {
         life.room.hasRoomForDeferred = false
         _ = life.poll()
         _ = life.stop()

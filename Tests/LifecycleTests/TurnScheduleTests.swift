@@ -22,7 +22,7 @@ internal import Testing
         #expect(schedule.next == at(600).monotonic)
     }
 
-    @Test func `it is looked after every five seconds, once`() {
+    @Test func `the worker is looked after every five seconds, once`() {
         var schedule = TurnSchedule(now: at(0))
         let due = [4999, 5000, 5001, 9999, 10_000].map { schedule.isWatchDue(at($0)) }
         #expect(due == [false, true, false, false, true])

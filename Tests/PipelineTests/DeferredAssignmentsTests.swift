@@ -10,7 +10,8 @@ internal import Testing
     private let first = AssignmentID(ordinal: 4, epoch: 1)
     private let second = AssignmentID(ordinal: 2, epoch: 2)
 
-    @Test func `are replaying until each has been read to its end or is over`() {
+    @Test
+    func `assignments of deferred are replaying until each has been read to its end or is over`() {
         var assignments = DeferredAssignments()
         var seen = [assignments.isReplaying]
         assignments.open(first, partition: 0)
@@ -30,7 +31,7 @@ internal import Testing
         #expect(assignments.open == [second])
     }
 
-    @Test func `are found by the whole identity, and by their partition`() {
+    @Test func `assignments of deferred are found by the whole identity, and by their partition`() {
         var assignments = DeferredAssignments()
         assignments.open(first, partition: 7)
         assignments.close(first)

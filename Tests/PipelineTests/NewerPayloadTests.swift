@@ -99,6 +99,20 @@ internal import Testing
         #expect(sendAll().isEmpty)
     }
 
+    @Test func `a newer payload ends an older one that was read by a clock that is ahead`() {
+        let other = Self.worker()
+        other.pass(.seconds(120))
+        refuse(other, "old")
+        other.pass(.seconds(1))
+        deferred.log += other.takeRecords().filter { $0.topic == .deferred }.map {
+            DeferredFixture.Record(key: $0.key, value: $0.value)
+        }
+        deferred.assign()
+        pipeline.event("score", game("new"))
+        #expect(pipeline.deliverAll().map(\.body) == [body("new")])
+        #expect(sendAll().isEmpty)
+    }
+
     @Test func `a newer payload that fails leaves an older one in its row`() {
         deferred.assign()
         refuse(pipeline, "old")

@@ -142,6 +142,7 @@ extension Simulation {
         worker.stopsBy = now.monotonic + patience
         try perform(
             worker.lifecycle.stopRequested(patience: patience, now: time(of: number)), number)
+        if chance(4) { return try failClient(number) }
         guard chance(70) else { return }
         for _ in 0..<below(40) where workers[number] === worker { try liveOn(number) }
     }

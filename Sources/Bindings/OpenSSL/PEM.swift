@@ -104,8 +104,23 @@ package enum PEM {
         if kind.hasPrefix("ENCRYPTED") || pem.contains("Proc-Type: 4,ENCRYPTED") {
             return "it is encrypted with a password, which cannot be given"
         }
+        // Whatever else stands there is not quoted: it may be the key.
+        guard isLabel(kind) else { return "its line -----BEGIN \(wanted)----- is damaged" }
         guard kind.hasSuffix(wanted) else { return "it holds a \(kind) and no \(wanted)" }
         return "its PEM is damaged or cut off"
+    }
+
+    /// Whether a PEM text may be called so (RFC 7468): `EC PRIVATE KEY`, for one.
+    private static func isLabel(_ text: Substring) -> Bool {
+        text.utf8.count <= 40
+            && text.utf8.allSatisfy {
+                switch $0 {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: " "):
+                    true
+                default: false
+                }
+            }
     }
 
     /// - Parameter body: is lent the text and a password. Any text may say that it is encrypted, and

@@ -91,7 +91,7 @@ internal import Testing
         #expect(life.advance() == [])
     }
 
-    @Test func `is steady, so that silence is a fault, while nothing is given up`() {
+    @Test func `the worker is steady, so that silence is a fault, while nothing is given up`() {
         #expect(life.lifecycle.isSteady)
         life.revoke([life.first])
         #expect(!life.lifecycle.isSteady)

@@ -54,7 +54,7 @@ import Testing
 
 /// When the thread that sleeps on a consumer must poll it though nothing has arrived.
 @Suite struct `The deadlines of a consumer` {
-    @Test func `there are none while nothing waits`() async throws {
+    @Test func `a consumer has no deadline while nothing waits`() async throws {
         let group = try GroupStandIn()
         #expect(group.consumer.nextDeadline == nil)
         try await group.assign([0])

@@ -18,13 +18,13 @@ internal import Testing
 @Suite struct `The planner` {
     private static let error = RdkafkaError(.failed, message: "it is broken")
 
-    @Test func `ends when its consumer has failed for good`() throws {
+    @Test func `the planner ends when its consumer has failed for good`() throws {
         let planner = try PlannerLoopFixture()
         planner.take(.fatal(Self.error))
         #expect(planner.failure?.contains("consumer has failed for good") == true)
     }
 
-    @Test func `ends when its producer has failed for good`() async throws {
+    @Test func `the planner ends when its producer has failed for good`() async throws {
         // CLUSTER_AUTHORIZATION_FAILED on InitProducerId.
         let planner = try PlannerLoopFixture {
             try $0.perform(.fail(apiKey: 22, code: 31, count: 99))
@@ -37,7 +37,7 @@ internal import Testing
         #expect(planner.failure?.contains("producer has failed for good") == true)
     }
 
-    @Test func `ends when its tables cannot be followed`() async throws {
+    @Test func `the planner ends when its tables cannot be followed`() async throws {
         // OFFSET_OUT_OF_RANGE on Fetch.
         let planner = try PlannerLoopFixture {
             try $0.perform(.fail(apiKey: 1, code: 1, count: 99))
@@ -50,7 +50,9 @@ internal import Testing
         #expect(planner.failure?.contains("cannot be followed") == true)
     }
 
-    @Test func `opens a consumer again that asks for it, or whose name was given away`() throws {
+    @Test func `the planner opens a consumer again that asks for it, or whose name was given away`()
+        throws
+    {
         let planner = try PlannerLoopFixture()
         #expect(!planner.loop.lifecycle.restarts.isAwaited)
         planner.take(.restartNeeded(Self.error))
@@ -65,7 +67,9 @@ internal import Testing
         #expect(fenced.failure?.contains("kafka.groupInstanceID") == true)
     }
 
-    @Test func `knows the partitions of an assignment apart until they are gone`() throws {
+    @Test func `the planner knows the partitions of an assignment apart until they are gone`()
+        throws
+    {
         let planner = try PlannerLoopFixture()
         let deferred = planner.loop.plan.deferredConsumed
         let ids = (1...2).map { AssignmentID(ordinal: $0, epoch: $0) }
@@ -89,7 +93,9 @@ internal import Testing
         #expect(left == [])
     }
 
-    @Test func `waits for its last records to be acknowledged before it stores what they held`()
+    @Test
+    func
+        `the planner waits for its last records to be acknowledged before it stores what they held`()
         throws
     {
         let planner = try PlannerLoopFixture()
@@ -115,7 +121,7 @@ internal import Testing
         #expect(planner.port.currentPhase == .stopping)
     }
 
-    @Test func `stops when it is asked to, and its delivery with it`() throws {
+    @Test func `the planner stops when it is asked to, and its delivery with it`() throws {
         let planner = try PlannerLoopFixture()
         planner.control.requestStop()
         planner.loop.advanceLifecycle(now: planner.now)
