@@ -75,6 +75,10 @@ internal import Testing
             "it holds a CERTIFICATE and no PRIVATE KEY"
         ),
         (
+            "-----BEGIN PRIVAT\0E KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "its line -----BEGIN PRIVATE KEY----- is damaged"
+        ),
+        (
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
             "it is encrypted with a password, which cannot be given"
         ),
