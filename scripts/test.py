@@ -34,6 +34,8 @@ ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
 ALONE = ("IntegrationTests.`The bulkhead around a team whose key has expired`",)
 # Takes all of a core: it is run with what computes.
 COMPUTING = ("IntegrationTests.`A stall of APNs`",)
+# A container may see many cores and have the time of two.
+JOBS_MAX = 8
 SUMMARY = re.compile(
     r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"
     r"(?: with (\d+) issues?)?")
@@ -169,8 +171,9 @@ def summed_up(runs, seconds):
 def parsed_options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--jobs", type=int, default=3 * os.cpu_count(), metavar="NUMBER",
-        help="how many processes that mostly wait run at a time (default: three for each core)")
+        "--jobs", type=int, default=min(3 * os.cpu_count(), JOBS_MAX), metavar="NUMBER",
+        help="how many processes that mostly wait run at a time (default: three for each core, at "
+             f"most {JOBS_MAX})")
     parser.add_argument(
         "--scratch-path", type=pathlib.Path, default=".build", metavar="FOLDER",
         help="where the tests were built (default: .build)")
