@@ -262,7 +262,8 @@ final class SimulationWorker {
         if after.rejected > before.rejected {
             let isMerged = after.failuresMerged > before.failuresMerged
             if !isMerged { untold.append((flight.token, flight.payload?.event.payload?.body)) }
-            model.rejected(flight, ticket: nil, isAhead: isAhead)
+            // A token that has registered again since is owed pushes of its own.
+            if !isOrphaned { model.rejected(flight, ticket: nil, isAhead: isAhead) }
             rejections.append((flight, isMerged, []))
         } else if after.accepted > before.accepted || after.unregistered > before.unregistered
             || after.deadUnconfirmed > before.deadUnconfirmed
