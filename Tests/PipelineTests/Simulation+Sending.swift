@@ -78,17 +78,23 @@ extension Simulation {
         let now = time(of: number)
         for record in worker.pipeline.takeRecords() {
             let delay = Duration.milliseconds(Int64(dice.next(below: isDraining ? 50 : 600)))
-            worker.produced.append((record, now.monotonic + delay))
+            // Records of one key go to one partition, and an idempotent producer keeps their order.
+            let previous = worker.produced.last {
+                $0.record.topic == record.topic && $0.record.key == record.key
+            }
+            let dueAt = max(now.monotonic + delay, previous?.dueAt ?? now.monotonic)
+            worker.produced.append((record, dueAt))
         }
     }
 
-    /// Brings what has come of records, in any order.
+    /// Brings what has come of records: in any order, but for those of one key.
     mutating func collect(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)
         let due = worker.produced.filter { $0.dueAt <= now.monotonic }
         worker.produced.removeAll { $0.dueAt <= now.monotonic }
-        for (record, _) in due.sorted(by: { $0.dueAt < $1.dueAt }) {
+        let order = due.indices.sorted { (due[$0].dueAt, $0) < (due[$1].dueAt, $1) }
+        for record in order.map({ due[$0].record }) {
             let roll = isDraining ? 99 : below(100)
             if roll < 12 {
                 coverage.note("refused record", worker)
