@@ -13,16 +13,18 @@ package struct APNSID: Hashable, Sendable, BitwiseCopyable {
         self.low = low
     }
 
-    /// None is sent, and APNs makes one up: for benchmarks, since no push of a worker goes without.
+    /// Leaves the header out, so that APNs makes an identifier up. Only benchmarks use it: every
+    /// push of a worker has an `apns-id`.
     package static let none = APNSID(high: 0, low: 0)
 
-    /// Any 128 bits, with version 8 and the RFC 9562 variant written over six of them.
+    /// Makes a UUIDv8 of a hash: the version and the RFC 9562 variant overwrite six of its 128
+    /// bits.
     package init(hash: StableHash.Value) {
         high = hash.high & ~0xF000 | 0x8000
         low = hash.low & ~(0b11 << 62) | 0b10 << 62
     }
 
-    /// Bytes of the canonical text, 8-4-4-4-12 lowercase.
+    /// The length in bytes of the canonical text: 8-4-4-4-12 lowercase hexadecimal digits.
     package static let textBytes = 36
 
     /// Writes the canonical text to `output`, which must have room for `textBytes`.

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A state change, decoded. Bytes are lent by the record and its decoder until the next record.
+/// A decoded state change. Its bytes are lent by the record and its decoder until the next record.
 package struct Event {
     package var app: AppID
     /// Nil means every environment of the app.
     package var environment: PushEnvironment?
-    /// 1 to 256 bytes, opaque, case-sensitive; empty for a kind-wide event.
+    /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event.
     package var subject: UnsafeRawBufferPointer
-    /// Only targets of these kinds; empty means any.
+    /// Only targets of these kinds get a push; empty means any kind.
     package var kinds: [String]
     package var classes: TokenClassSet
-    /// It says "this subject changed" and no more, and lives as long as its binding says.
+    /// Whether the event says only that the subject changed, and lives as long as its binding says.
     package var isPlain = false
     /// When it happened: the event's `time`, else the record's timestamp.
     package var time: WallTime
-    /// The push is worthless from here on.
+    /// When the push becomes worthless.
     package var expiresAt: WallTime
     /// How long planning waits before it sends: time for the producer's own store to catch up.
     package var delay: Duration
     /// `apns-priority` 1, 5 or 10; nil takes the push type's default.
     package var priority: UInt8?
-    /// At most 64 bytes.
+    /// The value of `apns-collapse-id`, at most 64 bytes.
     package var collapseID: String?
-    /// Overrides the push type's rule: `none` or `deadline`.
+    /// How `apns-expiration` is filled in, `none` or `deadline`; nil takes the push type's rule.
     package var expiration: ExpirationRule?
-    /// The JSON body, minified; nil for "look again".
+    /// The JSON body, minified; nil for a push that says "look again".
     package var payload: EventPayload?
     /// Which part of an event with a large audience this is; nil for a whole event.
     package var shard: EventShard?
@@ -45,13 +45,13 @@ package struct Event {
     }
 }
 
-/// A part of an event whose audience was split, and where the whole event was read.
+/// The part of a large audience that an event is for, and the position of the event that was split.
 package struct EventShard: Sendable, Equatable {
     package var tokens: TokenShard
     package var topic: String
     package var partition: Int32
     package var offset: Int64
-    /// Before this its pushes wait; nil where the event had no delay.
+    /// The event's pushes wait until then; nil where the event that was split had no delay.
     package var notBefore: WallTime?
 
     package init(
@@ -65,10 +65,10 @@ package struct EventShard: Sendable, Equatable {
     }
 }
 
-/// One of `count` parts of all tokens, the same for every worker.
+/// One of `count` parts of all tokens. The parts are the same on every worker.
 package struct TokenShard: Hashable, Sendable {
     package var index: UInt16
-    /// At least 1, and over `index`.
+    /// The number of parts: at least 1, and greater than `index`.
     package var count: UInt16
 
     package init(index: UInt16, count: UInt16) {
@@ -81,7 +81,7 @@ package struct TokenShard: Hashable, Sendable {
         return hash.multipliedFullWidth(by: UInt64(count)).high == UInt64(index)
     }
 
-    /// Any number but those that seed hash tables.
+    /// Arbitrary, but different from the seeds of hash tables.
     private static let seed: UInt64 = 0x5348_4152_4453
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Names a token from the first registration (or suppression) that brings it until
-/// `Audience.reclaimRemoved()` after the last lets go; then the number may name another. Never 0.
+/// Names a device token from the first registration or suppression that mentions it until
+/// `Audience.reclaimRemoved()` runs after the last of them is gone; then the number may name
+/// another token. Never 0.
 @usableFromInline
 package struct TokenID: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package let rawValue: UInt32
-    // Inlined, as clocks, identifiers and the slab are alike: 700 of 6,733 instructions a push.
+    // Inlinable, like clocks, identifiers and the slab: together that saved 700 of 6,733
+    // instructions per push.
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
@@ -27,9 +29,9 @@ package struct KindID: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package let rawValue: UInt16
     @inlinable package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// A target without a kind, or with one beyond those that its app can tell apart: it hears
-    /// every event of its subject except those that name kinds.
+    /// A target without a kind, or with one beyond those that its app can tell apart: it gets every
+    /// event of its subject except those that name kinds.
     package static let none = KindID(rawValue: 0)
-    /// Never a subscription's: what an event asks for that names a kind nobody shows.
+    /// What an event's kind becomes that no subscription shows; no subscription ever has it.
     package static let unknown = KindID(rawValue: .max)
 }

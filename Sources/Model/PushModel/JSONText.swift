@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Just enough JSON to print a schema or a line of the log, its members in the order given.
+/// A JSON value that is printed as a schema or as a log line. Members keep their order.
 package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
     case string(String)
     /// A number, `true` or `false`, printed as it is.
@@ -11,7 +11,7 @@ package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
 
     package init(stringLiteral value: String) { self = .string(value) }
 
-    /// A word that YAML would read as a number is one in the schema too.
+    /// Makes a number of a word that YAML would read as a number, and a string of any other.
     package static func word(_ word: String) -> JSONText {
         Int(word) == nil ? .string(word) : .literal(word)
     }
@@ -33,7 +33,7 @@ package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// Without a line break or a space.
+    /// The JSON text without line breaks or spaces between its parts.
     package var line: String {
         switch self {
         case .string(let text): Self.quoted(text)
@@ -44,7 +44,7 @@ package indirect enum JSONText: ExpressibleByStringInterpolation, Sendable {
         }
     }
 
-    /// What a terminal would obey is escaped too, beyond what JSON demands.
+    /// Escapes, beyond what JSON demands, the characters that a terminal would obey.
     private static func quoted(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Which pushes with a payload replace one another. Whoever makes such a push derives it alike, so
-/// that one that was sent again, by whatever way, still replaces the one before.
+/// Decides which pushes with a payload replace one another. It is derived in the same way wherever
+/// a push is made, so a push that is made again, on whatever path, still replaces the earlier one.
 package struct PayloadIdentity: Hashable, Sendable {
-    /// Pushes of one token with the same key are one; never 0, which is "look again".
+    /// Pushes to one token with the same key are coalesced. Never 0, the key of "look again".
     package let coalescingKey: UInt64
     /// The value of `apns-collapse-id`; empty where the header is left out.
     package let collapseID: [UInt8]
 
     /// - Parameters:
-    ///   - collapseID: the event's own, or one that an earlier value of this type gave.
-    ///   - body: the payload. After an unclean election two events may have had one offset.
+    ///   - collapseID: the event's own, or `collapseID` of an earlier value of this type.
+    ///   - body: the payload. It is hashed because two events may have had the same offset after
+    ///     an unclean leader election.
     ///   - event: `StableHash.event` of the event.
     package init(
         type: PushType, collapseID: String?, body: [UInt8], event: StableHash.Value
@@ -19,7 +20,8 @@ package struct PayloadIdentity: Hashable, Sendable {
         var own = StableHash(seed: event.low)
         body.withUnsafeBytes { own.combine($0) }
         let event = own.finish()
-        // An alert that is sent again after a crash must replace the one before, not stand beside it.
+        // An alert that is sent again after a crash must replace the earlier one and not stand
+        // beside it.
         let fallback = type == .alert ? APNSID(hash: event).text : nil
         if let collapseID, collapseID != fallback {
             let bytes = Array(collapseID.utf8)
@@ -35,7 +37,8 @@ package struct PayloadIdentity: Hashable, Sendable {
 
 extension StableHash {
     /// Identifies an event across workers and restarts.
-    /// - Parameter topicSeed: that of the topic's name; kept, since it costs a walk over the name.
+    /// - Parameter topicSeed: `topicSeed(_:)` of the topic's name, which callers keep, since
+    ///   computing it walks over the name.
     package static func event(topicSeed: UInt64, partition: Int32, offset: Int64) -> Value {
         var hash = StableHash(seed: topicSeed)
         hash.combine(UInt64(UInt32(bitPattern: partition)))
@@ -43,7 +46,7 @@ extension StableHash {
         return hash.finish()
     }
 
-    /// Makes the same place in another topic another event.
+    /// A seed that tells apart events at the same position of different topics.
     package static func topicSeed(_ name: String) -> UInt64 {
         var name = name
         return name.withUTF8 { hash64(UnsafeRawBufferPointer($0), seed: 0) }

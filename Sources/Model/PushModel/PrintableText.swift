@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 extension String {
-    /// The same on one line that moves no cursor, for logs, errors and terminals: control
-    /// characters and line ends stand as `\u{1b}`. What strangers wrote is shown like this.
+    /// This text on one line without control characters, for logs, errors and terminals: control
+    /// characters and line ends are written as `\u{1b}`. Text from outside is shown like this.
     package var printable: String {
         guard unicodeScalars.contains(where: Self.isUnprintable) else { return self }
         var text = ""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Which of Apple's two worlds a token lives in. The words are those of the app's
+/// Which of Apple's two push environments a token belongs to. The names are those of the app's
 /// `aps-environment` entitlement.
 package enum PushEnvironment: UInt8, CaseIterable, Sendable, BitwiseCopyable {
     case production
@@ -23,7 +23,7 @@ package enum PushEnvironment: UInt8, CaseIterable, Sendable, BitwiseCopyable {
         }
     }
 
-    /// Where device pushes go unless the configuration says otherwise (APNs, port 443).
+    /// The APNs host of this environment unless the configuration names another (port 443).
     package var defaultHost: String {
         switch self {
         case .production: "api.push.apple.com"

@@ -37,14 +37,14 @@ package enum QuantityNotation {
 }
 
 extension Duration {
-    /// Nil for a text that is no whole number with one of the units.
+    /// Reads a whole number with a unit, such as `30s`; nil for any other text.
     package init?(notation text: String) {
         guard let milliseconds = QuantityNotation.parse(text, in: QuantityNotation.durations)
         else { return nil }
         self = .milliseconds(milliseconds)
     }
 
-    /// As it is written in the configuration; rounded down to whole milliseconds.
+    /// The duration as the configuration writes it, rounded down to whole milliseconds.
     package var notation: String {
         let (seconds, attoseconds) = components
         let milliseconds = Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)

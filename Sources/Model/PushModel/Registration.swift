@@ -4,7 +4,7 @@
 /// A snapshot of what one handler of one installation shows, decoded into flat, reusable buffers:
 /// a replay reads millions of them.
 package struct Registration {
-    /// A part of `bytes`.
+    /// A range of `bytes`.
     package struct Slice: Sendable, BitwiseCopyable {
         package var offset: UInt32
         package var count: UInt32
@@ -20,10 +20,10 @@ package struct Registration {
     /// One subject that one target shows; or, with an empty subject, a target that shows none.
     package struct Row: Sendable, BitwiseCopyable {
         package var tokenClass: TokenClass
-        /// A device target that asked for a background push on plain events. Controls and widgets
-        /// always have it set.
+        /// Whether a plain event sends this target a push. Always true for controls and widgets; a
+        /// device must have asked for a background push.
         package var hearsChanges: Bool
-        /// Token bytes, not hexadecimal.
+        /// The device token as bytes, not hexadecimal.
         package var token: Slice
         package var kind: Slice
         package var subject: Slice
@@ -52,7 +52,7 @@ package struct Registration {
 
     package init() {}
 
-    /// Forgets the content, keeps the memory.
+    /// Removes the content and keeps the memory.
     package mutating func clear() {
         key.removeAll(keepingCapacity: true)
         rows.removeAll(keepingCapacity: true)
@@ -66,13 +66,14 @@ package struct Registration {
     }
 }
 
-/// What is known against one token: the value of a record of the suppressions topic.
+/// Says that a device token is dead, and why: the value of a record of the suppressions topic.
 package struct Suppression: Sendable, Equatable {
     package var status: UInt16
     package var reason: String
-    /// The `timestamp` of the 410.
+    /// The `timestamp` of a 410 answer.
     package var apnsTimestamp: WallTime?
-    /// That of the registration the push was sent under; registrations not later are suppressed.
+    /// When the registration that the push was sent under was registered. Registrations that are
+    /// not later than that are suppressed.
     package var registeredAt: WallTime
 
     package init(

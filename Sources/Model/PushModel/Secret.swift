@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Text that may be used and never shown: whatever prints, dumps or reflects on it, or on what holds
-/// it, sees a placeholder. A secret stays in here from where it is read to where a library needs it.
+/// Text that may be used and never shown: whatever prints, dumps or reflects on it, or on what
+/// holds it, sees a placeholder. A secret stays in here from where it is read to where a library
+/// needs it.
 package struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {

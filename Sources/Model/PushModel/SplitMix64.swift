@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A small generator with a seed of its own: what is random in a stage comes in as an
-/// argument. The same numbers everywhere from the same seed, and no system call for one.
+/// A seeded random number generator. Stages get their randomness as an argument, so that the same
+/// seed always gives the same decisions. A number needs no system call.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -20,7 +20,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         next().multipliedFullWidth(by: max(bound, 1)).high
     }
 
-    /// Even over 0 up to, and without, 1.
+    /// A number evenly distributed over `0..<1`.
     package mutating func nextFraction() -> Double {
         // A Double holds 53 bits exactly.
         Double(next() >> 11) / 0x1p53

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 /// A 128-bit hash that never changes between releases: `apns-id` is made of it. Each 8 bytes are
-/// folded into two routes by a 64 × 64 → 128 bit multiplication. Not for secrets, and not for hash
-/// tables that strangers can fill (those want a seed of their own: `seed`).
+/// folded into two words of state by a 64 × 64 → 128 bit multiplication. It is not for secrets. A
+/// hash table whose keys come from outside needs a `seed` of its own.
 package struct StableHash {
     package struct Value: Hashable, Sendable {
         package var high: UInt64
@@ -19,7 +19,7 @@ package struct StableHash {
     private var second: UInt64
     private var length: UInt64 = 0
 
-    // Fractional digits of e and pi: odd, and nobody's choice.
+    // Fractional digits of e and pi: odd numbers that nobody has chosen for a purpose.
     private static let keyOne: UInt64 = 0xB7E1_5162_8AED_2A6B
     private static let keyTwo: UInt64 = 0x243F_6A88_85A3_08D3
 
@@ -49,8 +49,8 @@ package struct StableHash {
         UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    /// The last bytes that fill no word, the first of them lowest. Loads may overlap; a byte at a time
-    /// cost 115 instructions a push more.
+    /// The last bytes, which fill no whole word, in little-endian order. Loads may overlap: reading
+    /// byte by byte cost 115 instructions more per push.
     private static func tail(of bytes: UnsafeRawBufferPointer) -> UInt64 {
         let count = bytes.count & 7
         if count == 0 { return 0 }

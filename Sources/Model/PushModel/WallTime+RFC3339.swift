@@ -2,9 +2,9 @@
 // Part of Lamplighter.
 
 extension WallTime {
-    /// Reads an RFC 3339 instant such as `2026-11-21T06:12:00.123Z` (offsets accepted; digits
-    /// below the millisecond ignored). Nil when the bytes are anything else, and for an instant
-    /// that lies in no year of four digits in UTC, where it could not be written again.
+    /// Reads an RFC 3339 instant such as `2026-11-21T06:12:00.123Z` (offsets accepted; digits below
+    /// the millisecond ignored). Nil when the bytes are anything else, or when the instant in UTC
+    /// is outside the years 0000 to 9999, so that it could not be written again.
     ///
     /// Written by hand because a full replay reads one per registration, at a million a second.
     package init?(rfc3339 bytes: UnsafeRawBufferPointer) {
@@ -27,7 +27,7 @@ extension WallTime {
         guard Self.writable.contains(self) else { return nil }
     }
 
-    /// The years 0000 to 9999.
+    /// The instants that `rfc3339` can write: the years 0000 to 9999.
     private static let writable: ClosedRange<WallTime> = {
         let first = Int64(days(year: 0, month: 1, day: 1)) * 86_400_000
         let end = Int64(days(year: 10_000, month: 1, day: 1)) * 86_400_000

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// RFC 4648 with padding.
+/// Base64 of RFC 4648, with padding.
 enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// How many characters so many bytes are written with.
+    /// The number of characters that encode this many bytes.
     static func digits(bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
     static func encode(_ bytes: [UInt8]) -> String {
@@ -23,7 +23,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil for anything but whole groups of digits, padded where the last is short.
+    /// Decodes whole groups of four digits, padded where the last is short; nil for any other text.
     static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         var bytes: [UInt8] = []

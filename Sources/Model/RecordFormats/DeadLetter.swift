@@ -44,7 +44,7 @@ package struct DeadLetter: Sendable {
             self.headers = headers
         }
 
-        /// Bytes of content.
+        /// The size of key, value and headers in bytes.
         package var size: Int {
             headers.reduce((key?.count ?? 0) + (value?.count ?? 0)) {
                 $0 + $1.name.utf8.count + $1.value.count
@@ -52,22 +52,23 @@ package struct DeadLetter: Sendable {
         }
     }
 
-    /// More failing targets than this go into a further letter.
+    /// The most targets that one letter names; further ones go into another letter.
     package static let targetsMax = 500
 
-    /// Reasons that are the worker's own.
+    /// Reasons that the worker gives, as opposed to those of APNs and the codes of unreadable
+    /// records.
     package enum OwnReason: String, CaseIterable, Sendable {
         case attemptsExhausted = "AttemptsExhausted"
         case deferralTooLarge = "DeferralTooLarge"
-        /// Of a letter for more reasons than are told apart while Kafka takes no letters.
+        /// The letter stands for more reasons than are told apart while Kafka accepts no letters.
         case several = "SeveralReasons"
     }
 
     /// An APNs reason, a code of `UnreadableCode`, or a word of the worker's own.
     package var reason: String
-    /// For people; never the record's content.
+    /// An explanation for people; it never contains the record's content.
     package var message: String?
-    /// That of the last answer; nil when APNs was not asked.
+    /// The status of the last answer; nil when APNs was not asked.
     package var status: UInt16?
     package var attempts: Int
     /// The oldest event that the pushes answer for.
@@ -81,13 +82,14 @@ package struct DeadLetter: Sendable {
     package var targets: [Target]
     /// `apns-collapse-id` of the pushes, where they had one.
     package var collapseID: String?
-    /// Of pushes that failed, the payload as the value; of a record that cannot be read, the record.
+    /// What failed: the payload, as the value, of pushes; the whole record where it cannot be read.
     package var original: Original?
-    /// There was an original, and there was no room for it.
+    /// Whether there was an original that was left out for want of room.
     package var isOriginalLeftOut = false
-    /// Of a letter for many failures of one reason, from `source` on: how many, and the offset of the
-    /// last event. It names no tokens.
+    /// How many failures of one reason, from `source` on, the letter stands for; nil for an
+    /// ordinary letter. A letter with a count names no tokens.
     package var failures: Int?
+    /// The offset of the last event among `failures`, in the partition of `source`.
     package var lastOffset: Int64?
 
     package init(
@@ -103,7 +105,7 @@ package struct DeadLetter: Sendable {
         self.targets = targets
     }
 
-    /// Its coordinates say where it is.
+    /// Drops the original; the letter's coordinates still say where it is.
     package mutating func leaveOutOriginal() {
         isOriginalLeftOut = original != nil || isOriginalLeftOut
         original = nil

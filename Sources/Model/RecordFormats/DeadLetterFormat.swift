@@ -139,7 +139,7 @@ package enum HeaderField: UInt8, RecordField {
 
 // MARK: Decoder
 
-/// Reads values of the dead-letters topic. For commands: it allocates what it returns.
+/// Decodes values of the dead-letters topic. It is for commands: it allocates what it returns.
 package struct DeadLetterDecoder: ~Copyable {
     private var parser: JSONParser
 
@@ -285,7 +285,7 @@ package enum DeadLetterEncoder {
         }
     }
 
-    /// Key, value and headers each as text where they are UTF-8, else as base64.
+    /// Writes key, value and headers, each as text where it is UTF-8, else as base64.
     private static func write(
         _ original: DeadLetter.Original, to json: inout ObjectWriter<OriginalField>
     ) {

@@ -74,7 +74,8 @@ package enum DeferredField: UInt8, RecordField {
 }
 
 extension TokenRecordDecoder {
-    /// Nil says that the push waits no longer.
+    /// Decodes a record of the deferred topic; nil for a tombstone, which ends the wait of the
+    /// push.
     package mutating func deferred(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> DeferredPush? {

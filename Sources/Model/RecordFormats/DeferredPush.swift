@@ -3,31 +3,32 @@
 
 package import PushModel
 
-/// A push that waits longer than it may hold an offset: the value of a record of `deferred`. It says
-/// all that its next owner needs; what the owner's own configuration says better may be absent.
+/// A push that waits longer than it may hold an offset: the value of a record of `deferred`. It
+/// contains all that its next owner needs, except for values that the owner can take from its own
+/// configuration.
 package struct DeferredPush: Sendable, Equatable {
     package var notBefore: WallTime
     package var expiresAt: WallTime
     package var tokenClass: TokenClass
-    /// When the token was last sent a push, for its gap.
+    /// When the token was last sent a push: the minimum gap between pushes counts from then.
     package var lastSentAt: WallTime?
     package var attempts: Int
     /// Nil for "look again".
     package var payload: EventPayload?
     /// When the event that brought the payload was read: of two payloads of one key the later wins.
     package var payloadAt: WallTime?
-    /// That event, where it is not `source`.
+    /// The event that brought the payload, where it is not `source`.
     package var payloadSource: DeadLetter.Source?
     package var collapseID: String?
-    /// `apns-priority`, 0 leaving the header out; nil for the push type's own.
+    /// The value of `apns-priority`; 0 leaves the header out, nil takes the push type's.
     package var priority: UInt8?
-    /// Nil for the push type's own.
+    /// How `apns-expiration` is filled in; nil takes the push type's rule.
     package var expiration: ExpirationRule?
     /// The oldest event it answers for: `apns-id` is made from it, and a dead letter names it.
     package var source: DeadLetter.Source?
-    /// Of that event; empty where it is not known.
+    /// The subject of `source`; empty where it is not known.
     package var subject: [UInt8] = []
-    /// When it was first sent to APNs.
+    /// When the push was first sent to APNs.
     package var firstAt: WallTime?
 
     package init(
@@ -41,8 +42,9 @@ package struct DeferredPush: Sendable, Equatable {
         self.payload = payload
     }
 
-    /// Says all that an earlier one of its key does too: the latest expiry, the highest priority (0,
-    /// which leaves the header out, is read as 10), and the payload that was read last.
+    /// Merges an earlier push of the same key into this one. The result has the later expiry, the
+    /// higher of two priorities (0, which leaves the header out, is read as 10), and the payload
+    /// that was read last.
     package mutating func include(_ earlier: DeferredPush) {
         expiresAt = max(expiresAt, earlier.expiresAt)
         if let own = priority, let other = earlier.priority {
@@ -57,10 +59,11 @@ package struct DeferredPush: Sendable, Equatable {
         expiration = earlier.expiration
     }
 
-    /// The header of the record that ends a wait. Its value is the offset up to which records of
-    /// the key have ended: one that was written meanwhile by another worker is still owed. On a
-    /// record that the owner has rewritten, it is the offset of the original: whatever ends the one
-    /// ends the other. Otherwise two tombstones under way could have a push rewritten for ever.
+    /// The header of a tombstone that ends a wait: the offset up to which records of the key have
+    /// ended. A record that another worker wrote later is still owed. On a record that its owner
+    /// has written again, the header holds the offset of the original, so that a tombstone that
+    /// ends one ends the other; otherwise two tombstones under way could cause a push to be
+    /// rewritten for ever.
     package static let endedHeader = "ended-offset"
 
     /// The header of a tombstone that ends a payload because a newer one of its key was accepted.

@@ -16,17 +16,18 @@ package struct EventDraft: Sendable {
     package var expiresAt: WallTime?
     package var priority: UInt8?
     package var collapseID: String?
-    /// `none` or `deadline`.
+    /// How `apns-expiration` is filled in: `none` or `deadline`.
     package var expiration: ExpirationRule?
-    /// JSON as it is. Decode the encoded event before sending it: that checks this and all bounds.
+    /// The payload's JSON, which is written unchanged. Decoding the encoded event checks it and all
+    /// bounds: do so before sending.
     package var payload: [UInt8]?
-    /// Only workers write it.
+    /// The part of a large audience that the event is for; only workers write it.
     package var shard: EventShard?
 
     package init() {}
 
-    /// All that an event says but for its subject and delay: the one need not be text, the other is
-    /// its binding's.
+    /// Makes a draft of a decoded event without its subject, which need not be text, and without
+    /// its delay, which its binding sets.
     package init(_ event: Event, app: String) {
         time = event.time
         self.app = app

@@ -152,7 +152,7 @@ package enum EventField: UInt8, RecordField {
 
 // MARK: Decoder
 
-/// What a record says for itself, whatever its format; the rest comes from its binding.
+/// The fields that an event record gives, whatever its format. Its binding supplies the others.
 package struct EventFields {
     package var subject: UnsafeRawBufferPointer?
     package var app: UnsafeRawBufferPointer?
@@ -170,7 +170,8 @@ package struct EventFields {
 
     package init() {}
 
-    /// It names no token's kind, class or environment, no expiry and no header.
+    /// Whether the event has no filter, no expiry, no payload and no header of its own. A collapse
+    /// identifier does not count: without a payload it has no effect.
     package var isPlain: Bool {
         environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
             && priority == nil && expiration == nil && payload == nil
@@ -181,8 +182,8 @@ extension EventFields {
     fileprivate static let priorities: [Int64] = [1, 5, 10]
     fileprivate static let expirations: [ExpirationRule] = [.none, .deadline]
 
-    /// Reads an event of ours. A member that is null counts as absent; of duplicates the last wins;
-    /// unknown members are ignored.
+    /// Reads an event in Lamplighter's own format. A member that is null counts as absent; of
+    /// duplicates the last wins; unknown members are ignored.
     package init(json object: JSONObject) throws(UnreadableRecord) {
         for (name, value) in object where !value.isNull {
             guard let field = EventField.table.find(name) else { continue }
@@ -265,7 +266,8 @@ extension EventFields {
         return try collapseID(text)
     }
 
-    /// A header's value: printable ASCII, with no space at either end, where HTTP/2 forbids it.
+    /// Checks a value of `apns-collapse-id`: printable ASCII without a space at either end, where
+    /// HTTP/2 forbids it.
     package static func collapseID(
         _ text: UnsafeRawBufferPointer
     ) throws(UnreadableRecord) -> String {

@@ -23,7 +23,7 @@ struct ObjectWriter<Field: RecordField> {
 
     mutating func member(_ field: Field, _ value: WallTime?) { member(field, value?.rfc3339) }
 
-    /// A member whose value is true; absent for false.
+    /// Writes `true`, or leaves the member out for false.
     mutating func member(_ field: Field, flag: Bool) {
         if flag { member(field, raw: Array("true".utf8)) }
     }
@@ -34,7 +34,7 @@ struct ObjectWriter<Field: RecordField> {
         json.raw(value)
     }
 
-    /// Bytes as a string where they are UTF-8, else as base64 under the other name.
+    /// Writes bytes as a string where they are UTF-8, else as base64 under the name of `base64`.
     mutating func member(_ field: Field, bytes: [UInt8]?, base64: Field) {
         guard let bytes else { return }
         if let text = String(validating: bytes, as: UTF8.self) {
@@ -44,7 +44,7 @@ struct ObjectWriter<Field: RecordField> {
         }
     }
 
-    /// An array of strings; absent where it would be empty.
+    /// Writes an array of strings, or leaves the member out where it would be empty.
     mutating func member(_ field: Field, array strings: [String]) {
         guard !strings.isEmpty else { return }
         json.name(field.name)
@@ -58,7 +58,7 @@ struct ObjectWriter<Field: RecordField> {
         json.object(of: fields, body)
     }
 
-    /// An array with an object for each element, empty where there is none.
+    /// Writes an array with an object for each element, even an empty one.
     mutating func member<Inner: RecordField, Element>(
         _ field: Field, array elements: [Element], of fields: Inner.Type,
         _ body: (Element, inout ObjectWriter<Inner>) -> Void
@@ -75,7 +75,7 @@ struct JSONWriter {
     private var bytes: [UInt8] = []
     private var needsComma = false
 
-    /// The whole document as one object.
+    /// Writes a whole document that is one object.
     static func object<Field: RecordField>(
         of fields: Field.Type, _ body: (inout ObjectWriter<Field>) -> Void
     ) -> [UInt8] {
@@ -88,7 +88,7 @@ struct JSONWriter {
         of fields: Field.Type, _ body: (inout ObjectWriter<Field>) -> Void
     ) {
         enclose("{", "}") { json in
-            // The bytes move there and back: a copy of them would be made for each object.
+            // Swapping moves the bytes there and back; assigning would copy them for each object.
             var writer = ObjectWriter<Field>()
             swap(&writer.json, &json)
             body(&writer)

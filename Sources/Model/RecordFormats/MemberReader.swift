@@ -4,10 +4,11 @@
 internal import PushModel
 internal import Simdjson
 
-/// The members of a record's object by their fields. A member that is null counts as absent; of
+/// Finds the members of a record's object by field. A member that is null counts as absent; of
 /// duplicates the last wins. The object is walked once and nothing is allocated.
 struct MemberReader<Field: RecordField>: ~Copyable {
-    /// By the fields' positions; no table has as many.
+    /// The values, indexed by the field's raw value. No table has more fields than there is room
+    /// for.
     private var values = InlineArray<24, JSONValue?>(repeating: nil)
 
     init(_ object: JSONObject) {
@@ -17,7 +18,7 @@ struct MemberReader<Field: RecordField>: ~Copyable {
         }
     }
 
-    /// - Throws: unless the value is an object; it is named by the field that holds it.
+    /// - Throws: an error that names `field`, unless the value is an object.
     init(_ value: JSONValue, in field: some RecordField) throws(UnreadableRecord) {
         guard let object = value.object else { throw .field(field.name, "an object") }
         self.init(object)
@@ -30,7 +31,7 @@ struct MemberReader<Field: RecordField>: ~Copyable {
         return value
     }
 
-    /// Of a format whose version must be written.
+    /// Checks the version in a format where it must be written.
     func checkVersion(_ field: Field) throws(UnreadableRecord) {
         guard let version = optional(field) else { throw .missing(field.name, "write 1") }
         try version.checkVersion()
@@ -71,7 +72,7 @@ struct MemberReader<Field: RecordField>: ~Copyable {
         return try value.instant(field)
     }
 
-    /// What the writer put under either name; nil where it put nothing.
+    /// The bytes that the writer put under either name; nil where neither member is there.
     func bytes(
         _ field: Field, base64: Field, bytesMax: Int
     ) throws(UnreadableRecord) -> [UInt8]? {
@@ -127,7 +128,7 @@ extension JSONValue {
         return array
     }
 
-    /// The only version there is.
+    /// Checks that the version is the only one there is.
     func checkVersion() throws(UnreadableRecord) {
         guard integer == RecordLimits.version else {
             throw UnreadableRecord(
@@ -149,8 +150,9 @@ extension PushEnvironment {
         }
     }
 
-    /// Those that readers take, and those that writers write.
+    /// The words that readers accept.
     static let wordsRead = allCases.map(\.name) + ["sandbox"]
+    /// The words that writers write.
     static let wordsWritten = allCases.map(\.name)
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What short names mean: members of our records, words of our enums. Looking one up compares
-/// integers and touches no reference count, which was half the cost of reading a registration.
+/// Maps short names to values: the members of records and the words of enums. A lookup compares
+/// integers and touches no reference count; counting was half the cost of reading a registration.
 package struct NameTable<Value: Sendable>: Sendable {
     private let rows: [(name: ShortName, value: Value)]
 
@@ -20,7 +20,7 @@ package struct NameTable<Value: Sendable>: Sendable {
     }
 }
 
-/// 1 to 16 bytes as two overlapping words, which with the count tell any two apart.
+/// A name of 1 to 16 bytes as two overlapping words, which with the count tell any two names apart.
 private struct ShortName: Equatable {
     let first: UInt64
     let last: UInt64

@@ -4,10 +4,10 @@
 internal import PushModel
 internal import Simdjson
 
-// The member that is a push's body: of events, deferred pushes and dead letters.
+// The JSON of a push's body in events, deferred pushes and dead letters.
 
 extension EventPayload {
-    /// Takes a push's body as it is, minified. Its type follows from `aps`.
+    /// Minifies a push's body and derives its push type from `aps`.
     init(json value: JSONValue) throws(UnreadableRecord) {
         guard let object = value.object else {
             throw UnreadableRecord(.invalidPayload, "payload must be an object")
@@ -41,7 +41,7 @@ extension EventPayload {
 }
 
 extension EventPayload {
-    /// JSON Schema of what `init(json:)` takes, but for its size.
+    /// The JSON Schema of what `init(json:)` accepts, except for its size.
     static var schema: [(String, JSONText)] {
         let background = JSONText.object([
             ("required", .array(["content-available"])),
@@ -53,7 +53,7 @@ extension EventPayload {
         return bodies(of: interruptions + [background])
     }
 
-    /// Of a payload that may be sent with priority 10.
+    /// The JSON Schema of a payload that may be sent with priority 10.
     static var alertSchema: JSONText { .object(bodies(of: interruptions)) }
 
     private static func bodies(of dictionaries: [JSONText]) -> [(String, JSONText)] {

@@ -4,14 +4,15 @@
 /// The fields of one kind of JSON object in a record, in the order in which they are documented.
 /// Decoders and encoders name members by these cases only; the raw value is the case's position.
 package protocol RecordField: RawRepresentable<UInt8>, CaseIterable, Sendable {
-    /// The field's row of the table. It is read for names and documents and never for a record.
+    /// The field's row of the table, for names and documentation. Decoders do not evaluate it for
+    /// each record.
     var row: FieldRow { get }
-    /// The cases by their names.
+    /// Finds a case by its name.
     static var table: NameTable<Self> { get }
 }
 
 extension RecordField {
-    /// The table, from which the JSON Schemas and the reference page are made.
+    /// The rows of all fields, from which the JSON Schemas and the reference page are made.
     package static var rows: [FieldRow] { allCases.map(\.row) }
     package static var names: [String] { allCases.map(\.name) }
     package var name: String { row.name }
@@ -21,7 +22,7 @@ extension NameTable where Value: RecordField {
     init() { self.init(Value.allCases.map { ($0.name, $0) }) }
 }
 
-/// What may stand in a member and what it means.
+/// A field's name, the values that it may have, and what it means.
 package struct FieldRow: Sendable {
     package let name: String
     package let type: FieldType
@@ -37,7 +38,7 @@ package struct FieldRow: Sendable {
         FieldRow(name: name, type: type, isRequired: false, summary: summary)
     }
 
-    /// Of a format whose version must be written.
+    /// The row of `v` in a format whose version must be written.
     static var version: FieldRow {
         required("v", .version, "Version of the format; another one is unreadable.")
     }
@@ -47,12 +48,12 @@ package struct FieldRow: Sendable {
 package indirect enum FieldType: Sendable {
     /// The integer `RecordLimits.version`.
     case version
-    /// Readers do not look at it.
+    /// Any value; readers ignore it.
     case any
-    /// A string of any length, whose unknown words are passed over.
+    /// A string of any length; readers leave out what has a word that they do not know.
     case openWord
     case text(ClosedRange<Int>)
-    /// Bytes in base64, for those that are not UTF-8.
+    /// Base64 of bytes that are not UTF-8.
     case base64(bytesMax: Int)
     /// An RFC 3339 instant.
     case instant
@@ -64,7 +65,7 @@ package indirect enum FieldType: Sendable {
     case environment
     /// A part of a record's key.
     case keyPart
-    /// A push token in hexadecimal.
+    /// A device token in hexadecimal.
     case token
     /// A value of the header `apns-collapse-id`.
     case collapseID

@@ -77,7 +77,7 @@ extension RecordFormat {
             value: DeadLetterEncoder.value(letter, eventBytesMax: RecordLimits.originalBytesMax))
     }
 
-    // MARK: What they are about
+    // MARK: Values of the examples
 
     package static var exampleApp: String { "com.example.Home" }
     private static var exampleKind: String { "com.example.garageDoor" }

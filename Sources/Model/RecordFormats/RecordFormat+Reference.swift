@@ -41,7 +41,7 @@ extension RecordFormat {
             """
     }
 
-    /// A line for each field, those of an object within after it.
+    /// One line for each field; the fields of a nested object follow its own line.
     private static func lines(
         of fields: [FieldRow], within path: String = "", isClosed: Bool
     ) -> [String] {

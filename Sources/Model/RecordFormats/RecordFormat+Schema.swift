@@ -32,7 +32,7 @@ extension RecordFormat {
         return .object(keywords)
     }
 
-    /// A member that is null counts as absent.
+    /// Allows `null`, since readers take such a member for absent.
     private func makeNullable(_ keywords: inout [(String, JSONText)]) {
         for (index, (keyword, value)) in keywords.enumerated() {
             switch (keyword, value) {
@@ -77,7 +77,7 @@ extension RecordFormat {
                 + Self.pattern(
                     "^([0-9\(isClosed ? "" : "A-F")a-f]{2}){1,\(RecordLimits.tokenBytesMax)}$")
         case .collapseID:
-            // The first and the last are no spaces.
+            // The first and the last character must not be a space.
             Self.string
                 + Self.pattern("^[!-~]([ -~]{0,\(RecordLimits.collapseIDBytesMax - 2)}[!-~])?$")
         case .payload: [("type", "object")] + EventPayload.schema
@@ -98,8 +98,8 @@ extension RecordFormat {
         [("pattern", .string(pattern))]
     }
 
-    /// `minLength` and `maxLength`, or `minItems` and `maxItems`; bounds that say nothing are left
-    /// out.
+    /// The keywords `minLength` and `maxLength`, or `minItems` and `maxItems`, without those that
+    /// exclude nothing.
     private static func bounds(
         of range: ClosedRange<Int>, _ what: String
     ) -> [(String, JSONText)] {

@@ -6,17 +6,17 @@ internal import PushModel
 /// One type of record, as its users see it. The JSON Schemas in docs/schemas and the page
 /// docs/records.md are made of this and of nothing else.
 package struct RecordFormat: Sendable {
-    /// That of the schema's file.
+    /// The name of the format and of its schema's file.
     package let name: String
     package let title: String
     /// Markdown, one paragraph: what the record says, in which topic, under which key.
     package let summary: String
     package let fields: [FieldRow]
-    /// Whether workers alone write it and others only read it. Nothing but its fields is in such a
-    /// record, none is null, and every word has the spelling that workers write.
+    /// Whether only workers write such a record and others only read it. It then has no members
+    /// beyond its fields, none that is null, and every word in the spelling that workers use.
     package let isClosed: Bool
     package let example: Example
-    /// Keywords of JSON Schema for what fields demand of each other.
+    /// JSON Schema keywords for constraints between fields.
     let constraints: [(String, JSONText)]
 
     init<Field: RecordField>(

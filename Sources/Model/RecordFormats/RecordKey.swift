@@ -23,8 +23,8 @@ package enum RecordKey {
         return Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
-    /// `environment/apnsTopic/tokenHex`: the keys of suppressions, and of deferred pushes that say "look
-    /// again".
+    /// `environment/apnsTopic/tokenHex`: the keys of suppressions, and of deferred pushes that say
+    /// "look again".
     package static func token(route: Route, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         precondition(
             (1...RecordLimits.tokenBytesMax).contains(token.count), "a token of no readable length")
@@ -49,7 +49,7 @@ package enum RecordKey {
 
     struct RegistrationParts {
         let environment: PushEnvironment
-        /// From the first slash on.
+        /// The key from its first slash on.
         let afterEnvironment: UnsafeRawBufferPointer
         let app: UnsafeRawBufferPointer
         let installation: UnsafeRawBufferPointer
@@ -78,7 +78,7 @@ package enum RecordKey {
     struct TokenParts {
         let environment: PushEnvironment
         let apnsTopic: UnsafeRawBufferPointer
-        /// Hexadecimal, not yet looked at.
+        /// The token in hexadecimal, not yet validated.
         let token: UnsafeRawBufferPointer
         let coalescingKey: UInt64
     }
@@ -112,8 +112,8 @@ package enum RecordKey {
             rest = key ?? UnsafeRawBufferPointer(start: nil, count: 0)
         }
 
-        /// 0 where no part is left; nil where the part is no coalescing key, or is not spelt as
-        /// workers write it: the tombstone that ends the push has the key as workers write it.
+        /// The coalescing key of a deferred push: 0 where no part is left, nil where the part is
+        /// not 16 hexadecimal digits or says 0.
         mutating func coalescingKey() -> UInt64? {
             if isAtEnd { return 0 }
             guard let digits = next(bytesMax: 16), digits.count == 16 else { return nil }

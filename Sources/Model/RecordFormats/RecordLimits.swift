@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 /// The bounds of the record formats. The decoders enforce them, and the field tables state them.
-/// They are inlined: a stored one is fetched by a call in another module.
+/// They are inlinable properties because another module reads a stored one by a call.
 @usableFromInline package enum RecordLimits {
     @inlinable package static var version: Int64 { 1 }
     @inlinable package static var subjectBytesMax: Int { 256 }
@@ -11,7 +11,8 @@
     /// Apple's bound on `apns-collapse-id`.
     @inlinable package static var collapseIDBytesMax: Int { 64 }
     @inlinable package static var keyPartBytesMax: Int { 128 }
-    /// Apple bounds no token; a path must fit the header list. 1,024 digits.
+    /// Apple sets no bound; the path of such a token, with its 1,024 digits, must fit the header
+    /// list.
     @inlinable package static var tokenBytesMax: Int { 512 }
     @inlinable package static var reasonBytesMax: Int { 64 }
     /// Kafka's own bound on a topic's name.
@@ -20,14 +21,14 @@
     @inlinable package static var ttlSecondsMax: Int64 { 30 * 86_400 }
     /// The rows that one registration may have unless a decoder is told otherwise.
     @inlinable package static var registrationRowsMax: Int { 10_000 }
-    /// More than `delivery.attemptsMax` may be set to.
+    /// Greater than any value that `delivery.attemptsMax` may have.
     @inlinable package static var attemptsMax: Int64 { 1_000_000 }
     /// An APNs topic is an app, which is a part of a key, and a suffix: Live Activities' is the
     /// longest with 25 bytes.
     @inlinable package static var apnsTopicBytesMax: Int { keyPartBytesMax + 32 }
-    /// Of the texts of a dead letter; more than any text of ours has.
+    /// The longest text of a dead letter; longer than any that a worker writes.
     @inlinable package static var letterTextBytesMax: Int { 4096 }
-    /// More than `deadLetters.eventBytesMax` may be set to.
+    /// Greater than any value that `deadLetters.eventBytesMax` may have.
     @inlinable package static var originalBytesMax: Int { 1 << 20 }
 
     // MARK: Ranges

@@ -3,7 +3,7 @@
 
 package import PushModel
 
-/// A snapshot as the registrar and the command line write it.
+/// A registration as the registrar and the command line write it.
 package struct RegistrationDraft: Sendable {
     package struct Show: Sendable {
         package var kind: String?
@@ -17,9 +17,9 @@ package struct RegistrationDraft: Sendable {
 
     package struct Target: Sendable {
         package var tokenClass: TokenClass
-        /// Bytes, not hexadecimal; nil for a control that has none yet.
+        /// The device token as bytes, not hexadecimal; nil for a control that has none yet.
         package var token: [UInt8]?
-        /// For a device: a plain event sends it a background push.
+        /// Whether a plain event sends a device a background push.
         package var hearsChanges = false
         package var shows: [Show]
 

@@ -110,8 +110,8 @@ package enum RegistrationChange: Sendable, Equatable {
     case removed
 }
 
-/// Reads records of the registrations topic into a `Registration` that is used again and again: a
-/// start reads all of them, at a million rows a second.
+/// Reads records of the registrations topic into a `Registration` that is reused: a start reads all
+/// of them, at a million rows a second.
 package struct RegistrationDecoder: ~Copyable {
     private let routes: RouteDirectory
     private let rowsMax: Int
@@ -134,7 +134,7 @@ package struct RegistrationDecoder: ~Copyable {
         parser = JSONParser(bytesMax: recordBytesMax)
     }
 
-    /// Reads one record. When it throws, what is in `registration` means nothing.
+    /// Reads one record. When it throws, the content of `registration` is undefined.
     package mutating func decode(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
         into registration: inout Registration
@@ -224,7 +224,7 @@ package struct RegistrationDecoder: ~Copyable {
             skippedTargets += 1
             return
         }
-        // A control that the system has not given a token yet.
+        // The system has not given this control a token yet.
         guard let token else { return }
         var row = Registration.Row(
             tokenClass: tokenClass, hearsChanges: hearsChanges,
@@ -232,7 +232,7 @@ package struct RegistrationDecoder: ~Copyable {
         try append(shows, &row, to: &registration)
     }
 
-    /// Nil for a word of a later release.
+    /// Whether a plain event sends the target a push; nil for a word of a later release.
     private static func hearsChanges(
         _ tokenClass: TokenClass, _ onChange: JSONValue?
     ) throws(UnreadableRecord) -> Bool? {
@@ -259,7 +259,8 @@ package struct RegistrationDecoder: ~Copyable {
         }
     }
 
-    /// A row for each subject; one without a subject for a target or a kind that shows none.
+    /// Appends a row for each subject, or one without a subject for a target or a kind that shows
+    /// none.
     private func append(
         _ shows: JSONValue?, _ row: inout Registration.Row, to registration: inout Registration
     ) throws(UnreadableRecord) {

@@ -4,14 +4,14 @@
 package import PushModel
 internal import Simdjson
 
-/// Apps and routes by the bytes that records name them with: no string is made and nothing is
-/// allocated to look one up.
+/// Finds apps and routes by the bytes that name them in records, without making a string and
+/// without allocating.
 package struct RouteDirectory {
     private var apps = ByteDirectory()
     private var routes = ByteDirectory()
-    /// By app and environment.
+    /// Whether a credential serves the app in the environment, indexed by `position`.
     private var served: [Bool]
-    /// The app that an event may leave out.
+    /// The app, where there is only one: an event need not name it.
     package let soleApp: AppID?
 
     package init(_ routing: RoutingTable) {
@@ -64,7 +64,7 @@ package struct RouteDirectory {
 private struct ByteDirectory {
     private var names: [[UInt8]] = []
     private var positions: [UInt16] = []
-    /// Position in `names` plus one, by hash; open addressing, at most half full.
+    /// Index in `names` plus one, or 0 for a free slot; open addressing by hash, at most half full.
     private var slots: [UInt32] = Array(repeating: 0, count: 16)
 
     mutating func insert(_ name: [UInt8], _ position: UInt16) {
@@ -84,7 +84,7 @@ private struct ByteDirectory {
         slots[slot] = UInt32(index + 1)
     }
 
-    /// - Parameter prefix: a byte that is looked up before `name`.
+    /// - Parameter prefix: a byte that stands before `name` in the string looked up.
     func find(_ name: UnsafeRawBufferPointer, prefix: UInt8?) -> UInt16? {
         var slot = Self.hash(name, prefix: prefix) & (slots.count - 1)
         while slots[slot] != 0 {
@@ -105,7 +105,7 @@ private struct ByteDirectory {
         }
     }
 
-    /// FNV-1a: names are few, short, and the operator's.
+    /// FNV-1a is enough: the names are few and short, and the operator chooses them.
     private static func hash(_ name: UnsafeRawBufferPointer, prefix: UInt8?) -> Int {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         if let prefix { hash = (hash ^ UInt64(prefix)) &* 0x100_0000_01B3 }

@@ -4,7 +4,7 @@
 package import PushModel
 internal import Simdjson
 
-// The member of an event that makes it a shard: a part of a large event's audience.
+// The member `shard`, which makes an event a part of a large event's audience.
 
 package enum ShardField: UInt8, RecordField {
     case index, of, topic, partition, offset, notBefore
@@ -23,7 +23,7 @@ package enum ShardField: UInt8, RecordField {
 }
 
 extension EventShard {
-    /// The parts of one event, at most.
+    /// The most parts that an event is split into.
     package static let countMax = 4096
     fileprivate static var counts: ClosedRange<Int64> { 1...Int64(countMax) }
 

@@ -4,7 +4,7 @@
 internal import PushModel
 internal import Simdjson
 
-// Where a record is, as deferred pushes, dead letters and shards say it.
+// The position of a record, as deferred pushes, dead letters and shards write it.
 
 package enum SourceField: UInt8, RecordField {
     case topic, partition, offset

@@ -4,7 +4,8 @@
 package import PushModel
 internal import Simdjson
 
-// The suppressions topic's records: what is known against one token. Keys are `RecordKey.token`.
+// The suppressions topic's records: which device tokens are dead, and why. Keys are
+// `RecordKey.token`.
 
 extension RecordFormat {
     package static var suppression: RecordFormat {
@@ -41,7 +42,8 @@ package enum SuppressionField: UInt8, RecordField {
 }
 
 extension TokenRecordDecoder {
-    /// Nil revokes what was known against the token.
+    /// Decodes a record of the suppressions topic; nil for a tombstone, which revokes the
+    /// suppression.
     package mutating func suppression(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, into tokenKey: inout TokenKey
     ) throws(UnreadableRecord) -> Suppression? {

@@ -4,12 +4,12 @@
 package import PushModel
 internal import Simdjson
 
-/// Whom a record of the suppressions or the deferred topic is about; used again and again.
+/// The decoded key of a record of the suppressions or the deferred topic; a buffer that is reused.
 package struct TokenKey: Sendable, Equatable {
     package var route = RouteID(rawValue: 0)
-    /// Bytes, not hexadecimal.
+    /// The device token as bytes, not hexadecimal.
     package var token: [UInt8] = []
-    /// Of a deferred push with a payload; 0 for "look again".
+    /// The coalescing key of a deferred push with a payload; 0 for "look again".
     package var coalescingKey: UInt64 = 0
 
     package init() {}
@@ -23,11 +23,11 @@ package struct TokenRecordDecoder: ~Copyable {
 
     package init(routing: RoutingTable) {
         routes = RouteDirectory(routing)
-        // A body of 5 KiB at most, however it is escaped.
+        // Room for a body of 5 KiB, the largest there is, however it is escaped.
         parser = JSONParser(bytesMax: 64 << 10)
     }
 
-    /// The value's object; nil for a null value.
+    /// Decodes the key into `tokenKey` and returns the value's object; nil for a tombstone.
     mutating func object(
         _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
         _ tokenKey: inout TokenKey, isDeferred: Bool = false

@@ -7,33 +7,33 @@ package import Simdjson
 /// Every reason for which a record of any topic cannot be read: the labels of the metric, and the
 /// `reason` of the dead letter.
 package enum UnreadableCode: String, CaseIterable, Sendable {
-    /// A zero-length value where only a tombstone removes.
+    /// The value has length zero where only a tombstone removes.
     case emptyValue
-    /// Not JSON, not UTF-8, or nested too deeply.
+    /// The value is not JSON, not UTF-8, or nested too deeply.
     case invalidJSON
     case recordTooLarge
-    /// JSON, but not an object.
+    /// The value is JSON, but not an object.
     case notAnObject
     /// The record is of a later format.
     case unknownVersion
     case missingField
-    /// A field of the wrong type or out of its range.
+    /// A field has the wrong type or is out of its range.
     case invalidField
     /// Nothing names the subject.
     case missingSubject
     case invalidSubject
     case missingApp
-    /// An app that no credential serves.
+    /// No credential serves the app.
     case unknownApp
-    /// An app served, but not in this environment.
+    /// A credential serves the app, but not in this environment.
     case unservedEnvironment
-    /// An event for a whole kind, where that is not allowed.
+    /// The event is for a whole kind, where that is not allowed.
     case kindWideRefused
     case invalidPayload
     case payloadTooLarge
     /// A priority that APNs would answer with `BadPriority`.
     case invalidPriority
-    /// A binding asks for CloudEvents and the record is none.
+    /// A binding asks for CloudEvents and the record is not one.
     case notCloudEvent
     case invalidKey
     /// The value says that it belongs to another key.
@@ -56,7 +56,7 @@ extension UnreadableRecord {
 }
 
 extension JSONParser {
-    /// The object that a record's value must be.
+    /// Parses a record's value, which must be a JSON object.
     package mutating func object(
         _ bytes: UnsafeRawBufferPointer
     ) throws(UnreadableRecord) -> JSONObject {
