@@ -3,18 +3,18 @@
 
 package import PushModel
 
-/// An event's way through the index is a chain of cache misses, each of which says where the next
-/// one is. Of one event nothing can be done about it; of many, every step is taken for all of them
-/// before the next, so that their misses are waited for together. Hints only: nothing is changed,
+/// Finding an event's tokens is a chain of cache misses, each of which yields the address of the
+/// next. For one event nothing can be done about it. For many, each step is done for all of them
+/// before the next step, so that their misses overlap. These are hints only: they change nothing,
 /// and no answer depends on them.
 extension Audience {
-    /// Of so many subjects the lines stay in the first-level cache until they are read.
+    /// The most subjects whose cache lines stay in the first-level cache until they are read.
     package static let prefetchMax = 32
 
-    /// Has the processor fetch what looking these subjects up and, where one token shows it, pushing
-    /// to that token is going to read.
+    /// Has the processor fetch what looking these subjects up will read and, for a subject that
+    /// only one token shows, what pushing to that token will read.
     ///
-    /// - Parameter hashes: by `hash`, at most `prefetchMax`.
+    /// - Parameter hashes: results of `hash`, at most `prefetchMax` of them.
     package func prefetch(subjects hashes: [UInt64]) {
         precondition(hashes.count <= Self.prefetchMax, "more than the cache keeps")
         for hash in hashes { subjects.prefetchSlot(hash: hash) }
@@ -33,7 +33,8 @@ extension Audience {
         }
     }
 
-    /// Has the processor fetch what the tokens and subjects of a registration's first rows are found by.
+    /// Has the processor fetch what finding the tokens and subjects of a registration's first rows
+    /// will read.
     func prefetch(_ registration: borrowing Registration, _ bytes: UnsafeRawBufferPointer) {
         let count = min(registration.rows.count, Self.prefetchMax)
         typealias Hashes = (token: UInt64, subject: UInt64)
@@ -60,7 +61,7 @@ extension Audience {
     /// Has the processor fetch a token's row.
     package func prefetch(_ token: TokenID) { tokens.prefetch(token) }
 
-    /// Has the processor fetch what pushing to these entries of a subject is going to read.
+    /// Has the processor fetch what pushing to these entries of a subject will read.
     ///
     /// - Parameter positions: below `count(subject)`.
     package func prefetch(_ subject: SubjectID, entries positions: Range<Int>) {

@@ -20,7 +20,8 @@ extension Audience {
         return setAside
     }
 
-    /// Takes a tombstone. False when nothing was known under this key.
+    /// Removes a registration, as its tombstone demands. Returns false when nothing was known under
+    /// this key.
     @discardableResult
     package mutating func remove(key: UnsafeRawBufferPointer) -> Bool {
         let identity = RegistrationTable.Identity(key: key, seed: keySeed)
@@ -80,7 +81,7 @@ extension Audience {
         }
     }
 
-    /// Nil when there is no route.
+    /// Finds or makes the token and the kind of a row; nil when there is no route for the row.
     private mutating func resolveTarget(
         _ row: Registration.Row, _ registration: borrowing Registration,
         _ bytes: UnsafeRawBufferPointer, _ setAside: inout SetAside
@@ -143,7 +144,7 @@ extension Audience {
         }
     }
 
-    /// The same subscriptions as before; only `hearsChanges` may differ.
+    /// Updates a block whose subscriptions are the same as before; only `hearsChanges` may differ.
     private mutating func refresh(_ block: UInt32) {
         for offset in incoming.indices {
             refresh(row: registrations.row(block, offset), incoming[offset].hearsChanges)
@@ -162,7 +163,8 @@ extension Audience {
         !lifted.isEmpty && lifted.contains(token)
     }
 
-    /// Merges: what the old block has too moves over with its place in its list, the rest is new.
+    /// Fills the new block by merging. A subscription that the old block has too moves over and
+    /// keeps its position in the subject's list; any other is added.
     private mutating func fill(_ new: UInt32, from old: UInt32?) {
         let oldCount = old.map { registrations.count($0) } ?? 0
         var oldOffset = 0
@@ -188,7 +190,7 @@ extension Audience {
         }
     }
 
-    /// Marks a row of an old block whose subscription lives on in the new one.
+    /// Marks a row of an old block whose subscription has moved to the new one.
     private static let movedAway = TokenID(rawValue: 0)
 
     private mutating func move(_ source: UInt32, to row: UInt32) {
@@ -221,7 +223,7 @@ extension Audience {
         }
     }
 
-    /// That of its token's route: a registration's rows are all of one app.
+    /// The app of the token's route: a registration's rows are all of one app.
     func app(of subscription: Subscription) -> AppID {
         routes.app(of: tokens.route(of: subscription.token))
     }

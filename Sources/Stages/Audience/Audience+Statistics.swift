@@ -5,7 +5,7 @@ internal import PushModel
 
 /// How much the index holds, and what it costs.
 package struct AudienceStatistics: Hashable, Sendable {
-    /// Held by a registration.
+    /// The number of tokens that a registration holds.
     package var tokens: Int
     package var subjects: Int
     /// Entries of subjects' lists; those of whole kinds are not counted.
@@ -22,7 +22,7 @@ package struct AudienceStatistics: Hashable, Sendable {
     package var indexBytes: Int
     package var suppressionBytes: Int
     package var kindBytes: Int
-    /// Of those, in freed blocks that wait to be reused.
+    /// How many of these bytes are in freed blocks that wait to be reused.
     package var freeBytes: Int
 
     package var totalBytes: Int {
@@ -45,8 +45,9 @@ extension Audience {
                 + kinds.freeBytes)
     }
 
-    /// Traps unless all structures agree: each row is listed at the place it names, each list names
-    /// rows that say so, and each token counts its rows. Visits everything: for tests.
+    /// Traps unless all structures agree: each row is in its subject's list at the position that it
+    /// names, each entry of a list is such a row, and each token counts its rows. It visits
+    /// everything, so it is for tests.
     package func checkInvariants() {
         var references: [UInt32: Int] = [:]
         var kindReferences: [AppID: [KindID: Int]] = [:]

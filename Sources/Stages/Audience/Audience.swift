@@ -4,10 +4,10 @@
 internal import FlatMemory
 package import PushModel
 
-/// Who shows what: (app, subject) → tokens, replayed from registrations and suppressions.
+/// The index of who shows what: (app, subject) → tokens, built from registrations and suppressions.
 ///
-/// Owned by one thread; every answer follows from the calls made so far and the seed. Nothing is
-/// allocated by a query.
+/// It is owned by one thread. Every answer follows from the calls made so far and the seed. A query
+/// allocates nothing.
 ///
 /// **Memory** at 10 M subscriptions of 5 M tokens (32 bytes), 4 M subjects (20 bytes) and 2.5 M
 /// registrations, in bytes for each subscription:
@@ -32,16 +32,16 @@ package struct Audience: ~Copyable, Sendable {
     var subjects: SubjectTable
     var registrations: RegistrationTable
     var kinds: KindTable
-    /// The subscriptions of the snapshot being applied, sorted; kept for its memory.
+    /// The subscriptions of the snapshot being applied, sorted; kept to reuse its memory.
     var incoming: [Subscription] = []
-    /// Tokens that the snapshot being applied has freed from a suppression; kept for its memory.
+    /// Tokens whose suppression the snapshot being applied has lifted; kept to reuse its memory.
     var lifted: [TokenID] = []
     let routes: RouteGrid
     let allowsKindWide: Bool
     let keySeed: UInt64
     private let byAddress = PassedByAddress()
 
-    /// The longest device token taken, in bytes; APNs announced 100.
+    /// The longest device token accepted, in bytes; APNs announced 100.
     package static let tokenBytesMax = 512
     package static let subjectBytesMax = 256
     package static let kindBytesMax = KindTable.bytesMax
@@ -65,24 +65,27 @@ package struct Audience: ~Copyable, Sendable {
         subject(app, bytes, hash: hash(app, bytes, isKindWide: false))
     }
 
-    /// - Parameter hash: that of these, for whoever has use for it too.
+    /// - Parameter hash: `hash` of the same app and bytes, which callers may need for more than
+    ///   this.
     package func subject(
         _ app: AppID, _ bytes: UnsafeRawBufferPointer, hash: UInt64
     ) -> SubjectID? {
         subjects.find(app, bytes, .subject, hash: hash)
     }
 
-    /// Of a subject, or of a kind's name as the name of a list: the two differ where the bytes do
-    /// not. Secret, since it is seeded; the same for the life of the process.
+    /// The seeded hash of a subject or, if `isKindWide`, of a kind's name; the two differ even for
+    /// the same bytes. Outsiders cannot predict it. It does not change during the life of the
+    /// process.
     package func hash(
         _ app: AppID, _ bytes: UnsafeRawBufferPointer, isKindWide: Bool
     ) -> UInt64 {
         subjects.hash(app, bytes, isKindWide ? .kindWide : .subject)
     }
 
-    /// All controls of a kind, each once; nil where there are none or `allowKindWide` is not set.
+    /// The list of all controls of a kind, each once; nil where there are none or `allowKindWide`
+    /// is not set.
     ///
-    /// - Parameter hash: that of these.
+    /// - Parameter hash: `hash` of the same app and name, with `isKindWide` set.
     package func kindWide(
         _ app: AppID, _ name: UnsafeRawBufferPointer, hash: UInt64
     ) -> SubjectID? {
@@ -103,12 +106,13 @@ package struct Audience: ~Copyable, Sendable {
         registrations[subjects.subscription(subject, at: position)].entry
     }
 
-    /// The bytes of the subject, or of the kind's name. Lent until the next change.
+    /// The bytes of the subject, or of the kind's name; valid until the next change.
     package func subjectBytes(of subject: SubjectID) -> UnsafeRawBufferPointer {
         subjects.bytes(of: subject)
     }
 
-    /// While it is set, moved entries are reported and the subject is kept even without entries.
+    /// Sets whether a cursor walks the subject's list. While one does, moved entries are reported
+    /// and the subject is kept even without entries.
     package mutating func setCursor(_ subject: SubjectID, _ value: Bool) {
         subjects.setCursor(subject, value)
     }
@@ -117,7 +121,7 @@ package struct Audience: ~Copyable, Sendable {
 
     // MARK: Kinds
 
-    /// Kinds of one app that can be told apart at once.
+    /// The most kinds of one app that can be told apart at once.
     package static let kindsMax = KindTable.countMax
 
     /// Nil for a kind that no registration of this app shows.
@@ -130,7 +134,7 @@ package struct Audience: ~Copyable, Sendable {
         String(decoding: nameBytes(of: kind, in: app), as: UTF8.self)
     }
 
-    /// Lent until the next change.
+    /// The bytes of the kind's name, valid until the next change.
     package func nameBytes(of kind: KindID, in app: AppID) -> UnsafeRawBufferPointer {
         kinds.name(of: kind, in: app)
     }
@@ -138,40 +142,41 @@ package struct Audience: ~Copyable, Sendable {
     /// Whether there is something for `reclaimKinds()` to do.
     package var hasUnusedKinds: Bool { kinds.hasUnused }
 
-    /// Gives the numbers of kinds that nobody shows any more to others: call it only while no event
-    /// is under way that names kinds by number.
+    /// Frees the numbers of kinds that nobody shows any more, so that other kinds may get them.
+    /// Call it only while no event is under way that names kinds by number.
     package mutating func reclaimKinds() { kinds.reclaimUnused() }
 
-    /// Apps that show `kindsMax` kinds, and how many rows of their registrations were taken without
-    /// theirs since the start.
+    /// Apps that show `kindsMax` kinds, and how many rows of their registrations have been taken
+    /// without their kind since the start.
     package var appsOutOfKinds: [(app: AppID, refused: Int)] { kinds.full }
 
     // MARK: Tokens
 
-    /// The token that a registration or a suppression has brought.
+    /// Finds a token that a registration or a suppression has brought.
     package func token(_ route: RouteID, _ bytes: UnsafeRawBufferPointer) -> TokenID? {
         tokens.find(route: route, bytes: bytes)
     }
 
     package func route(of token: TokenID) -> RouteID { tokens.route(of: token) }
 
-    /// Lent until `reclaimRemoved()`.
+    /// The token's bytes, valid until `reclaimRemoved()`.
     package func tokenBytes(of token: TokenID) -> UnsafeRawBufferPointer {
         tokens.bytes(of: token)
     }
 
-    /// The latest of the registrations that have held it.
+    /// When the latest of the registrations that have held the token was registered.
     package func registeredAt(of token: TokenID) -> WallTime { tokens.registeredAt(of: token) }
 
-    /// The planner's cell; 0 in a new token's row and after `reclaimRemoved()`.
+    /// The number that planning keeps for the token; 0 for a new token and after
+    /// `reclaimRemoved()`.
     package func pending(_ token: TokenID) -> UInt32 { tokens.pending(token) }
 
     package mutating func setPending(_ token: TokenID, _ value: UInt32) {
         tokens.setPending(token, value)
     }
 
-    /// Whether any registration holds it: false for a removed one and for one that only a suppression
-    /// speaks of.
+    /// Whether any registration holds the token: false once it is removed, and for a token that is
+    /// known only from a suppression.
     package func isRegistered(_ token: TokenID) -> Bool { tokens.references(of: token) > 0 }
 
     /// Frees the rows of `changes.removedTokens` that no registration has taken up again.
@@ -182,8 +187,8 @@ package struct Audience: ~Copyable, Sendable {
 
     // MARK: Suppressions
 
-    /// Takes a suppression, also one on a token that no registration has brought yet. False when one
-    /// as new was known, or when the token is not of 1 to 512 bytes.
+    /// Applies a suppression, even of a token that no registration has brought yet. Returns false
+    /// when an equally new or newer one was known, or when the token does not have 1 to 512 bytes.
     package mutating func apply(
         suppression: Suppression, route: RouteID, token: UnsafeRawBufferPointer
     ) -> Bool {
@@ -192,13 +197,13 @@ package struct Audience: ~Copyable, Sendable {
         return tokens.apply(suppressionRegisteredAt: suppression.registeredAt, to: row)
     }
 
-    /// False when there was none.
+    /// Removes a token's suppression. Returns false when there was none.
     package mutating func revokeSuppression(route: RouteID, token: UnsafeRawBufferPointer) -> Bool {
         guard let row = tokens.find(route: route, bytes: token) else { return false }
         return tokens.revokeSuppression(of: row)
     }
 
-    /// Whether a suppression stands that is not older than the token's latest registration.
+    /// Whether the token has a suppression that is not older than its latest registration.
     package func isSuppressed(_ token: TokenID) -> Bool { tokens.isSuppressed(token) }
 
     package func suppressionRegisteredAt(_ token: TokenID) -> WallTime? {

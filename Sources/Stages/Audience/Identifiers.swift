@@ -7,7 +7,7 @@ package import PushModel
 package struct AudienceEntry: Hashable, Sendable, BitwiseCopyable {
     package var token: TokenID
     package var kind: KindID
-    /// Whether a plain event (without payload) concerns it.
+    /// Whether a plain event (without payload) sends the token a push.
     package var hearsChanges: Bool
 
     package init(token: TokenID, kind: KindID, hearsChanges: Bool) {
@@ -17,27 +17,28 @@ package struct AudienceEntry: Hashable, Sendable, BitwiseCopyable {
     }
 }
 
-/// What the fan-out has to be told after the index has changed.
+/// What the fan-out must learn after the index has changed.
 package struct AudienceChanges: Sendable {
-    /// An entry of a subject's list, by name.
+    /// An entry of a subject's list, identified by its content rather than by its position.
     package struct Listed: Hashable, Sendable, BitwiseCopyable {
         package var subject: SubjectID
         package var entry: AudienceEntry
     }
 
-    /// What a registration shows that it did not show before: a new (token, subject, kind), one that
-    /// now hears changes, or one whose token was suppressed by a suppression until now. A registration repeated word for word reports nothing.
+    /// What a registration shows that was not shown before: a new (token, subject, kind), one that
+    /// has only now asked for pushes on changes, or one whose token was suppressed until now. A
+    /// registration that is repeated unchanged reports nothing.
     package internal(set) var subscribed: [Listed] = []
     /// Tokens that no registration holds any more. Their rows stay readable until
     /// `Audience.reclaimRemoved()`.
     package internal(set) var removedTokens: [TokenID] = []
-    /// Entries that moved into the place of a removed one, in lists with a cursor: the cursor may
-    /// have passed that place, so it must visit them now or skip them.
+    /// Entries that have taken the position of a removed one, in lists with a cursor. The cursor
+    /// may have passed that position, so the walk must visit them now or would miss them.
     package internal(set) var moved: [Listed] = []
 
     package var isEmpty: Bool { subscribed.isEmpty && removedTokens.isEmpty && moved.isEmpty }
 
-    /// Keeps the memory.
+    /// Removes all changes and keeps the memory.
     package mutating func clear() {
         subscribed.removeAll(keepingCapacity: true)
         removedTokens.removeAll(keepingCapacity: true)
@@ -45,7 +46,8 @@ package struct AudienceChanges: Sendable {
     }
 }
 
-/// Rows of a registration that could not be taken as they were. To be counted, never fatal.
+/// How many rows of a registration could not be taken as they were. Callers count them; none is an
+/// error.
 package struct SetAside: Hashable, Sendable {
     /// No route for the row's (environment, app, class): the row is left out.
     package var unroutable = 0

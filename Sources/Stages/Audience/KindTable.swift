@@ -4,18 +4,18 @@
 internal import FlatMemory
 internal import PushModel
 
-/// The names of kinds that some subscription shows, each app's numbered by themselves: an app that
-/// uses up its numbers takes none from another.
+/// The names of kinds that some subscription shows. Each app has its own numbers, so an app that
+/// uses them up takes none from another.
 ///
 /// A number whose last subscription has gone is handed out again after `reclaimUnused()`, since an
 /// event that is under way may still name it.
 struct KindTable: ~Copyable, Sendable {
     private struct Row: BitwiseCopyable {
-        /// The block of its name; of a free row, the app's next free number.
+        /// The block of the kind's name; in a free row, the app's next free number.
         var block: UInt32 = 0
-        /// Subscriptions that name it.
+        /// The number of subscriptions that name the kind.
         var references: UInt32 = 0
-        /// Of its name in bytes; 0 marks a free row.
+        /// The length of the name in bytes; 0 marks a free row.
         var length: UInt16 = 0
         var isListedUnused = false
     }
@@ -26,11 +26,11 @@ struct KindTable: ~Copyable, Sendable {
         /// The first of its free numbers; 0 for none.
         var free: UInt32 = 0
         var count = 0
-        /// Rows of registrations that were taken without their kind.
+        /// How many rows of registrations were taken without their kind.
         var refused = 0
     }
 
-    /// By app and number, as the index names them: `app << 16 | number`.
+    /// Indexed by `app << 16 | number`, which is also how the index names a row.
     private var rows: Column<Row>
     private var apps: [App]
     private var names: ByteArena
@@ -39,14 +39,15 @@ struct KindTable: ~Copyable, Sendable {
     private var unused: [UInt32] = []
     private let seed: UInt64
 
-    /// Of each app: all that 16 bits can name but `KindID.none` and `KindID.unknown`.
+    /// The most kinds of one app: all that 16 bits can name except `KindID.none` and
+    /// `KindID.unknown`.
     static let countMax = 65_534
-    /// The longest name.
+    /// The longest name in bytes.
     static let bytesMax = 256
-    /// A number in each of an app's rows: 65,536.
+    /// The rows of one app, one for each number.
     private static let numbers = 1 << 16
-    /// Address space for an app's names where every size of block has held a name of each number,
-    /// since freed blocks are not merged: 65,536 × (8 + 16 + … + 256).
+    /// Address space for an app's names. Freed blocks are not merged, so at worst blocks of every
+    /// size have once held a name for each number: 65,536 × (8 + 16 + … + 256).
     private static let nameBytesMax = numbers * (8 + bytesMax) * (bytesMax / 8) / 2
 
     init(apps: Int, seed: UInt64) {
@@ -60,7 +61,7 @@ struct KindTable: ~Copyable, Sendable {
         self.seed = seed
     }
 
-    /// In all apps.
+    /// The number of kinds in all apps.
     var count: Int { index.count }
     var freeBytes: Int { names.freeBytes }
     var memoryBytes: Int {
@@ -79,8 +80,8 @@ struct KindTable: ~Copyable, Sendable {
         }
     }
 
-    /// The kind's number, to be retained by the subscription that names it. Nil, and counted, when
-    /// the app has used up its numbers.
+    /// Finds or makes the kind's number, which the subscription that names it must retain. Nil, and
+    /// counted, when the app has used up its numbers.
     mutating func intern(_ app: AppID, _ name: UnsafeRawBufferPointer) -> KindID? {
         if let known = find(app, name) { return known }
         guard let number = takeNumber(of: app) else {
@@ -115,7 +116,7 @@ struct KindTable: ~Copyable, Sendable {
         rows[Int(Self.row(app, kind))].references += 1
     }
 
-    /// A subscription does no longer.
+    /// A subscription of this app no longer names the kind.
     mutating func release(_ app: AppID, _ kind: KindID) {
         guard kind != .none else { return }
         let row = Self.row(app, kind)
@@ -142,7 +143,7 @@ struct KindTable: ~Copyable, Sendable {
         unused.removeAll(keepingCapacity: true)
     }
 
-    /// Empty for `KindID.none`.
+    /// The bytes of the kind's name; empty for `KindID.none`.
     func name(of kind: KindID, in app: AppID) -> UnsafeRawBufferPointer {
         kind == .none
             ? UnsafeRawBufferPointer(start: nil, count: 0) : name(ofRow: Self.row(app, kind))
@@ -152,7 +153,7 @@ struct KindTable: ~Copyable, Sendable {
         names.bytes(rows[Int(row)].block, offset: 0, count: Int(rows[Int(row)].length))
     }
 
-    /// Apps that have none of their numbers left, with the rows that went without so far.
+    /// Apps that have no number left, with how many rows have been taken without their kind so far.
     var full: [(app: AppID, refused: Int)] {
         apps.indices.compactMap { place in
             guard apps[place].count >= Self.countMax, apps[place].refused > 0 else { return nil }

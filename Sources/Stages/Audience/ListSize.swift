@@ -3,7 +3,7 @@
 
 /// How many entries a list's block holds: 1 (in the header), 2, 4, 6, 8, 12, 16, 24, 32, 48, …
 struct ListSize: BitwiseCopyable {
-    /// Up to 63, which is more than 2^31 entries.
+    /// At most 63, which stands for more than 2^31 entries.
     let rawValue: UInt8
 
     var isInline: Bool { rawValue == 0 }

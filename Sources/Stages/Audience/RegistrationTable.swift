@@ -7,9 +7,9 @@ internal import PushModel
 /// One (token, subject, kind) of one registration: 16 bytes, a row of the registration's block.
 struct Subscription: BitwiseCopyable {
     var token: TokenID
-    /// Raw 0: the target shows no subject, and the row only holds the token.
+    /// The subject shown. With `noSubject` the target shows none, and the row only holds the token.
     var subject: SubjectID
-    /// Where the subject's list names this row.
+    /// The position of this row in the subject's list.
     var position: UInt32 = 0
     var kind: KindID
     var hearsChanges: Bool
@@ -20,7 +20,7 @@ struct Subscription: BitwiseCopyable {
         AudienceEntry(token: token, kind: kind, hearsChanges: hearsChanges)
     }
 
-    /// What makes it the same subscription in the next snapshot.
+    /// Whether a subscription of the next snapshot is this one.
     func isSame(as other: Subscription) -> Bool {
         token == other.token && subject == other.subject && kind == other.kind
     }
@@ -40,7 +40,7 @@ struct Subscription: BitwiseCopyable {
 /// starts. 32 of the 128 bits live in the index. A block is a header of 16 bytes and 16 for each
 /// subscription, sorted, so that snapshots are compared by merging.
 struct RegistrationTable: ~Copyable, Sendable {
-    /// The name of a registration.
+    /// Identifies a registration by the hash of its key.
     struct Identity {
         let hash: StableHash.Value
 
@@ -64,7 +64,7 @@ struct RegistrationTable: ~Copyable, Sendable {
 
     private static let headerBytes = MemoryLayout<Header>.size
     private static let rowBytes = MemoryLayout<Subscription>.stride
-    /// In the arena's units of 8 bytes.
+    /// The size of the header in the arena's units of 8 bytes.
     private static let headerUnits = UInt32(headerBytes / 8)
     private static let rowUnits = UInt32(rowBytes / 8)
 
@@ -103,7 +103,7 @@ struct RegistrationTable: ~Copyable, Sendable {
     /// Has the processor fetch a row.
     func prefetch(row: UInt32) { blocks.prefetch(row, count: Self.rowBytes) }
 
-    /// A block whose rows are yet to be written.
+    /// Allocates a block whose rows are yet to be written.
     mutating func allocate(_ identity: Identity, count: Int) -> UInt32 {
         let block = blocks.allocate(bytes: Self.headerBytes + count * Self.rowBytes)
         blocks[block, as: Header.self] = Header(

@@ -138,15 +138,16 @@ struct SubjectTable: ~Copyable, Sendable {
     /// Has the processor fetch where the search for this hash begins.
     func prefetchSlot(hash: UInt64) { index.prefetch(hash: hash) }
 
-    /// Has the processor fetch the record of a subject of usual length, and names it. Only a hint:
-    /// another subject may have the same half of the hash.
+    /// Has the processor fetch the record of a subject of usual length, and returns its row. It is
+    /// only a hint: another subject may have the same half of the hash.
     func prefetchRecord(hash: UInt64) -> UInt32? {
         guard let row = index.likelyRow(hash: hash) else { return nil }
         records.prefetch(row, count: Self.headerBytes + Self.usualSubjectBytes)
         return row
     }
 
-    /// The one subscription of a subject; of a list, nil, once the processor fetches its begin.
+    /// The only subscription of a subject. For a subject with a list it returns nil and has the
+    /// processor fetch the start of the list.
     func soleSubscription(prefetchingListOf row: UInt32) -> UInt32? {
         let header = records[row, as: Header.self]
         guard header.count > 0 else { return nil }
@@ -165,7 +166,7 @@ struct SubjectTable: ~Copyable, Sendable {
             ? header.list : lists[header.list, offset: 4 * position, as: UInt32.self]
     }
 
-    /// Puts a subscription whose row has moved back in its place.
+    /// Writes the entry at a position, such as for a subscription whose row has moved.
     mutating func set(_ subject: SubjectID, at position: Int, to subscription: UInt32) {
         let header = records[subject.rawValue, as: Header.self]
         if header.sizeClass.isInline {
@@ -175,7 +176,7 @@ struct SubjectTable: ~Copyable, Sendable {
         }
     }
 
-    /// The new entry's position, which is the last.
+    /// Appends an entry and returns its position.
     mutating func append(_ subject: SubjectID, _ subscription: UInt32) -> UInt32 {
         let header = records[subject.rawValue, as: Header.self]
         if Int(header.count) == header.sizeClass.capacity {
@@ -195,7 +196,8 @@ struct SubjectTable: ~Copyable, Sendable {
         if moves { set(subject, at: Int(position), to: last) }
         records[subject.rawValue, as: Header.self].count -= 1
         if header.scope == .subject { subscriptions -= 1 }
-        // Two classes down: an entry that comes and goes at a boundary copies nothing.
+        // A list shrinks only when it fits two sizes down: an entry that comes and goes at a
+        // boundary copies nothing.
         let smaller = header.sizeClass.smaller
         if Int(header.count) - 1 <= smaller.smaller.capacity, !header.sizeClass.isInline {
             resize(subject, to: smaller)

@@ -4,21 +4,21 @@
 internal import FlatMemory
 internal import PushModel
 
-/// Every token that a registration holds or a suppression speaks of, by (route, bytes).
+/// Every token that a registration holds or a suppression names, by (route, bytes).
 ///
 /// A record is the header and the bytes in one block, so that a push costs one cache miss here:
 /// 24 + 32 = 56 bytes for the usual token.
 struct TokenTable: ~Copyable, Sendable {
     private struct Header: BitwiseCopyable {
-        /// The latest of its registrations, in milliseconds; `.min` before the first.
+        /// When its latest registration was registered, in milliseconds; `.min` before the first.
         var registeredAt: Int64 = .min
         var pending: UInt32 = 0
-        /// Subscriptions that name it.
+        /// The number of subscriptions that name the token.
         var references: UInt32 = 0
         /// Row in `suppressions`; 0 for none.
         var suppression: UInt32 = 0
         var route: UInt16
-        /// Bit 15: it is listed in `removed`. Below: the number of bytes.
+        /// Bit 15: whether the token is listed in `removed`. The other bits: its length in bytes.
         var lengthAndMark: UInt16
 
         static let mark: UInt16 = 1 << 15
@@ -35,12 +35,12 @@ struct TokenTable: ~Copyable, Sendable {
     private var removed: [UInt32] = []
     private let seed: UInt64
     private let byAddress = PassedByAddress()
-    /// Tokens that a registration holds.
+    /// The number of tokens that a registration holds.
     private(set) var count = 0
 
     private static let headerBytes = MemoryLayout<Header>.size
     private static let usualTokenBytes = 32
-    /// Ever known at once; with their tokens' rows they would fill 64 GiB.
+    /// The most suppressions known at once; with their tokens' rows they would fill 64 GiB.
     private static let suppressionsMax = 1 << 30
 
     init(seed: UInt64) {
@@ -90,7 +90,7 @@ struct TokenTable: ~Copyable, Sendable {
         records[token.rawValue, as: Header.self].references += 1
     }
 
-    /// Whether that was the last reference.
+    /// Gives a reference back. Returns whether it was the last one.
     mutating func release(_ token: TokenID) -> Bool {
         records[token.rawValue, as: Header.self].references -= 1
         let header = records[token.rawValue, as: Header.self]
@@ -103,8 +103,8 @@ struct TokenTable: ~Copyable, Sendable {
         return true
     }
 
-    /// Frees the rows of tokens that are still without a reference. One with a suppression stays, as
-    /// the suppression's row.
+    /// Frees the rows of tokens that are still without a reference. A token with a suppression
+    /// keeps its row.
     mutating func reclaimRemoved() {
         for row in removed {
             records[row, as: Header.self].lengthAndMark &= ~Header.mark
@@ -139,8 +139,8 @@ struct TokenTable: ~Copyable, Sendable {
 
     // MARK: What a row says
 
-    /// Called before the registration's rows are retained: without a reference, what an earlier
-    /// life of the token left behind does not count.
+    /// A registration names the token. Called before its rows are retained: if the token has no
+    /// reference, `registeredAt` of its earlier registrations does not count.
     mutating func registered(_ token: TokenID, at time: WallTime) {
         let header = records[token.rawValue, as: Header.self]
         if header.references == 0 || header.registeredAt < time.milliseconds {
@@ -187,7 +187,7 @@ struct TokenTable: ~Copyable, Sendable {
             && suppressions[Int(header.suppression)] >= header.registeredAt
     }
 
-    /// Whether the suppression is newer than what was known.
+    /// Applies a suppression. Returns whether it is newer than the one that was known.
     mutating func apply(suppressionRegisteredAt time: WallTime, to token: TokenID) -> Bool {
         let known = records[token.rawValue, as: Header.self].suppression
         if known != 0 {
@@ -202,7 +202,7 @@ struct TokenTable: ~Copyable, Sendable {
         return true
     }
 
-    /// Whether there was a suppression.
+    /// Removes the suppression. Returns whether there was one.
     mutating func revokeSuppression(of token: TokenID) -> Bool {
         let suppression = records[token.rawValue, as: Header.self].suppression
         guard suppression != 0 else { return false }
@@ -214,7 +214,7 @@ struct TokenTable: ~Copyable, Sendable {
 
     // MARK: Checks
 
-    /// Every row that a registration holds.
+    /// Calls `body` with every token that a registration holds.
     func forEach(_ body: (TokenID) -> Void) {
         index.forEach { row in
             if records[row, as: Header.self].references > 0 { body(TokenID(rawValue: row)) }

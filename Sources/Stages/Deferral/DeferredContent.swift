@@ -3,7 +3,7 @@
 
 package import Planning
 
-/// What a deferred push says, and what it brings of its past. Its body is one of `DeferredTable.bodies`.
+/// The content of a deferred push, and its tries so far. Its body is one of `DeferredTable.bodies`.
 package struct DeferredContent: BitwiseCopyable {
     package var push: PushContent
     package var past: PushRequest.Past

@@ -6,11 +6,13 @@ package import Ledger
 package import Planning
 package import PushModel
 
-/// The partitions of `deferred` that are ours, as a table: one row for each key of each, whatever
-/// the number of its records. One heap wakes the rows, and a queue per route holds those whose time has come.
+/// This worker's partitions of `deferred` as a table: one row for each key of each partition,
+/// however many records the key has. A heap wakes the rows, and a queue per route holds those whose
+/// time has come.
 ///
-/// Each row is a holder of the tracker with one claim while it waits. When it is taken the claim goes
-/// to the push that is made of it; when the last claim is back the row has ended.
+/// Each row is a holder of the offset tracker, with one claim while it waits. When the row is
+/// taken, its claim passes to the push that is made of it. The row has ended when its last claim
+/// has been given back.
 package struct DeferredTable: ~Copyable {
     package private(set) var bodies = BodyStore()
     private var rows: [Row] = []
@@ -19,19 +21,20 @@ package struct DeferredTable: ~Copyable {
     private var tokens = ByteArena()
     private var waiting = WakeHeap()
     private var ready: [Queue]
-    /// By holder: which row it is.
+    /// The row of each holder, indexed by `HolderID`; 0 for none.
     private var rowsByHolder: [UInt32] = []
     private var sweepPosition = 0
     private let seed: UInt64
     private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
-    /// Instants in records are whole milliseconds, and are read by another's clock.
+    /// Times in records are whole milliseconds and come from another worker's clock, so smaller
+    /// differences do not count.
     private static let clockSlack = Duration.seconds(1)
 
     /// States:
-    /// - `replaying`: its partition has not been read to its end, so its end may follow. Can
-    ///   transition to: `waiting`, gone.
+    /// - `replaying`: its partition has not been read to its end, so a record that ends the row may
+    ///   follow. Can transition to: `waiting`, gone.
     /// - `waiting`: in the heap. Can transition to: `ready`, gone.
     /// - `ready`: in its route's queue. Can transition to: `taken`, `waiting`, gone.
     /// - `taken`: a push has its claim. Can transition to: `waiting` (put back, or written anew by
@@ -41,23 +44,24 @@ package struct DeferredTable: ~Copyable {
     private struct Row {
         var content: DeferredContent
         let hold: Hold
-        /// Of the latest record that was not written again.
+        /// The offset at which its latest content was first written; a rewrite does not change it.
         var offset: Int64
         let coalescingKey: UInt64
         let token: ByteArena.Reference
         let tokenBytes: UInt16
         let route: RouteID
-        /// Where its record stands, and where what ends it must stand: since the topic was given more
-        /// partitions the key may lead to another one, and the record would be sent by each replay.
+        /// The partition of its record, to which its tombstone must be written too. If the topic
+        /// has been given more partitions, the key may lead to another one; a tombstone there would
+        /// leave the record to be sent again after each replay.
         let partition: Int32
         var state = State.replaying
-        /// The operator ended it while a push had its claim.
+        /// Whether somebody else ended the row while a push had its claim.
         var isRevoked = false
-        /// Kafka's latest record of the key does not say what is owed.
+        /// Whether Kafka's latest record of the key does not say all that is owed.
         var needsRewrite = false
-        /// Records that wrote it again and are still to be read.
+        /// How many rewrites of the row this worker has yet to read.
         var unreadRewrites: UInt8 = 0
-        /// It was due once when no registration had its token.
+        /// Whether the row was due once while no registration had its token.
         var wasMissed = false
         var next = none
         var previous = none
@@ -86,7 +90,7 @@ package struct DeferredTable: ~Copyable {
     }
 
     package var count: Int { rows.count - 1 - free.count }
-    /// Rows whose claim a push has.
+    /// The number of rows whose claim a push has.
     package private(set) var takenCount = 0
     package private(set) var readyCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
@@ -101,7 +105,7 @@ package struct DeferredTable: ~Copyable {
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
 
-    /// When the event that brought its payload was read; it has one.
+    /// When the event that brought the payload was read. The row must have a payload.
     package func payloadReadAt(of row: UInt32) -> WallTime {
         bodies.readAt(rows[Int(row)].content.push.body)
     }
@@ -114,8 +118,8 @@ package struct DeferredTable: ~Copyable {
         tokens.bytes(rows[Int(row)].token, offset: 0, count: Int(rows[Int(row)].tokenBytes))
     }
 
-    /// The row of this key in the partition of this assignment: offsets of two partitions say nothing
-    /// of each other, and a topic that was given more of them has some keys in two.
+    /// The row of this key in the partition of this assignment. A topic that was given more
+    /// partitions has some keys in two of them, whose offsets must not be compared.
     package func row(
         route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64,
         assignment: AssignmentID
@@ -127,7 +131,7 @@ package struct DeferredTable: ~Copyable {
         }
     }
 
-    /// The rows of this key in all partitions that are ours.
+    /// Calls `body` with the rows of this key in all of this worker's partitions.
     package func forEachRow(
         route: RouteID, token: UnsafeRawBufferPointer, coalescingKey: UInt64,
         _ body: (UInt32) -> Void
@@ -152,7 +156,7 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Records are read
 
-    /// A body's bytes stay until the row's content is replaced or the row is gone.
+    /// Stores a body. Its bytes stay until the row's content is replaced or the row is gone.
     package mutating func keep(
         _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64,
         origin: RecordPosition?
@@ -161,12 +165,12 @@ package struct DeferredTable: ~Copyable {
             body, collapseID: collapseID, readAt: readAt, knownSince: knownSince, origin: origin)
     }
 
-    /// The first record of its key: the row holds the offset of the record.
+    /// Makes a row of the first record of a key. The row holds the record's offset.
     /// - Parameters:
-    ///   - partition: that of the assignment.
-    ///   - offset: where the record stands.
-    ///   - saidAt: where what it says was first said.
-    ///   - isActive: its partition has been read to the end; until then no row does anything.
+    ///   - partition: the partition of the assignment.
+    ///   - offset: the offset of the record.
+    ///   - saidAt: the offset at which the content was first written, if the record is a rewrite.
+    ///   - isActive: whether the partition has been read to its end; until then no row acts.
     package mutating func insert(
         _ content: DeferredContent, route: RouteID, token: UnsafeRawBufferPointer,
         coalescingKey: UInt64, assignment: AssignmentID, partition: Int32, offset: Int64,
@@ -195,10 +199,11 @@ package struct DeferredTable: ~Copyable {
         return number
     }
 
-    /// A later record of a key: it says what is owed now, but for the latest expiry and the newest
-    /// payload, which stay. One that was written again says what the row knows: it asks for nothing.
-    /// - Returns: whether the record says less than is owed, so that whoever replays the topic would
-    ///   know only that: it must be written again.
+    /// Applies a later record of the row's key. The record says what is owed now, except that the
+    /// later expiry and the newer payload are kept. A rewrite says only what the row knows already,
+    /// so it makes nothing due.
+    /// - Returns: whether the record says less than is owed. It must then be written again, or
+    ///   whoever replays the topic would know only this record.
     package mutating func replace(
         _ row: UInt32, with content: DeferredContent, saidAt: Int64, isActive: Bool,
         _ tracker: inout OffsetTracker
@@ -240,21 +245,21 @@ package struct DeferredTable: ~Copyable {
         return isNarrower
     }
 
-    /// The row's record is hidden by the tombstone of an older one. Once its partition has been
-    /// read to the end, and no later record has come, it must be rewritten.
+    /// The row's record is hidden by the tombstone of an older record. It must be written again
+    /// once its partition has been read to the end, unless a later record comes first.
     package mutating func hide(_ row: UInt32) { rows[Int(row)].needsRewrite = true }
 
-    /// The record has been written again.
+    /// The row's record has been written again.
     package mutating func rewritten(_ row: UInt32) {
         rows[Int(row)].needsRewrite = false
         if rows[Int(row)].unreadRewrites < .max { rows[Int(row)].unreadRewrites += 1 }
     }
 
-    /// Whether a record that wrote it again is still to be read.
+    /// Whether this worker has yet to read a rewrite of the row.
     package func hasUnreadRewrites(_ row: UInt32) -> Bool { rows[Int(row)].unreadRewrites > 0 }
 
-    /// The partition has been read to its end: rows of it begin to wait.
-    /// - Parameter body: is given the rows whose record must be written again.
+    /// The partition has been read to its end: its rows begin to wait.
+    /// - Parameter body: is called with the rows whose record must be written again.
     package mutating func activate(_ assignment: AssignmentID, _ body: (UInt32) -> Void) {
         for row in rows.indices
         where rows[row].state == .replaying && rows[row].hold.epoch == assignment.epoch {
@@ -263,7 +268,8 @@ package struct DeferredTable: ~Copyable {
         }
     }
 
-    /// The row was ended by somebody else. A push that has its claim goes on; nothing follows it.
+    /// Somebody else ended the row. The push that has its claim goes on; when the claim is back, the
+    /// row is removed without a tombstone.
     package mutating func revoke(_ row: UInt32) {
         precondition(isTaken(row), "a row that has its claim is removed instead")
         rows[Int(row)].isRevoked = true
@@ -273,7 +279,7 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Time passes
 
-    /// Rows whose time has come join their routes' queues, at most `limit` of them.
+    /// Moves rows whose time has come to their routes' queues, at most `limit` of them.
     package mutating func wake(now: MonotonicTime, limit: Int) {
         for _ in 0..<limit {
             guard let row = waiting.popDue(now: now) else { return }
@@ -286,34 +292,34 @@ package struct DeferredTable: ~Copyable {
         return head == Self.none ? nil : head
     }
 
-    /// Its claim goes to a push.
+    /// Takes a row out of its queue; its claim passes to a push.
     package mutating func take(_ row: UInt32) {
         leave(row)
         takenCount += 1
         rows[Int(row)].state = .taken
     }
 
-    /// What the row asks for is over, unsent: its claim goes back, and with the last one the row ends.
+    /// Ends a row without a push. Its claim is given back, and with the last claim the row ends.
     package mutating func drop(_ row: UInt32, _ tracker: inout OffsetTracker) {
         let hold = rows[Int(row)].hold
         take(row)
         tracker.release(hold)
     }
 
-    /// The row waits again, and has its claim.
+    /// The row of a push that ended waits again, and has its claim back.
     package mutating func putBack(_ row: UInt32, notBefore: MonotonicTime, attempts: UInt16) {
         leave(row)
         rows[Int(row)].content.past.attempts = attempts
         rest(row, until: notBefore)
     }
 
-    /// The row's time has come, and it waits for longer.
+    /// Lets a row whose time has come wait for longer.
     package mutating func postpone(_ row: UInt32, until time: MonotonicTime) {
         leave(row)
         rest(row, until: time)
     }
 
-    /// No registration has its token: true the first time, and it waits again.
+    /// No registration has the row's token. Returns true the first time, and the row waits again.
     package mutating func miss(_ row: UInt32, until time: MonotonicTime) -> Bool {
         if rows[Int(row)].wasMissed { return false }
         rows[Int(row)].wasMissed = true
@@ -322,8 +328,8 @@ package struct DeferredTable: ~Copyable {
         return true
     }
 
-    /// Of the next `steps` rows, going round, calls `body` with those that stand in a queue and have
-    /// expired. A route that is not sent to for long would keep them.
+    /// The next row that stands in a queue and has expired, or nil after `steps` rows; calls go
+    /// round all rows. Without it a route that is not sent to for long would keep such rows.
     package mutating func nextExpired(now: MonotonicTime, steps: inout Int) -> UInt32? {
         while steps > 0, rows.count > 1 {
             steps -= 1
@@ -352,7 +358,7 @@ package struct DeferredTable: ~Copyable {
         free.append(row)
     }
 
-    /// The row that has its claim is gone, and Kafka knows: its tombstone was read.
+    /// Removes a row that has its own claim. Its tombstone was read, so none needs to be written.
     package mutating func forget(_ row: UInt32, _ tracker: inout OffsetTracker) {
         let hold = rows[Int(row)].hold
         precondition(!isTaken(row), "a push has the claim")
@@ -361,8 +367,8 @@ package struct DeferredTable: ~Copyable {
         _ = tracker.takeEndedRows()
     }
 
-    /// The partition is no longer ours. Rows that no push has are removed and give their claims back;
-    /// of the others the pushes go on.
+    /// The partition is no longer ours. Its rows are removed. Those that have their claim give it
+    /// back; pushes that have the claim of one go on.
     package mutating func close(_ assignment: AssignmentID, _ tracker: inout OffsetTracker) {
         for row in rows.indices
         where rows[row].state != .free && rows[row].hold.epoch == assignment.epoch {
@@ -373,7 +379,7 @@ package struct DeferredTable: ~Copyable {
 
     // MARK: Inside
 
-    /// Of a key, seeded.
+    /// The seeded hash of a key.
     package func hash(
         _ route: RouteID, _ token: UnsafeRawBufferPointer, _ coalescingKey: UInt64
     ) -> UInt64 {
@@ -383,7 +389,7 @@ package struct DeferredTable: ~Copyable {
         return hash.finish().low
     }
 
-    /// Until it expires at the latest, so that its end is not put off.
+    /// Puts the row in the heap, until it expires at the latest, so that its end is not delayed.
     private mutating func rest(_ row: UInt32, until time: MonotonicTime) {
         rows[Int(row)].state = .waiting
         waiting.insert(row, at: min(time, rows[Int(row)].content.push.expiresAt))
@@ -403,7 +409,7 @@ package struct DeferredTable: ~Copyable {
         readyCount += 1
     }
 
-    /// Leaves the heap or the queue it stands in.
+    /// Takes the row out of the heap or the queue that it stands in.
     private mutating func leave(_ row: UInt32) {
         switch rows[Int(row)].state {
         case .waiting: waiting.remove(row)

@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// Tombstones for payloads of other workers' partitions, while too many records of `deferred` are
-/// unacknowledged for more to be written: oldest first, bounded in bytes.
+/// Tombstones for payloads in other workers' partitions that wait to be written, because too many
+/// records of `deferred` are unacknowledged. Oldest first, bounded in bytes.
 package struct PayloadEnds {
     package struct End {
         package var key: [UInt8]
@@ -21,7 +21,7 @@ package struct PayloadEnds {
     private var first = 0
     package private(set) var bytes = 0
     private let bytesMax: Int
-    /// Tombstones for which there was no room: the older payload may still be sent.
+    /// How many tombstones found no room. The older payloads may still be sent.
     package private(set) var dropped = 0
 
     package init(bytesMax: Int) { self.bytesMax = bytesMax }
@@ -51,7 +51,7 @@ package struct PayloadEnds {
         return end
     }
 
-    /// In memory, the array's header included.
+    /// The memory that a tombstone takes up, the header of the key's array included.
     private static func bytes(of end: End) -> Int { MemoryLayout<End>.stride + 32 + end.key.count }
 
     package func checkInvariants() {

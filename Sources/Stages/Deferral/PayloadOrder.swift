@@ -5,14 +5,14 @@ internal import FlatMemory
 package import Planning
 package import PushModel
 
-/// What is known of keys (a token and a collapse ID) whose payloads are no longer in the push table:
-/// which payload this worker has put in `deferred`, and which one APNs has accepted since. An older
-/// payload must not be sent after a newer one.
+/// What is known of keys (a token and a collapse ID) whose payloads have left the push table: the
+/// newest payload that this worker has put in `deferred`, and the newest that APNs has accepted
+/// since. An older payload must not be sent after a newer one.
 ///
-/// A key comes in when a payload of it is deferred, so on the normal path this is empty; the owner
-/// adds accepted payloads only while older ones may still come: while a partition of `deferred` is
-/// replayed, or an event with a payload walks through its audience. Bounded in bytes; the key that
-/// has stood longest makes room.
+/// A key is added when a payload of it is deferred, so this is usually empty. The owner adds
+/// accepted payloads only while older ones may still come: while a partition of `deferred` is
+/// replayed, or an event with a payload walks through its audience. Memory is bounded: the key that
+/// was least recently added or renewed makes room.
 package struct PayloadOrder: ~Copyable {
     private var rows: [Row] = []
     private var free: [UInt32] = []
@@ -20,26 +20,26 @@ package struct PayloadOrder: ~Copyable {
     private var oldest = none
     private var newest = none
     private let rowsMax: Int
-    /// Keys that had to make room while their payload could still be sent late.
+    /// How many keys had to make room while their payload could still be sent late.
     package private(set) var forgotten = 0
 
     private static let none: UInt32 = 0
-    /// The owner reads the expiry by another clock, or by one that has been set meanwhile.
+    /// The row's owner reads the expiry by another clock, or by one that has been set meanwhile.
     private static let clockSlack = Duration.seconds(60)
 
     private struct Row {
         var hash: UInt64
-        /// Of the newest that is in `deferred`, as far as this worker has put it there.
+        /// The newest payload that this worker has put in `deferred`.
         var deferred: BodyAge?
         var accepted: BodyAge?
-        /// The newest of those that this worker read itself.
+        /// The newest accepted payload that this worker read itself.
         var acceptedHere: BodyAge?
         var forgetAt: MonotonicTime
         var next = none
         var previous = none
     }
 
-    /// Of one key, with its places in the list of free rows and in the index.
+    /// Memory for one key in bytes, with its entries in the list of free rows and in the index.
     package static var bytesPerKey: Int {
         MemoryLayout<Row>.stride + MemoryLayout<UInt32>.stride + 10
     }
@@ -60,14 +60,16 @@ package struct PayloadOrder: ~Copyable {
     ) {
         let row = Int(touch(hash, until: expiresAt + Self.clockSlack, now: now))
         rows[row].deferred = max(age, rows[row].deferred ?? age)
-        // What was accepted before says nothing of the newer payload.
+        // Acceptances of older payloads say nothing of the newer one.
         if let accepted = rows[row].accepted, accepted < age { rows[row].accepted = nil }
         if let accepted = rows[row].acceptedHere, accepted < age { rows[row].acceptedHere = nil }
     }
 
     /// APNs has accepted a payload of this key.
-    /// - Parameter keptUntil: nil where no older payload can come but by what is known already.
-    /// - Returns: whether one that this worker has deferred is superseded by it, and is to be ended.
+    /// - Parameter keptUntil: until when the key is remembered; nil where no older payload can come
+    ///   except those of keys that are known already.
+    /// - Returns: whether it supersedes a payload that this worker has deferred, which must be
+    ///   ended.
     package mutating func accepted(
         _ hash: UInt64, age: BodyAge, keptUntil: MonotonicTime?, now: MonotonicTime
     ) -> Bool {
@@ -84,16 +86,16 @@ package struct PayloadOrder: ~Copyable {
 
     // MARK: Questions
 
-    /// Whether a payload that was read here is older than one that was read here too and accepted.
-    /// What another worker read says nothing of it: only clocks could compare the two, and a payload
-    /// that is dropped for a fast clock is lost.
+    /// Whether a payload that this worker read is older than an accepted one that it read too.
+    /// Payloads that other workers read do not count: only clocks could compare them, and a payload
+    /// that is dropped because a clock is fast is lost.
     package func isOutdated(_ hash: UInt64, age: BodyAge) -> Bool {
         guard let row = find(hash), let accepted = rows[Int(row)].acceptedHere else { return false }
         return accepted > age
     }
 
-    /// Whether a payload from `deferred` is older than one that was accepted. Of two of one instant
-    /// the deferred one is the older, unless this worker knows better.
+    /// Whether a payload from `deferred` is older than one that was accepted. Of two with the same
+    /// time the deferred one is the older, unless this worker knows better.
     package func isSuperseded(_ hash: UInt64, age: BodyAge) -> Bool {
         guard let row = find(hash), let accepted = rows[Int(row)].accepted else { return false }
         return isOlder(age, than: accepted, hash)
@@ -108,7 +110,7 @@ package struct PayloadOrder: ~Copyable {
 
     // MARK: Rows
 
-    /// Forgets keys whose payloads have expired, as far as they stand first.
+    /// Forgets keys whose payloads have expired, oldest first, up to the first that has not.
     package mutating func forget(now: MonotonicTime) {
         while oldest != Self.none, rows[Int(oldest)].forgetAt <= now { remove(oldest) }
     }
@@ -117,7 +119,7 @@ package struct PayloadOrder: ~Copyable {
         oldest == Self.none ? nil : index.row(hash: hash) { rows[Int($0)].hash == hash }
     }
 
-    /// The key's row, which makes room last from now on.
+    /// The key's row, found or made; it is the last to make room from now on.
     private mutating func touch(
         _ hash: UInt64, until time: MonotonicTime, now: MonotonicTime
     ) -> UInt32 {

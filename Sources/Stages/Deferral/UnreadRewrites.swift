@@ -3,19 +3,19 @@
 
 package import PushModel
 
-/// Rows of `deferred` that have ended while a record that wrote them again was still to be read. That
-/// record comes before the tombstone: taken for a new row it would have the push sent once more, and
-/// maybe after a newer payload. Few: a row is written again only for what another worker has said of it,
-/// and each of them leaves with its tombstone.
+/// Rows of `deferred` that have ended before this worker has read a rewrite of them. The rewrite
+/// comes before the row's tombstone. Taken for a new row, it would cause the push to be sent once
+/// more, perhaps after a newer payload. There are few: a row is rewritten only for what another
+/// worker has written about its key, and each entry leaves with the row's tombstone.
 package struct UnreadRewrites {
     private struct Key: Hashable {
         /// The row's key, as `DeferredTable.hash` has it.
         let hash: UInt64
-        /// Of the assignment of its partition.
+        /// The epoch of the assignment of its partition.
         let epoch: UInt32
     }
 
-    /// Up to which offset the row has ended.
+    /// The offset up to which each row has ended.
     private var endedUpTo: [Key: Int64] = [:]
 
     package init() {}
@@ -28,13 +28,13 @@ package struct UnreadRewrites {
         endedUpTo[key] = max(offset, endedUpTo[key] ?? offset)
     }
 
-    /// Whether a record that was written again says what has ended.
-    /// - Parameter saidAt: where what it says was first said.
+    /// Whether what a rewrite says has ended already.
+    /// - Parameter saidAt: the offset at which its content was first written.
     package func isEnded(_ hash: UInt64, of id: AssignmentID, saidAt: Int64) -> Bool {
         endedUpTo[Key(hash: hash, epoch: id.epoch)].map { saidAt <= $0 } ?? false
     }
 
-    /// A tombstone was read that ends what was said up to this offset.
+    /// A tombstone was read that ends what was written up to this offset.
     package mutating func tombstoneRead(_ hash: UInt64, of id: AssignmentID, upTo offset: Int64) {
         let key = Key(hash: hash, epoch: id.epoch)
         if let ended = endedUpTo[key], ended <= offset { endedUpTo[key] = nil }

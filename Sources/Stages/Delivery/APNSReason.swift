@@ -18,13 +18,14 @@ package enum APNSReason: UInt8, CaseIterable, Sendable, BitwiseCopyable {
     case tooManyProviderTokenUpdates, tooManyRequests
     case internalServerError, serviceUnavailable, shutdown
 
-    /// Apple's word.
+    /// The reason as Apple spells it.
     package var name: String {
         let name = String(describing: self)
         return name.prefix(1).uppercased() + name.dropFirst()
     }
 
-    /// Reads Apple's word; two are seen in two spellings. Unlisted words give `unknown`.
+    /// Reads a reason as Apple spells it; two reasons occur in two spellings. An unlisted one gives
+    /// `unknown`.
     package init(_ text: String) {
         switch text {
         case "BadEnvironmentKeyInToken": self = .badEnvironmentKeyIdInToken

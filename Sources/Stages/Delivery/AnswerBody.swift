@@ -5,17 +5,17 @@ package import PushModel
 package import Simdjson
 
 /// The body of an error answer, or the debug data of a GOAWAY: `{"reason":…,"timestamp":…}`.
-/// Strict about nothing: what is not APNs's JSON (a proxy's page, a cut body) gives no reason, and
-/// the status alone then decides.
+/// Anything else (a proxy's page, a body that was cut) gives no reason, and the status alone
+/// decides.
 package struct AnswerBody {
     package let reason: APNSReason
-    /// When APNs had confirmed a token dead; only with 410.
+    /// The time at which APNs confirmed that the token was dead; only with 410.
     package let timestamp: WallTime?
-    /// The server's word, where the list does not know it: printable, and cut where no word of
-    /// Apple's would be as long.
+    /// The server's reason where `APNSReason` does not list it: printable, and cut to `wordMax`
+    /// characters, more than any reason of Apple's has.
     package let unknownReason: String?
 
-    /// Twice Apple's longest, and what a suppression has room for.
+    /// Twice as long as Apple's longest reason, and as much as a suppression has room for.
     private static let wordMax = 64
 
     package init(_ bytes: UnsafeRawBufferPointer, parser: inout JSONParser) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What APNs answers, and what is done about it: Apple's "Handling notification responses from
-/// APNs" as one table. Where Apple says nothing the choice is ours.
+/// What APNs answers and what is done about it: Apple's "Handling notification responses from APNs"
+/// as one table. Where Apple says nothing, the choice is ours.
 package enum AnswerTable {
     package struct Row: Sendable {
         package let status: UInt16
@@ -23,7 +23,7 @@ package enum AnswerTable {
         case suppression
         /// The push is fine; send it again at once, elsewhere.
         case resend
-        /// This token is asked too often: wait, for this token only.
+        /// This token is sent too much: wait, for this token only.
         case coolDown
         /// A fault at Apple's: wait, for this push, 1 s to 15 min.
         case backOff
@@ -38,13 +38,13 @@ package enum AnswerTable {
         case keep
         /// Send nothing more on it; finish what is in flight; open another.
         case retire
-        /// As `retire`, and the provider token is renewed first if it is old enough. The push is sent
-        /// again at once where a newer token is there; the answer counts where none is.
+        /// Like `retire`, but the provider token is renewed first if it is old enough. If there is
+        /// a newer token, the push is sent again at once; otherwise the answer counts.
         case retireAndRenew
     }
 
-    /// How long a credential is left alone, at least, once it has been refused for this reason. What
-    /// Apple measures in tens of minutes is not cured in a second, and each try counts against us.
+    /// The shortest time for which a credential is not used once it has been refused for this
+    /// reason. Apple measures these limits in tens of minutes, and each try counts against us.
     package static func credentialWaitMin(_ reason: APNSReason) -> Duration {
         switch reason {
         case .tooManyProviderTokenUpdates, .expiredProviderToken, .unrelatedKeyIdInToken:
@@ -77,8 +77,8 @@ package enum AnswerTable {
         }
     }
 
-    /// The reasons for which Apple's page says never to send again, not to this token and not this
-    /// push: no person may ask for it either.
+    /// The reasons after which Apple's page forbids sending this push, or to this token, again. A
+    /// redrive leaves such pushes out too.
     package static let forbiddenToRetry: Set<APNSReason> = [
         .badDeviceToken, .deviceTokenNotForTopic, .forbidden, .expiredToken, .unregistered,
         .payloadTooLarge,
@@ -107,8 +107,8 @@ package enum AnswerTable {
         row(403, .forbidden, .reject),
         row(403, .invalidProviderToken, .openCredential, .retire),
         row(403, .missingProviderToken, .openCredential, .retire),
-        // Apple: open a new connection. No connection of ours ever sees two keys, so where a new one
-        // is refused too, it is the key that does not fit.
+        // Apple: open a new connection. No connection of ours ever sees two keys, so where a new
+        // one is refused too, it is the key that does not fit.
         row(403, .unrelatedKeyIdInToken, .openCredential, .retire),
         row(403, .badEnvironmentKeyIdInToken, .openCredential, .retire),
         row(404, .badPath, .reject),

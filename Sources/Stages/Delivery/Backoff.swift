@@ -3,7 +3,7 @@
 
 package import PushModel
 
-/// Exponential delays with full jitter, from the least to the most and no further.
+/// Exponential delays with jitter, which double from `least` up to `most`.
 ///
 /// With 1 s and 15 min: the first retry within 1 s, the 5th within 16 s, the 10th within 8.5 min,
 /// the 11th and later within 15 min, which is what Apple asks of retries after a 5xx.
@@ -16,7 +16,7 @@ package struct Backoff: Sendable {
         self.most = most
     }
 
-    /// The upper end for this attempt, counted from 0, before jitter.
+    /// The longest delay of this attempt, counted from 0; jitter shortens it.
     package func ceiling(attempt: Int) -> Duration {
         // Capped before the shift, so that no attempt number overflows.
         let doublings = min(max(attempt, 0), 40)
@@ -24,7 +24,8 @@ package struct Backoff: Sendable {
         return overflow ? most : min(most, .nanoseconds(product))
     }
 
-    /// Between a tenth of the ceiling and the ceiling: never at once, never all together.
+    /// A random delay between a tenth of the ceiling and the ceiling, so that retries neither come
+    /// at once nor all together.
     package func delay(attempt: Int, random: inout SplitMix64) -> Duration {
         let ceiling = ceiling(attempt: attempt).nanoseconds
         let tenth = ceiling / 10

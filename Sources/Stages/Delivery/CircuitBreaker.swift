@@ -6,20 +6,20 @@ package import PushModel
 /// Whether a pool (or a route) may be sent to: a circuit breaker with a slow start.
 ///
 /// States:
-/// - `closed`: everything may go; after an open time the number in flight grows from eight with each
-///   acceptance. Can transition to: `open`.
+/// - `closed`: everything may go; after an open time the number in flight grows from eight
+///   with each acceptance. Can transition to: `open`.
 /// - `open`: nothing may go until a time. Can transition to: `halfOpen`, `closed`.
 /// - `halfOpen`: one push is out as a probe. Can transition to: `closed`, `open` for longer.
 package struct CircuitBreaker: Sendable {
     private enum State: Sendable {
-        /// At most `limit` in flight.
+        /// At most `limit` pushes may be in flight.
         case closed(limit: Int)
         case open(until: MonotonicTime)
         case halfOpen
     }
 
     private var state = State.closed(limit: .max)
-    /// How often it has opened without an acceptance in between.
+    /// How often the breaker has opened without an acceptance in between.
     private var failures = 0
     /// Determines how long the breaker stays open after its next failure.
     package var backoff: Backoff
@@ -30,7 +30,7 @@ package struct CircuitBreaker: Sendable {
         if case .closed = state { true } else { false }
     }
 
-    /// Whether nothing may go now, not even a probe.
+    /// Whether nothing may be sent now, not even a probe.
     package func isBlocking(now: MonotonicTime) -> Bool {
         if case .open(let until) = state { until > now } else { false }
     }
@@ -48,7 +48,7 @@ package struct CircuitBreaker: Sendable {
         }
     }
 
-    /// When `allowance` may change by itself.
+    /// When `allowance` may change without a further fact.
     package var nextChange: MonotonicTime {
         if case .open(let until) = state { until } else { .distantFuture }
     }
@@ -73,7 +73,7 @@ package struct CircuitBreaker: Sendable {
         failures = 0
     }
 
-    /// The fault showed itself.
+    /// The pool or route has failed: the breaker opens.
     /// - Parameter least: the shortest time to stay open; later open times grow from there.
     package mutating func failed(
         now: MonotonicTime, atLeast least: Duration = .zero, random: inout SplitMix64

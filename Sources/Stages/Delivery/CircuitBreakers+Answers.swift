@@ -9,7 +9,7 @@ extension CircuitBreakers {
     /// A request was answered, or sent and not answered.
     /// - Parameters:
     ///   - token: the audience's number of the token.
-    ///   - bytes: those of the token.
+    ///   - bytes: the bytes of the token.
     package mutating func received(
         _ answer: PoolHealth.Answer, _ route: RouteID, token: TokenID,
         bytes: UnsafeRawBufferPointer, now: MonotonicTime
@@ -32,12 +32,12 @@ extension CircuitBreakers {
         }
     }
 
-    /// An answer shows that the credential is taken.
+    /// An answer shows that APNs accepts the credential.
     package mutating func credentialTaken(_ route: RouteID) {
         pools[Int(routes[Int(route.rawValue)].pool.rawValue)].breaker.recovered()
     }
 
-    /// An answer shows that the route's APNs topic is taken.
+    /// An answer shows that APNs accepts the route's APNs topic.
     package mutating func topicTaken(_ route: RouteID) {
         routes[Int(route.rawValue)].breaker.recovered()
     }
@@ -56,7 +56,7 @@ extension CircuitBreakers {
         routes[Int(route.rawValue)].breaker.failed(now: now, random: &random)
     }
 
-    /// The pool signs with another key. Where its key had been refused it is asked again at once.
+    /// The pool signs with another key. If the old key had been refused, a probe is sent at once.
     package mutating func keyChanged(of pool: PoolID, now: MonotonicTime) {
         guard case .credentialRefused = pools[Int(pool.rawValue)].cause else { return }
         pools[Int(pool.rawValue)].breaker.mayProbe(now: now)
@@ -79,7 +79,7 @@ extension CircuitBreakers {
     }
 
     private mutating func fail(_ pool: Int, now: MonotonicTime) {
-        // What was in flight when it opened says nothing new.
+        // Pushes that were in flight when the breaker opened say nothing new.
         guard !pools[pool].breaker.isBlocking(now: now) else { return }
         var least = Duration.zero
         if case .credentialRefused(let reason) = pools[pool].cause {
@@ -92,13 +92,13 @@ extension CircuitBreakers {
     // MARK: What answers say of tokens
 
     /// APNs called a token bad.
-    /// - Returns: whether that is to be believed.
+    /// - Returns: whether to believe it.
     package mutating func believesRejection(_ route: RouteID, now: MonotonicTime) -> Bool {
         routes[Int(route.rawValue)].tokenGuard.tokenRejected(now: now)
     }
 
     /// APNs called a token dead.
-    /// - Returns: whether that is to be believed.
+    /// - Returns: whether to believe it.
     package mutating func believesDeath(_ route: RouteID, now: MonotonicTime) -> Bool {
         routes[Int(route.rawValue)].tokenGuard.tokenDied(now: now)
     }
@@ -109,8 +109,9 @@ extension CircuitBreakers {
         routes[Int(route.rawValue)].strikes.strike(token: token, now: now)
     }
 
-    /// Until when pushes to this token wait, if they do. Where they need not, its next push is about
-    /// to be handed over, and while its fault sticks its others wait for the answer.
+    /// Until when pushes to this token wait; nil if they need not. In that case the token's next
+    /// push is about to be handed over and, if the token has a fault of its own, its other pushes
+    /// wait for the answer.
     package mutating func heldOrHandedOver(
         _ token: UnsafeRawBufferPointer, _ route: RouteID, now: MonotonicTime
     ) -> MonotonicTime? {
@@ -136,7 +137,7 @@ extension CircuitBreakers {
         let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
         guard !pools[pool].tokenHealth.isEmpty else { return }
         pools[pool].tokenHealth.recovered(hash(token, route))
-        // Nearly all of these are other tokens' pushes, and there may be many pools.
+        // Only now: nearly all calls are about other tokens, and there may be many pools.
         if pools[pool].tokenHealth.isEmpty { lookForTokenFaults() }
     }
 
@@ -151,7 +152,8 @@ extension CircuitBreakers {
         hasTokenFaults = pools.contains { !$0.tokenHealth.isEmpty }
     }
 
-    /// As `TokenHealth` knows a token: its number may be another's by the next time.
+    /// The hash by which `TokenHealth` knows a token. A `TokenID` may name another token by the
+    /// next time.
     private func hash(_ token: UnsafeRawBufferPointer, _ route: RouteID) -> UInt64 {
         StableHash.hash64(token, seed: seed &+ UInt64(route.rawValue))
     }
@@ -186,15 +188,15 @@ package struct TrippedBreaker: Sendable, Equatable {
     package enum Cause: Sendable, Equatable {
         case credentialRefused(APNSReason)
         case topicRefused(APNSReason)
-        /// Half of the last answers were 5xx or did not come.
+        /// Half of the last answers were 5xx or did not arrive.
         case ill
         case silent
     }
 
-    /// For people.
+    /// The breaker's name, for people.
     package var name: String
     package var cause: Cause
-    /// Nil while a probe is out.
+    /// How long until the next probe; nil while a probe is out.
     package var probeIn: Duration?
 
     package init(name: String, cause: Cause, probeIn: Duration?) {

@@ -5,15 +5,16 @@ internal import FlatMemory
 package import PushModel
 
 /// The circuit breakers of all pools and routes, with what opens them: the health of each pool, the
-/// guard on what each route says of tokens, and the tokens whose own fault a 5xx is.
+/// guard on each route's complaints about tokens, and the tokens that have a fault of their own.
 ///
-/// A push is sent only while both its pool's and its route's breaker let it. Counts what is in flight,
-/// so that a breaker that is half-open lets one probe out and one that has just closed starts slowly.
+/// A push is sent only while the breakers of both its pool and its route let it. What is in flight
+/// is counted, so that a breaker that is half-open lets one probe out and one that has just closed
+/// starts slowly.
 package struct CircuitBreakers: ~Copyable {
     var routes: [RouteState]
     var pools: [PoolState]
-    /// Whether any pool has a token with a fault: asked for each push, where a look at the pool's
-    /// dictionary would cost a retain and a release.
+    /// Whether any pool has a token with a fault. It is asked for each push, where a look at the
+    /// pool's dictionary would cost a retain and a release.
     package internal(set) var hasTokenFaults = false
     /// How often the breaker of a pool has opened since the start.
     package internal(set) var poolsOpened = 0
@@ -49,9 +50,9 @@ package struct CircuitBreakers: ~Copyable {
     }
 
     /// - Parameters:
-    ///   - backoff: of the breakers.
-    ///   - tokenBackoff: of tokens whose fault sticks to them.
-    ///   - seed: of jitter and of the tokens' hashes.
+    ///   - backoff: how long breakers stay open.
+    ///   - tokenBackoff: how long tokens wait that have a fault of their own.
+    ///   - seed: seeds the jitter and the tokens' hashes.
     package init(
         routing: RoutingTable, backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits,
         seed: UInt64
@@ -68,8 +69,8 @@ package struct CircuitBreakers: ~Copyable {
         random = SplitMix64(seed: seed)
     }
 
-    /// Takes over changed rules; a breaker that is open stays open for as long as it was to. With
-    /// other limits each route gathers a window of answers anew before it believes a 400.
+    /// Adopts changed settings. A breaker that is open stays open for as long as it was to. If the
+    /// limits change, each route gathers a new window of answers before it believes a 400.
     package mutating func adopt(
         backoff: Backoff, tokenBackoff: Backoff, limits: TokenGuard.Limits
     ) {
@@ -89,7 +90,7 @@ package struct CircuitBreakers: ~Copyable {
 
     // MARK: Who may be sent to
 
-    /// So many more pushes of this pool may be handed over now.
+    /// How many more pushes of this pool may be handed over now.
     package mutating func allowance(of pool: PoolID, now: MonotonicTime) -> Int {
         let row = Int(pool.rawValue)
         return max(0, pools[row].breaker.allowance(now: now) - pools[row].inFlight)
@@ -108,7 +109,7 @@ package struct CircuitBreakers: ~Copyable {
             && pools[Int(routes[state].pool.rawValue)].breaker.isClosed
     }
 
-    /// Whether nothing of this route may go now, not even a probe.
+    /// Whether no push of this route may be sent now, not even a probe.
     package func isBlocking(_ route: RouteID, now: MonotonicTime) -> Bool {
         let state = Int(route.rawValue)
         return routes[state].breaker.isBlocking(now: now)
@@ -125,7 +126,7 @@ package struct CircuitBreakers: ~Copyable {
         return changes.reduce(time) { $1 < .distantFuture ? max($0, $1) : $0 }
     }
 
-    /// When a breaker that blocks now may let something go.
+    /// When the first of the breakers that block now may let a push through.
     package func nextDue(now: MonotonicTime) -> MonotonicTime {
         var due = MonotonicTime.distantFuture
         for pool in pools where pool.breaker.nextChange > now {
@@ -148,7 +149,7 @@ package struct CircuitBreakers: ~Copyable {
         assert(routes[Int(route.rawValue)].inFlight >= 0, "a push that was never taken")
     }
 
-    /// So many of the pool's pushes that were taken have been handed over.
+    /// The pool's pushes that were taken have been handed over, `count` of them.
     package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
         assert(count >= 0, "pushes are handed over or none")
         let row = Int(pool.rawValue)
@@ -177,7 +178,7 @@ package struct CircuitBreakers: ~Copyable {
         _ = pools[pool].health.received(.healthy, of: token)
     }
 
-    /// The push has come back, with whatever outcome but an acceptance.
+    /// The push has come back with any outcome except an acceptance.
     package mutating func landed(_ route: RouteID) {
         let row = Int(route.rawValue)
         let pool = Int(routes[row].pool.rawValue)

@@ -23,14 +23,14 @@ package struct ConnectionMachine: Sendable {
         case closed
     }
 
-    /// What is due; the driver does it and reports the fact.
+    /// What is due. The driver does it and reports the fact.
     package enum Due: Hashable, Sendable {
         case nothing
-        /// Ask it by PING for a sign of life.
+        /// Check by PING whether the connection is alive.
         case ping
-        /// Send nothing more on it; open another.
+        /// Send nothing more on the connection; open another.
         case retire
-        /// Close it now: what is in flight on it has an unknown end.
+        /// Close the connection now: the outcome of what is in flight on it is unknown.
         case abort(AbortReason)
     }
 
@@ -47,11 +47,11 @@ package struct ConnectionMachine: Sendable {
     private let retireAt: MonotonicTime
     private var heardAt: MonotonicTime
     private var pingSentAt: MonotonicTime?
-    /// As last announced by SETTINGS, within `streamsMax`.
+    /// The limit that SETTINGS last announced, at most `streamsMax`.
     private var streamLimit = 0
     private var timeoutsInARow = 0
 
-    /// - Parameter jitter: 0…1, spreads the ages at which connections are replaced.
+    /// - Parameter jitter: 0…1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         self.limits = limits
         startedAt = now
@@ -82,7 +82,7 @@ package struct ConnectionMachine: Sendable {
         }
     }
 
-    /// Bytes came.
+    /// Bytes arrived.
     package mutating func heard(at now: MonotonicTime) {
         heardAt = now
     }
@@ -93,8 +93,8 @@ package struct ConnectionMachine: Sendable {
     }
 
     /// - Parameters:
-    ///   - answered: so many of them ended with an answer.
-    ///   - authenticated: so many of those with any answer but 403: the provider token is accepted.
+    ///   - answered: how many of them ended with an answer.
+    ///   - authenticated: how many of those had no status 403: the provider token is accepted.
     package mutating func streamsEnded(_ count: Int, answered: Int, authenticated: Int) {
         streamsInFlight &-= count
         assert(streamsInFlight >= 0)
@@ -146,12 +146,13 @@ package struct ConnectionMachine: Sendable {
         }
     }
 
-    /// Counts towards the connections that a pool wants.
+    /// Whether this is one of the connections that the pool wants.
     package var isWanted: Bool { phase != .draining && phase != .closed }
 
     package var isDrained: Bool { phase == .draining && streamsInFlight == 0 }
 
-    /// Asked before the connection is used: after a silence the peer may be gone without a trace.
+    /// Whether to send a PING before the connection is used: after a silence the peer may be gone
+    /// without a trace.
     package func wantsPing(at now: MonotonicTime) -> Bool {
         pingSentAt == nil && (phase == .open || phase == .warming)
             && now - heardAt >= limits.pingAfterSilence
@@ -172,7 +173,7 @@ package struct ConnectionMachine: Sendable {
         }
     }
 
-    /// The next time at which `due` says something new, facts aside.
+    /// The next time at which `due` may change without a further fact.
     package var nextDeadline: MonotonicTime {
         switch phase {
         case .connecting, .settingsAwaited: return startedAt + limits.connectTimeout

@@ -3,14 +3,14 @@
 
 package import PushModel
 
-/// Which of a credential's keys signs in one environment. Apple never issues a key again under the
-/// same key ID, so a new key comes beside the old one: it is tried before it is used, and the old one
-/// signs until APNs has accepted the new.
+/// Decides which of a credential's keys signs in one environment. Apple never reissues a key under
+/// the same key ID, so a new key comes beside the old one. The new key is tried before it is used,
+/// and the old one signs until APNs has accepted the new one.
 ///
-/// Keys that were there at the start are equal: they are tried only when APNs refuses the one in use,
-/// or its file is gone. Facts go in, and `nextTrial` says what is to be tried.
+/// Keys that were there at the start are equal: they are tried only when APNs refuses the one in
+/// use, or when its file is gone. Facts go in, and `nextTrial` says which key to try.
 package struct KeyRotation: Sendable {
-    /// Names a key: its identifier and its content.
+    /// Stands for a key: for its identifier and its content.
     package typealias Key = Int
 
     package enum Result: Sendable {
@@ -21,27 +21,30 @@ package struct KeyRotation: Sendable {
     }
 
     private struct Other {
-        /// When it is to be tried; nil for a spare, which is not while the one in use is good.
+        /// When the key is to be tried; nil for a spare, which is not tried while the one in use is
+        /// good.
         var trialAt: MonotonicTime?
         var failures = 0
-        /// Looks in a row that have not found its file.
+        /// How many looks in a row have not found the key's file.
         var looksMissed = 0
     }
 
     package private(set) var keyInUse: Key
-    /// The others whose files are there.
+    /// The other keys whose files are there.
     private var others: [Key: Other] = [:]
-    /// Of the key in use.
+    /// How many looks in a row have not found the file of the key in use.
     private var looksMissed = 0
 
-    /// After a refusal: Apple may take a while to know a new key, and each refusal counts.
+    /// The delays between trials of a key: Apple may take a while to know a new key, and each
+    /// refusal counts.
     private static let backoff = Backoff(least: .seconds(10), most: .seconds(300))
-    /// Mounted secrets are replaced file by file or all at once; a look may fall between.
+    /// After this many looks a missing file is gone. Mounted secrets are replaced file by file or
+    /// all at once, and one look may fall between.
     private static let looksMax = 2
 
     /// - Parameters:
-    ///   - spares: as good as the one in use.
-    ///   - candidates: newer than the one in use.
+    ///   - spares: keys that are as good as the one in use.
+    ///   - candidates: keys that are newer than the one in use.
     package init(keyInUse: Key, spares: [Key] = [], candidates: [Key] = []) {
         self.keyInUse = keyInUse
         for key in spares { others[key] = Other() }
@@ -50,7 +53,7 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// The keys whose files are there.
+    /// Takes the keys whose files are there.
     /// - Returns: those that were not there before.
     package mutating func found(_ keys: Set<Key>, now: MonotonicTime) -> [Key] {
         for key in others.keys {
@@ -64,7 +67,8 @@ package struct KeyRotation: Sendable {
         return new
     }
 
-    /// The file of the key in use is gone: it is used for want of another.
+    /// Whether the file of the key in use is gone, so that the key is used only for want of
+    /// another.
     package var isGone: Bool { looksMissed >= Self.looksMax }
 
     /// APNs refuses the key in use.
@@ -74,7 +78,7 @@ package struct KeyRotation: Sendable {
         for key in others.keys where others[key]!.trialAt == nil { others[key]!.trialAt = now }
     }
 
-    /// The key to be tried now.
+    /// The key to try now, if any.
     package func nextTrial(now: MonotonicTime) -> Key? {
         let due = others.filter {
             $0.value.looksMissed == 0 && $0.value.trialAt.map { $0 <= now } ?? false
@@ -82,13 +86,14 @@ package struct KeyRotation: Sendable {
         return due.min { ($0.value.trialAt!, $0.key) < ($1.value.trialAt!, $1.key) }?.key
     }
 
-    /// - Returns: when it is tried again, unless it was accepted.
+    /// Takes the result of a trial.
+    /// - Returns: when the key is tried again, unless it was accepted.
     package mutating func tried(
         _ key: Key, _ result: Result, now: MonotonicTime
     ) -> MonotonicTime? {
         guard let other = others[key] else { return nil }
         if result == .accepted {
-            // The one before has done its service, and is kept for when this one fails.
+            // The key used so far is kept as a spare for when this one fails.
             others[keyInUse] = isGone ? nil : Other(looksMissed: looksMissed)
             others[key] = nil
             keyInUse = key

@@ -3,9 +3,9 @@
 
 package import PushModel
 
-/// Watches one pool's answers and parks it when the far side is ill: when half of the last 50
+/// Watches one pool's answers and reports when APNs is in trouble: when half of the last 50
 /// answers, and those to half of their tokens, are 5xx, or when nothing has answered for 10 s while
-/// something should. However many pushes to one token fail, it alone parks nothing.
+/// something should. Failed pushes to a single token are never enough, however many they are.
 package struct PoolHealth: Sendable {
     private struct Entry {
         let token: TokenID
@@ -32,11 +32,11 @@ package struct PoolHealth: Sendable {
         case silence
     }
 
-    /// - Returns: the pool should be parked.
+    /// - Returns: whether the pool's breaker should open.
     package mutating func received(_ answer: Answer, of token: TokenID) -> Bool {
         if answer != .silence { silentSince = nil }
         let isFault = answer != .healthy
-        // A full ring of healthy answers stays what it is, wherever it begins.
+        // A full ring of healthy answers need not be updated.
         if !isFault, faults == 0, answers.count == Self.window { return false }
         let entry = Entry(token: token, isFault: isFault)
         if answers.count < Self.window {
@@ -50,7 +50,7 @@ package struct PoolHealth: Sendable {
         return answers.count == Self.window && faults * 2 >= Self.window && areManyFaulty
     }
 
-    /// Whether the faults are those of several tokens, and of no fewer than have had none.
+    /// Whether several tokens had faults, and no fewer tokens than had none.
     private var areManyFaulty: Bool {
         var faulty: Set<TokenID> = []
         for entry in answers where entry.isFault { faulty.insert(entry.token) }
@@ -62,7 +62,8 @@ package struct PoolHealth: Sendable {
         return faulty.count >= healthy.count
     }
 
-    /// Called now and then. True: nothing has answered for too long.
+    /// Whether nothing has answered for too long. It must be called regularly, since it also notes
+    /// when the silence begins.
     package mutating func isSilent(inFlight: Int, now: MonotonicTime) -> Bool {
         if inFlight == 0 {
             silentSince = nil
@@ -75,7 +76,7 @@ package struct PoolHealth: Sendable {
         return now - since >= Self.silenceMax
     }
 
-    /// Forgets what led to parking, so that the answers after it are judged afresh.
+    /// Forgets what opened the breaker, so that later answers are judged afresh.
     package mutating func reset() {
         answers.removeAll(keepingCapacity: true)
         position = 0

@@ -3,12 +3,12 @@
 
 package import PushModel
 
-/// How many connections a pool wants. APNs answers `streams ÷ round trip` pushes a second on a
-/// connection, so a pool whose streams are all taken, while answers take no longer than the distance
-/// does, wants another. Where they take longer, the far side is the limit and more connections would
-/// only crowd it; where it has lowered its stream limit it asks for less.
+/// Decides how many connections a pool wants. A connection carries `streams ÷ round trip` pushes a
+/// second, so a pool whose streams are all taken wants another, as long as answers take no longer
+/// than the distance explains. Where they take longer, APNs is the limit and more connections would
+/// only flood it; where APNs has lowered its stream limit, it asks for less.
 package struct PoolSizing: Sendable {
-    /// One pool as it is left at the end of a turn.
+    /// The state of one pool at the end of a turn.
     package struct Load: Sendable {
         /// Pushes that no connection has taken.
         package var waiting: Int
@@ -16,8 +16,8 @@ package struct PoolSizing: Sendable {
         /// Connections past their warm-up, and how many requests they carry together.
         package var serving: Int
         package var streams: Int
-        /// None of them would take the next push: each has all the requests, or all the bytes of
-        /// requests, that it may have.
+        /// Whether no connection would take the next push: each has all the requests, or all the
+        /// bytes of requests, that it may have.
         package var isFull: Bool
 
         package init(waiting: Int, inFlight: Int, serving: Int, streams: Int, isFull: Bool) {
@@ -28,7 +28,7 @@ package struct PoolSizing: Sendable {
             self.isFull = isFull
         }
 
-        /// The limits of the connections are what holds pushes back.
+        /// Whether the limits of the connections are what holds pushes back.
         fileprivate var isSaturated: Bool { waiting > 0 && serving > 0 && isFull }
         fileprivate var streamsEach: Int { serving > 0 ? streams / serving : 0 }
     }
@@ -53,22 +53,23 @@ package struct PoolSizing: Sendable {
     private var shortestAnswer = Extreme(Duration.seconds(1 << 20), choose: min)
     private var mostStreamsEach = Extreme(0, choose: max)
     private var peak = 0
-    /// A push was accepted while streams were free: what it took shows the distance, not a crowd.
+    /// Whether a push was accepted while streams were free: its answer time shows the distance and
+    /// not the load.
     private var sawDistance = false
 
-    /// Growth is not tried before.
+    /// When growth may be tried again.
     private var growAt: MonotonicTime
     /// Since when the pool has had fewer connections than it wants.
     private var shortSince: MonotonicTime?
 
-    /// No way around the Earth and back takes longer.
+    /// The longest answer time that distance can explain: no round trip on Earth takes longer.
     private static let distanceMax = Duration.seconds(1)
     private static let windowMin = Duration.milliseconds(200)
     private static let era = Duration.seconds(600)
-    /// A connection that cannot be had for so long is given up.
+    /// A connection that cannot be had for this long is no longer wanted.
     private static let patience = Duration.seconds(60)
 
-    /// - Parameter bounds: of the number of connections; the lower one to begin with.
+    /// - Parameter bounds: the fewest and the most connections; the pool begins with the fewest.
     package init(bounds: ClosedRange<Int>, at now: MonotonicTime) {
         self.bounds = bounds
         wanted = bounds.lowerBound
@@ -80,8 +81,8 @@ package struct PoolSizing: Sendable {
 
     // MARK: Facts
 
-    /// A push was accepted so long after it was sent. A sample is enough; a refusal says nothing,
-    /// since it may be decided nearer by.
+    /// A push was accepted this long after it was sent. Reporting a sample is enough. A refusal
+    /// must not be reported, since it may be decided before the request has gone all the way.
     package mutating func accepted(after time: Duration) {
         answers += 1
         answerNanoseconds += time.nanoseconds
@@ -89,10 +90,10 @@ package struct PoolSizing: Sendable {
         if !last.isSaturated { sawDistance = true }
     }
 
-    /// So many were answered with a 5xx, or refused: the far side is in trouble.
+    /// APNs answered `count` pushes with a 5xx, or refused them: it is in trouble.
     package mutating func faulted(_ count: Int) { faults += count }
 
-    /// The end of a turn. What it leaves holds until the next one.
+    /// A turn has ended. Its load lasts until the end of the next one.
     package mutating func turned(_ load: Load, at now: MonotonicTime) {
         assert(now >= lastAt, "turns go forward")
         assert(bounds.contains(wanted), "a pool has as many connections as it may")
@@ -116,7 +117,8 @@ package struct PoolSizing: Sendable {
         let isDistance =
             answers > 0 && mean <= shortestAnswer.value * 2 && mean <= Self.distanceMax
         let isThrottled = load.streamsEach < mostStreamsEach.value
-        // A window is at least four answers long, so so many came on each stream: a tenth of them.
+        // A window is at least four answer times long, so about `4 × inFlight` answers came in it.
+        // The limit is a tenth of them.
         let isIll = faults * 10 > load.inFlight * 4
         if isSaturated, isDistance, !isThrottled, !isIll, load.serving >= wanted, now >= growAt,
             wanted < bounds.upperBound
@@ -132,20 +134,21 @@ package struct PoolSizing: Sendable {
     }
 
     private mutating func endEra(at now: MonotonicTime) {
-        // Half of what one connection fewer would carry was enough.
+        // The peak took at most half of the streams that one connection fewer would have.
         if wanted > bounds.lowerBound, 2 * peak <= mostStreamsEach.value * (wanted - 1) {
             wanted -= 1
         }
         eraAt = now
         peak = 0
-        // A pool that was crowded all the time has seen no distance to put in the old one's place.
+        // A pool that was saturated all the time has measured no distance that could replace the
+        // old one.
         if sawDistance { shortestAnswer.nextEra() }
         sawDistance = false
         mostStreamsEach.nextEra()
     }
 
-    /// A server may refuse more connections than it has given. A pool without pushes has asked for
-    /// none: what it lost meanwhile it will have again.
+    /// Gives up connections that the server refuses. A pool without pushes has asked for none: it
+    /// will have again what it lost meanwhile.
     private mutating func noteShortage(_ load: Load, at now: MonotonicTime) {
         guard load.waiting + load.inFlight > 0, load.serving < wanted,
             load.serving >= bounds.lowerBound
@@ -174,7 +177,7 @@ private struct Extreme<Value: Sendable>: Sendable {
     private var current: Value
     private var previous: Value
 
-    /// - Parameter none: what any value is chosen before.
+    /// - Parameter none: the value before there is any; `choose` prefers every other to it.
     init(_ none: Value, choose: @escaping @Sendable (Value, Value) -> Value) {
         self.choose = choose
         self.none = none

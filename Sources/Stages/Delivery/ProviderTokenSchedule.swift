@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// When the provider token of one (team, key) is renewed. Its age is the greater of two: by the
-/// monotonic clock, which also counts while the machine sleeps, and by the wall clock, which is
+/// Decides when the provider token of one (team, key) is renewed. Its age is the greater of two: by
+/// the monotonic clock, which also counts while the machine sleeps, and by the wall clock, which is
 /// what APNs compares `iat` with.
 package struct ProviderTokenSchedule: Sendable {
     /// 45 min: APNs rejects a token older than 60, and one on its way must not grow that old.
@@ -12,8 +12,8 @@ package struct ProviderTokenSchedule: Sendable {
     /// 20 min: APNs answers 429 `TooManyProviderTokenUpdates` to a connection that shows it a new
     /// token sooner than that.
     package static let intervalMin = Duration.seconds(20 * 60)
-    /// By so much the wall clock may be set without its having been wrong. A token is also used for
-    /// so long at least, wherever the wall clock jumps to.
+    /// A wall clock that is set by no more than this was not wrong. A token is also used for at
+    /// least this long, however the wall clock jumps.
     package static let clockSlack = Duration.seconds(60)
 
     package enum Occasion: Sendable {
@@ -26,8 +26,8 @@ package struct ProviderTokenSchedule: Sendable {
     package enum Decision: Hashable, Sendable {
         case mint
         case keep
-        /// APNs wants a new token, but it would be the second within `intervalMin` and would say the
-        /// same: this machine's clock is wrong. `age` is by the monotonic clock.
+        /// APNs wants a new token, but it would be the second within `intervalMin`, with much the
+        /// same `iat`: this machine's clock is wrong. `age` is by the monotonic clock.
         case tooEarly(age: Duration)
     }
 
@@ -71,15 +71,16 @@ package struct ShownProviderTokens: Hashable, Sendable {
 
     private var shown: Shown?
 
-    /// APNs counts from when it sees a token, a little after it was sent.
+    /// The shortest time between two tokens on a connection. APNs counts from when it sees a token,
+    /// which is a little after it was sent.
     private static let updateMin = ProviderTokenSchedule.intervalMin + .seconds(60)
 
     package init() {}
 
-    /// The key that has signed them.
+    /// The key that has signed the tokens.
     package var key: Int? { shown?.key }
 
-    /// Whether the connection may go on with this token; else another connection must.
+    /// Whether the connection may be shown this token; if not, another connection must be used.
     package func allow(key: Int, generation: Int, at now: MonotonicTime) -> Bool {
         guard let shown else { return true }
         guard shown.key == key else { return false }
@@ -99,8 +100,8 @@ package struct ShownProviderTokens: Hashable, Sendable {
         shown!.at = now
     }
 
-    /// Whether it has seen this token and none before it: what APNs says of it on this connection
-    /// is then no echo of an earlier one.
+    /// Whether the connection has been shown this token and none before it, so that what APNs says
+    /// of it cannot be about an earlier one.
     package func areOnly(key: Int, generation: Int) -> Bool {
         shown.map { $0.key == key && $0.first == generation } ?? true
     }

@@ -3,7 +3,7 @@
 
 package import PushModel
 
-/// What became of a push that was handed over: exactly one per push.
+/// How a push that was handed over came back; there is exactly one outcome per push.
 package struct PushOutcome: BitwiseCopyable {
     package enum Kind: UInt8, Sendable, BitwiseCopyable {
         /// APNs answered; `status` and `reason` hold what it said.
@@ -24,8 +24,8 @@ package struct PushOutcome: BitwiseCopyable {
     package var status: UInt16
     /// The `timestamp` of a 410 in milliseconds since 1970; negative when there was none.
     package var apnsTimestamp: Int64
-    /// `retry-after`: APNs asks for so many seconds of patience. Apple documents no such header, and
-    /// whoever stands in between may send one.
+    /// The seconds to wait that a `retry-after` header asks for. Apple documents no such header,
+    /// but a proxy may send one.
     package var retryAfterSeconds: UInt16
     /// When the request was given to the connection; zero if it never was.
     package var sentAt: MonotonicTime

@@ -3,8 +3,9 @@
 
 package import PushModel
 
-/// What delivery needs to know of one push. Written by the planner before the push is handed over
-/// and not touched again until its outcome has come back, so both threads may read it plainly.
+/// What delivery needs to know of one push. The planner writes it before the push is handed over
+/// and does not touch it again until the outcome has come back, so both threads may read it without
+/// synchronisation.
 @usableFromInline
 package struct WirePush: BitwiseCopyable {
     package var route = RouteID(rawValue: 0)
@@ -19,10 +20,10 @@ package struct WirePush: BitwiseCopyable {
     /// A push that is not on the wire by then is not sent any more.
     package var expiresAt = MonotonicTime.distantFuture
     package var bodyBytes: UInt32 = 0
-    /// Lent by the planner until the outcome; constant for pushes without a payload.
+    /// The body, lent by the planner until the outcome; constant for pushes without a payload.
     package var body: UnsafePointer<UInt8>? = nil
     package var collapseID: UnsafePointer<UInt8>? = nil
-    /// The token, where it is longer than `PushSlab.inlineTokenBytes`; lent like the body.
+    /// The device token where it is longer than `PushSlab.inlineTokenBytes`; lent like the body.
     @usableFromInline package var longToken: UnsafePointer<UInt8>? = nil
 
     package init() {}
@@ -44,7 +45,7 @@ package struct PushSlab: @unchecked Sendable {
 
     /// Longer than any token seen (100 bytes were announced in 2016), and a power of two.
     @inlinable package static var inlineTokenBytes: Int { 128 }
-    /// Of an unknown reason, so much is kept for the dead letter.
+    /// How many bytes of an unknown reason are kept for the dead letter.
     package static let reasonBytes = 64
 
     /// Never freed: one per worker, for its whole life.
@@ -57,14 +58,15 @@ package struct PushSlab: @unchecked Sendable {
         reasons = .allocate(capacity: slots * Self.reasonBytes)
     }
 
-    // Inlined, as clocks, identifiers and the slab are alike: 700 of 6,733 instructions a push.
+    // Inlinable, like clocks, identifiers and the slab: together that saved 700 of 6,733
+    // instructions per push.
     @inlinable
     package func push(_ slot: PushSlot) -> UnsafeMutablePointer<WirePush> {
         assert(Int(slot) < slots, "no such slot")
         return pushes + Int(slot)
     }
 
-    /// Where a token of at most `inlineTokenBytes` is kept.
+    /// The memory for a token of at most `inlineTokenBytes`.
     @inlinable
     package func inlineToken(_ slot: PushSlot) -> UnsafeMutablePointer<UInt8> {
         assert(Int(slot) < slots, "no such slot")
@@ -98,8 +100,8 @@ package struct PushSlab: @unchecked Sendable {
         }
     }
 
-    /// What `keepReason` has kept. Only for an outcome whose reason is unknown: nothing else
-    /// writes here.
+    /// The reason that `keepReason` has kept. Call it only for an outcome whose reason is unknown:
+    /// for any other, the text is that of an earlier push or was never written.
     package func reasonText(_ slot: PushSlot) -> String {
         String(decoding: reason(slot).prefix { $0 != 0 }, as: UTF8.self)
     }

@@ -8,9 +8,9 @@ package import PushModel
 /// the token table.
 ///
 /// A 400 about a token is believed only if the route's last `window` answers are complete, at most
-/// `badShareMax` of them were such 400s, and one was an acceptance less than `freshness` ago. A route
-/// with little traffic therefore never prunes on a 400; its bad tokens are asked again. A 410 is
-/// believed as long as there are at most `suppressionsPerMinuteMax` of them.
+/// `badShareMax` of them were such 400s, and one was an acceptance less than `freshness` ago. A
+/// route with little traffic therefore never suppresses a token on a 400; it goes on sending to its
+/// bad tokens. A 410 is believed as long as there are at most `suppressionsPerMinuteMax` of them.
 package struct TokenGuard: Sendable {
     package struct Limits: Sendable, Equatable {
         package var window = 200
@@ -37,7 +37,7 @@ package struct TokenGuard: Sendable {
         record(bad: false)
     }
 
-    /// APNs called a token bad. True: believe it.
+    /// APNs called a token bad. Returns whether to believe it.
     package mutating func tokenRejected(now: MonotonicTime) -> Bool {
         record(bad: true)
         guard answers.count == limits.window, let acceptedAt else { return false }
@@ -46,7 +46,7 @@ package struct TokenGuard: Sendable {
             && maySuppress(now: now)
     }
 
-    /// APNs called a token dead. True: believe it.
+    /// APNs called a token dead. Returns whether to believe it.
     package mutating func tokenDied(now: MonotonicTime) -> Bool { maySuppress(now: now) }
 
     private mutating func maySuppress(now: MonotonicTime) -> Bool {
@@ -60,7 +60,7 @@ package struct TokenGuard: Sendable {
     }
 
     private mutating func record(bad isBad: Bool) {
-        // A full ring of good answers stays what it is, wherever it begins.
+        // A full ring of good answers need not be updated.
         if !isBad, bad == 0, answers.count == limits.window { return }
         if answers.count < limits.window {
             answers.append(isBad)

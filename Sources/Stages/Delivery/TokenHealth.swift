@@ -3,30 +3,31 @@
 
 package import PushModel
 
-/// The device tokens of one pool to which APNs has answered 5xx. A fault that sticks to one token
-/// while others are accepted is that token's: its pushes back off together, one at a time. While the
-/// pool is parked such tokens let others go first, so that each probe is of another token.
+/// The device tokens of one pool to which APNs has answered 5xx. A fault that recurs for one token
+/// while others are accepted is that token's own: its pushes back off together, one at a time.
+/// While the pool's breaker is open such tokens let others go first, so that each probe is of
+/// another token.
 package struct TokenHealth: Sendable {
     private struct Fault {
         var at: MonotonicTime
-        /// What the pool had accepted by then.
+        /// How many pushes the pool had had accepted by then.
         var accepted: UInt64
-        /// How often it has come back after the pool had accepted pushes to other tokens.
+        /// How often the fault has recurred after the pool had accepted pushes to other tokens.
         var strikes = 0
         /// Nothing is sent to the token until then.
         var heldUntil = MonotonicTime(nanoseconds: .min)
     }
 
-    /// By a hash of the token's bytes.
+    /// The faults by a hash of the token's bytes.
     private var faults: [UInt64: Fault] = [:]
     private var sweptAt = MonotonicTime(nanoseconds: .min)
 
-    /// Tokens that are remembered. With more of them the fault is hardly theirs, and the back-off of
-    /// each push still holds.
+    /// The most tokens that are remembered. With more of them the fault is hardly the tokens' own,
+    /// and each push still has its back-off.
     private static let tokensMax = 1024
-    /// As long as the longest back-off: a token that has had no fault for so long has recovered.
+    /// As long as the longest back-off: a token that has had no fault for this long has recovered.
     private static let age = Duration.seconds(900)
-    /// By so much a token that has failed comes after others when a parked pool is probed.
+    /// How much longer than others a token that has failed waits when the pool is probed.
     package static let precedence = Duration.seconds(1)
 
     package init() {}
@@ -56,10 +57,11 @@ package struct TokenHealth: Sendable {
         faults[token] = fault
     }
 
-    /// Anything but a 5xx was answered.
+    /// A push to the token was answered by anything but a 5xx.
     package mutating func recovered(_ token: UInt64) { faults.removeValue(forKey: token) }
 
-    /// The pool is parked: until shortly after its next probe the tokens that have failed wait.
+    /// The pool's breaker has opened: tokens that have failed wait until shortly after its next
+    /// probe.
     package mutating func parked(until time: MonotonicTime) {
         for token in faults.keys {
             faults[token]!.heldUntil = max(faults[token]!.heldUntil, time + Self.precedence)
@@ -72,13 +74,14 @@ package struct TokenHealth: Sendable {
         return fault.heldUntil
     }
 
-    /// A push to this token is handed over. Where its fault sticks the others wait for the answer.
+    /// A push to this token is handed over. If the token has a fault of its own, its other pushes
+    /// wait for the answer.
     package mutating func handedOver(_ token: UInt64, backoff: Backoff, now: MonotonicTime) {
         guard let fault = faults[token], fault.strikes > 0 else { return }
         faults[token]!.heldUntil = now + backoff.ceiling(attempt: fault.strikes)
     }
 
-    /// Forgets the tokens without a recent fault, now and then.
+    /// Forgets the tokens without a recent fault; it looks at most every 10 s.
     package mutating func sweep(now: MonotonicTime) {
         guard !faults.isEmpty, now - sweptAt >= .seconds(10) else { return }
         sweptAt = now

@@ -9,7 +9,7 @@ internal import Simdjson
 /// `ce_` in front (CloudEvents' Kafka binding); in structured mode a member of the envelope.
 package enum CloudEventAttribute: String, CaseIterable, Sendable {
     case specversion, id, source, type, subject, time
-    /// Ours, as extensions: those of an event of the same meaning.
+    /// Extensions of Lamplighter's, which mean the same as the corresponding fields of an event.
     case pushapp, pushkinds, pushclasses, pushttl, pushcollapseid
 
     package var isRequired: Bool {
@@ -25,8 +25,9 @@ package enum CloudEventAttribute: String, CaseIterable, Sendable {
     private static let headers = allCases.map { "ce_" + $0.rawValue }
     private var index: Int { Self.allCases.firstIndex(of: self)! }
 
-    /// `json` of `application/cloudevents+json; charset=utf-8`; the whole rest of any other type
-    /// that begins so (`-batch+json`); nil where the type is the data's.
+    /// The format of a structured CloudEvent: `json` for `application/cloudevents+json;
+    /// charset=utf-8`, the rest of any other type that begins so (`-batch+json`), nil where the
+    /// type is that of the data.
     static func structuredFormat(
         of type: UnsafeRawBufferPointer
     ) -> UnsafeRawBufferPointer? {
@@ -45,7 +46,7 @@ extension EventFields {
         try self.init { attribute in header(attribute.header) }
     }
 
-    /// Reads the envelope; `data` belongs to the producer.
+    /// Reads the envelope. Its `data` is the producer's and is not looked at.
     init(structured envelope: JSONObject) throws(UnreadableRecord) {
         for member in envelope where !member.value.isNull && member.value.string == nil {
             for attribute in CloudEventAttribute.allCases
@@ -109,7 +110,8 @@ extension EventFields {
         else {
             throw .field("pushkinds", "1 to \(RecordLimits.kindsMax) kinds with commas between")
         }
-        // Repaired text would be another kind, and may be longer than one may be.
+        // Invalid UTF-8 is refused: repaired, it would name another kind, perhaps a longer one than
+        // allowed.
         return try kinds.map { kind throws(UnreadableRecord) in
             guard let text = String(validating: kind, as: UTF8.self) else {
                 throw .field("pushkinds", "UTF-8")

@@ -8,7 +8,8 @@ internal import Simdjson
 
 /// Reads records of events topics. One per planner thread; its buffers are reused.
 ///
-/// A record whose value is not looked at costs no allocation, no header and no JSON.
+/// A record whose value is not looked at costs no allocation, no header look-up and no JSON
+/// parsing.
 package struct EventDecoder: ~Copyable {
     private let bindings: [Binding]
     private let settings: EventSettings
@@ -21,7 +22,7 @@ package struct EventDecoder: ~Copyable {
     private struct Binding {
         enum Reading {
             case key
-            /// The producer's document, of which only the template's places are read.
+            /// The producer's document, of which only what the template names is read.
             case template
             case event
             case cloudEvent
@@ -35,7 +36,7 @@ package struct EventDecoder: ~Copyable {
         let delay: Duration
         let changeLife: Milliseconds
         let payloadLife: Milliseconds
-        /// It filters nothing.
+        /// Whether the binding filters nothing.
         let isPlain: Bool
     }
 
@@ -60,8 +61,8 @@ package struct EventDecoder: ~Copyable {
         parser = JSONParser(bytesMax: settings.recordBytesMax)
     }
 
-    /// The app of the binding's records whose key is their subject, as far as the binding knows;
-    /// nil where the subject is elsewhere.
+    /// The app of a binding's records where the key is the subject and the binding names the app;
+    /// otherwise nil.
     package func appOfKeys(_ binding: Int) -> AppID? {
         switch bindings[binding].reading {
         case .key, .event: bindings[binding].app
@@ -81,7 +82,7 @@ package struct EventDecoder: ~Copyable {
     /// valid until the next call.
     ///
     /// - Parameters:
-    ///   - now: stands in for a missing timestamp, and bounds every deadline to 30 days from here.
+    ///   - now: stands in for a missing timestamp, and bounds every deadline to 30 days from then.
     ///   - header: called only for a CloudEvent, for an event of ours with a value, and for a
     ///     template that names a header.
     /// - Throws: what the record's dead letter says.
@@ -126,7 +127,7 @@ package struct EventDecoder: ~Copyable {
         guard let template = bindings[record.binding].template else {
             return try attributes(record, header)
         }
-        // First, since the fields point into what the parser parsed last.
+        // The subject comes first, since the fields point into what the parser parsed last.
         let subject = try composer.compose(template, from: record, header, &parser)
         var fields = try attributes(record, header)
         fields.subject = subject
@@ -159,7 +160,8 @@ package struct EventDecoder: ~Copyable {
 
     // MARK: Events
 
-    /// Now where Kafka has none; and never so far ahead that a life added to it would overflow.
+    /// The record's timestamp, or `now` where Kafka has none. It is never so far ahead that a life
+    /// added to it would overflow.
     private static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
         record.timestamp.milliseconds < 0 ? now : min(record.timestamp, latest(from: now))
     }
@@ -192,7 +194,8 @@ package struct EventDecoder: ~Copyable {
         let life = fields.ttl.map { Milliseconds($0) } ?? standard
         let deadline = fields.expiresAt ?? max(time, recorded) + life
 
-        // What a shard leaves out its event had nowhere; this binding is not that event's.
+        // A shard says all that its event and that event's binding said, so this binding adds
+        // nothing.
         let isWhole = fields.shard == nil
         var event = Event(
             app: app, subject: subject, time: time,
@@ -210,7 +213,8 @@ package struct EventDecoder: ~Copyable {
         return event
     }
 
-    /// The event's own, else the key; empty for an event that means every control of its kinds.
+    /// The event's own subject, else the key; empty for an event that means every control of its
+    /// kinds.
     private func subject(
         of fields: EventFields, _ record: EventRecord
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
@@ -228,7 +232,8 @@ package struct EventDecoder: ~Copyable {
         return UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    /// A producer's clock, however wrong, keeps nothing waiting longer than APNs would.
+    /// The latest expiry that counts: however wrong a producer's clock is, nothing waits longer
+    /// than APNs would keep it.
     private static func latest(from now: WallTime) -> WallTime {
         now + Milliseconds(count: RecordLimits.ttlSecondsMax * 1000)
     }
@@ -239,8 +244,8 @@ package struct EventDecoder: ~Copyable {
     }
 }
 
-/// A life in the unit of wall time: adding a `Duration` divides 128 bits, 30 ns of a key-only
-/// record's 40.
+/// A life in the unit of wall time. Adding a `Duration` divides 128 bits, which was 30 of the 40 ns
+/// that a key-only record costs.
 private struct Milliseconds {
     let count: Int64
 

@@ -6,11 +6,11 @@ package import PushModel
 /// One record of an events topic, as Kafka lends it. Nothing is copied: the decoded event points
 /// into these bytes.
 package struct EventRecord {
-    /// Position of the topic's binding in those that the decoder was made with.
+    /// The index of the topic's binding among those that the decoder was made with.
     package var binding: Int
     package var key: UnsafeRawBufferPointer?
     package var value: UnsafeRawBufferPointer?
-    /// Kafka's; negative where the record has none.
+    /// Kafka's timestamp; negative where the record has none.
     package var timestamp: WallTime
 
     package init(
@@ -28,11 +28,11 @@ package struct EventRecord {
     package typealias HeaderLookup = (String) -> UnsafeRawBufferPointer?
 }
 
-/// Defaults and bounds for all topics.
+/// Defaults and bounds for the events of all topics.
 package struct EventSettings: Sendable {
     /// The life of an event without a payload.
     package var changeTTL: Duration = .seconds(24 * 3600)
-    /// The life of an event with one.
+    /// The life of an event with a payload.
     package var payloadTTL: Duration = .seconds(3600)
     /// Whether an event may reload every control of a kind.
     package var allowKindWide = false

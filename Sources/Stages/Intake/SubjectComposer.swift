@@ -7,7 +7,7 @@ internal import Simdjson
 
 /// Finds a record's subject outside its event: in the key, or by a template.
 struct SubjectComposer: ~Copyable {
-    /// Lent until the next composition.
+    /// The composed subject, valid until the next composition.
     private var composed = FixedBytes(capacity: RecordLimits.subjectBytesMax)
 
     static func subject(
@@ -60,7 +60,7 @@ struct SubjectComposer: ~Copyable {
         return bytes
     }
 
-    /// Strings and integers name things; anything else in their place is a mistake.
+    /// Appends a string or an integer; a value of any other type there is a mistake.
     private mutating func append(
         _ value: JSONValue?, named pointer: String
     ) throws(UnreadableRecord) -> Bool {

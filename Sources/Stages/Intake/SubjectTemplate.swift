@@ -3,9 +3,9 @@
 
 internal import Simdjson
 
-/// How the subject of an event is put together from a record of a topic that is used as it is:
-/// literal text, `{key}`, `{header:name}` and JSON pointers such as `{/order/id}`, as in
-/// `order-{/order/id}`. Braces cannot be written literally.
+/// How the subject of an event is composed from a producer's own record: literal text, `{key}`,
+/// `{header:name}` and JSON pointers such as `{/order/id}`, as in `order-{/order/id}`. Braces
+/// cannot be written literally.
 package struct SubjectTemplate: Sendable, Equatable {
     enum Part: Sendable, Equatable {
         case literal([UInt8])
@@ -14,7 +14,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         case pointer(JSONPointer, text: String)
     }
 
-    /// What was parsed.
+    /// The template as it was written.
     package let text: String
     let parts: [Part]
 
@@ -84,7 +84,7 @@ package struct SubjectTemplateError: Error, Sendable, Equatable {
     }
 
     package let problem: Problem
-    /// In bytes from the start of the template.
+    /// Where the problem is, in bytes from the start of the template.
     package let position: Int
 
     init(_ problem: Problem, position: Int) {

@@ -22,14 +22,14 @@ package struct TopicBinding: Sendable, Equatable {
     }
 
     package var decode: Decode
-    /// Nil: the event's own subject, else the record's key.
+    /// How the subject is composed; nil takes the event's own subject, else the record's key.
     package var subject: SubjectTemplate?
     /// The app of events that name none.
     package var app: String?
-    /// Filters of events that name none; empty means any kind.
+    /// The kinds of events that name none; empty means any kind.
     package var kinds: [String]
     package var classes: TokenClassSet
-    /// The life of events that say nothing about theirs.
+    /// The life of events that do not give their own.
     package var ttl: Duration?
     /// How long planning waits before it sends; see `Event.delay`.
     package var delay: Duration
@@ -47,13 +47,13 @@ package struct TopicBinding: Sendable, Equatable {
         self.delay = delay
     }
 
-    /// That of `lamplighter.events` unless configured otherwise.
+    /// The binding of `lamplighter.events` unless configured otherwise.
     package static let standard = TopicBinding(decode: .json)
 
     /// Whether the topic's records are events of ours, so that a worker may write shards to it.
     package var holdsOwnEvents: Bool { decode == .json && subject == nil }
 
-    /// What the configuration must refuse at start.
+    /// What is wrong with the binding, so that the worker must not start; nil if nothing is.
     package func problem(in routing: RoutingTable) -> TopicBindingError? {
         if let app, routing.app(named: app) == nil { return .unknownApp(app) }
         if decode == .key, let subject, subject.needsJSON {

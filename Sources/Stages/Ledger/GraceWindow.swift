@@ -3,13 +3,14 @@
 
 internal import PushModel
 
-/// Remembers, in steps of `resolution`, how far an assignment had been read when: enough to say which
-/// offsets were read at least `registrationGrace` ago, in memory that does not depend on the rate.
+/// Remembers, in steps of `resolution`, up to which offset an assignment had been read at what
+/// time. That is enough to say which offsets were read at least `registrationGrace` ago, in memory
+/// that does not depend on the rate.
 struct GraceWindow {
     private var marks: [Mark] = []
     /// All offsets below had been read at least `registrationGrace` ago when last asked.
     private var pastGrace: Int64
-    /// Read but not under a mark yet.
+    /// The offset after the last one read; those below it may not be under a mark yet.
     private var latest: Int64
 
     private struct Mark {
@@ -18,12 +19,12 @@ struct GraceWindow {
         var nextOffset: Int64
     }
 
-    /// In nanoseconds; 40 marks for the default 2 s.
+    /// The shortest time between two marks in nanoseconds: 40 marks for the default 2 s.
     private static let resolution: Int64 = 50_000_000
 
-    /// The longest time from reading a record until `offsetPastGrace` has passed its offset, where
-    /// that is called all the time. Marks are `resolution` apart, so the last one may be set that
-    /// long after its record was read.
+    /// The longest time from reading a record until `offsetPastGrace` has passed its offset, if it
+    /// is called continually. Marks are `resolution` apart, so the last one may be set that long
+    /// after its record was read.
     static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
         registrationGrace == .zero ? .zero : registrationGrace + .nanoseconds(resolution)
     }
@@ -38,7 +39,7 @@ struct GraceWindow {
         latest = nextOffset
     }
 
-    /// Everything below was read at least `registrationGrace` before `now`.
+    /// The offset below which everything was read at least `registrationGrace` before `now`.
     mutating func offsetPastGrace(now: MonotonicTime, registrationGrace: Duration) -> Int64 {
         mark(now: now)
         if registrationGrace == .zero { return latest }
@@ -51,7 +52,8 @@ struct GraceWindow {
         return pastGrace
     }
 
-    /// What was read before now gets a mark with the present time: never too early.
+    /// Marks what was read so far with the present time, so that no offset is past its grace period
+    /// too early.
     private mutating func mark(now: MonotonicTime) {
         guard latest > (marks.last?.nextOffset ?? pastGrace) else { return }
         if let last = marks.last, now.nanoseconds &- last.time.nanoseconds < Self.resolution {

@@ -7,8 +7,8 @@ package import PushModel
 /// Says which offset of each partition may be stored: what an offset *means* is defined here.
 ///
 /// An event whose effects have not all ended is a *holder*: its offset, and the number of claims on
-/// it. Holders of one assignment stand in a list in offset order; one whose last claim is given back
-/// leaves the list. The **committable offset** is the oldest of
+/// it. Holders of one assignment stand in a list in offset order; one whose last claim is given
+/// back leaves the list. The **committable offset** is the oldest of
 /// - the oldest holder's offset,
 /// - the oldest offset read less than `registrationGrace` ago (a registration that arrives within
 ///   that time is still owed a push for it), and
@@ -17,30 +17,31 @@ package import PushModel
 /// Storing the committable offset is safe at any instant: every offset below it has ended. Memory
 /// is bounded by the number of claims, not by the number of events.
 ///
-/// A partition that is replayed as a table is assigned too, and its offsets are never stored: each of
-/// its holders is one row of the table, and `endedRows` says when the last claim on it is back.
+/// A partition that is replayed as a table is opened too, but its offsets are never stored: each of
+/// its holders is one row of the table, and `endedRows` names those whose last claim has been given
+/// back.
 ///
-/// What is known of an assignment is found by two array steps. It outlives the assignment while
-/// claims on it are out, but nothing finds it any more except these claims.
+/// The state of an assignment is found by two array look-ups. It outlives the assignment while
+/// claims on it are out, but only these claims can still reach it.
 package struct OffsetTracker: ~Copyable {
-    /// Rows of open tables whose last claim was given back, in that order: whoever keeps the table
-    /// sees to them, before it makes another row.
+    /// Rows of open tables whose last claim was given back, in that order. The owner of the table
+    /// must take them before it makes another row.
     package private(set) var endedRows: [Hold] = []
 
     private var holders = Column<Holder>(capacity: Self.holdersMax)
     private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
     private var assignments = Column<Assignment>(capacity: Self.assignmentsMax)
-    /// As `assignments`.
+    /// The grace window of each assignment, at the same index as in `assignments`.
     private var graceWindows: [GraceWindow] = []
-    /// Places in `assignments` that are to be used again.
+    /// Indices of `assignments` that are free to be used again.
     private var freePlaces: [UInt32] = []
-    /// By ordinal: the place in `assignments`, or `none` where the assignment is over.
+    /// The index in `assignments` of each ordinal, or `none` where the assignment is over.
     private var places = Column<UInt32>(capacity: Self.assignmentsMax)
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
     private static let none = UInt32.max
-    /// Ever at once; the claims on them would fill any machine.
+    /// The most holders at once; the claims on so many would fill any machine.
     private static let holdersMax = 1 << 30
     private static let assignmentsMax = 1 << 20
 
@@ -48,7 +49,7 @@ package struct OffsetTracker: ~Copyable {
         var offset: Int64
         /// Claims on this offset; zero only while the row is free.
         var claims: UInt32
-        /// The place of its assignment.
+        /// The index of its assignment in `assignments`.
         var place: UInt32
         var next: UInt32
         var previous: UInt32
@@ -125,7 +126,7 @@ package struct OffsetTracker: ~Copyable {
         }
     }
 
-    /// The partition is no longer ours. Claims on it may still be given back, and count for nothing.
+    /// The partition is no longer ours. Claims on it may still be given back, without effect.
     package mutating func close(_ id: AssignmentID) {
         let place = place(of: id)
         assignments[place].isOpen = false
@@ -133,10 +134,10 @@ package struct OffsetTracker: ~Copyable {
         recycleIfUnused(UInt32(place))
     }
 
-    /// Whether the partition is ours, and has not been given to us anew since.
+    /// Whether the partition is ours under this assignment, and not under a later one.
     package func isOpen(_ id: AssignmentID) -> Bool { openPlace(of: id) != nil }
 
-    /// The assignments that are ours, but for tables.
+    /// The assignments that are ours, except those of tables.
     package var open: [AssignmentID] {
         (0..<assignments.count).compactMap { place in
             let assignment = assignments[place]
@@ -159,7 +160,7 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// A record was read. Offsets grow, with gaps.
-    /// - Returns: where it stands.
+    /// - Returns: the position of the record.
     @discardableResult
     package mutating func received(
         _ id: AssignmentID, offset: Int64, now: MonotonicTime
@@ -200,13 +201,13 @@ package struct OffsetTracker: ~Copyable {
             == assignments[place].nextOffset
     }
 
-    /// The longest time until `isPastGrace` is true of what has been read, where it is called all
-    /// the time.
+    /// The longest time from reading a record until `isPastGrace` can be true of it, if it is
+    /// called continually.
     package static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
         GraceWindow.graceEndsWithin(registrationGrace)
     }
 
-    /// What this claim holds; nil where its partition is no longer ours.
+    /// The position of the record that this claim holds; nil where its partition is no longer ours.
     package func position(of hold: Hold) -> RecordPosition? {
         let holder = holders[Int(hold.holder.rawValue)]
         let assignment = assignments[Int(holder.place)]
@@ -235,12 +236,12 @@ package struct OffsetTracker: ~Copyable {
         return append(to: .events, of: place, offset: offset)
     }
 
-    /// Whether what it holds is a row of a table.
+    /// Whether this is a claim on a row of a table.
     package func isOfTable(_ hold: Hold) -> Bool {
         assignments[Int(holders[Int(hold.holder.rawValue)].place)].isTable
     }
 
-    /// Empties `endedRows`.
+    /// Returns `endedRows` and empties it.
     package mutating func takeEndedRows() -> [Hold] {
         let rows = endedRows
         endedRows = []
@@ -276,7 +277,7 @@ package struct OffsetTracker: ~Copyable {
         return append(to: .pins, of: place, offset: offset)
     }
 
-    /// One more claim on a holder that has at least one.
+    /// Adds a claim to a holder that has at least one.
     package mutating func retain(_ hold: Hold) {
         precondition(holders[Int(hold.holder.rawValue)].claims > 0, "retained after its end")
         holders[Int(hold.holder.rawValue)].claims += 1
@@ -342,7 +343,7 @@ package struct OffsetTracker: ~Copyable {
         recycleIfUnused(holder.place)
     }
 
-    /// The place of an assignment that is over is used again only when no claim on it is left.
+    /// The index of an assignment that is over is used again only when no claim on it is left.
     private mutating func recycleIfUnused(_ place: UInt32) {
         let assignment = assignments[Int(place)]
         guard !assignment.isOpen, assignment.holders == 0 else { return }

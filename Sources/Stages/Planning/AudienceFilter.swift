@@ -13,7 +13,7 @@ package struct AudienceFilter: Hashable, Sendable {
     /// The names of the kinds that had no number when the event was read: a kind gets one with its
     /// first registration, which may come while the event is under way.
     package var unknownKinds: [String] = []
-    /// Nil means every token.
+    /// The part of all tokens that the event is for; nil means every token.
     package var shard: TokenShard?
 
     package init(

@@ -11,32 +11,32 @@ package struct BodyID: Hashable, Sendable, BitwiseCopyable {
 
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    // As for `PushType`.
+    // Written by hand for the reason given at `PushType`.
     @inlinable
     package static func == (left: BodyID, right: BodyID) -> Bool {
         left.rawValue == right.rawValue
     }
 }
 
-/// Orders payloads of one key, of which the latest is the news.
+/// The age of a payload among those of one key, of which only the newest matters.
 ///
-/// Two that this worker read are ordered by its reading. One that another worker read is known here
-/// from its record: an event that is read after that record is newer for certain. Between others only
-/// wall clocks decide, which differ from worker to worker and can be set back. "Look again" has no
-/// payload, and is ordered by reading alone.
+/// Two payloads that this worker read are ordered by when it read them. A payload that another
+/// worker read is known here from its record, and an event that is read after that record is
+/// certainly newer. All others can be compared only by wall clocks, which differ between workers
+/// and can be set back. "Look again" has no payload and is ordered by reading alone.
 package struct BodyAge: Comparable {
     package fileprivate(set) var readAt: WallTime
-    /// The planner's count when it read the event or, of another worker's payload, the record.
+    /// The planner's count when it read the event or, for another worker's payload, the record.
     fileprivate var sequence: UInt64
     package fileprivate(set) var isElsewhere: Bool
 
-    /// Of a payload that this worker read.
-    /// - Parameter sequence: the planner's count then.
+    /// The age of a payload that this worker read.
+    /// - Parameter sequence: the planner's count at that time.
     package static func here(_ readAt: WallTime, sequence: UInt64) -> BodyAge {
         BodyAge(readAt: readAt, sequence: sequence, isElsewhere: false)
     }
 
-    /// Of a payload that another worker read.
+    /// The age of a payload that another worker read.
     /// - Parameter sequence: the planner's count when it read the record that says so.
     package static func elsewhere(_ readAt: WallTime, knownSince sequence: UInt64) -> BodyAge {
         BodyAge(readAt: readAt, sequence: sequence, isElsewhere: true)
@@ -46,14 +46,14 @@ package struct BodyAge: Comparable {
         switch (left.isElsewhere, right.isElsewhere) {
         case (false, false): left.sequence < right.sequence
         case (true, true): left.readAt < right.readAt
-        // Of two of one instant the one that was read here is the newer.
+        // Of two with the same time, the one that was read here is the newer.
         case (true, false): right.sequence > left.sequence || left.readAt <= right.readAt
         case (false, true): left.sequence <= right.sequence && left.readAt < right.readAt
         }
     }
 }
 
-/// A payload as records say it.
+/// A payload as it is written to records.
 package struct StoredPayload: Sendable {
     package var body: [UInt8]
     package var collapseID: String?
@@ -62,12 +62,12 @@ package struct StoredPayload: Sendable {
     package var origin: RecordPosition?
 }
 
-/// Keeps payloads at fixed addresses, counted, until the last push that needs one has ended: delivery
-/// reads them in place.
+/// Keeps payloads at fixed addresses, and counts their users, until the last push that needs one
+/// has ended. Delivery reads them in place.
 package struct BodyStore: ~Copyable {
     private var rows: [Row] = []
     private var free: [UInt32] = []
-    /// The sum of all bodies kept; the owner bounds it.
+    /// The bytes of all bodies and collapse IDs kept; the owner bounds them.
     package private(set) var bytes = 0
 
     private struct Row {
@@ -93,9 +93,9 @@ package struct BodyStore: ~Copyable {
 
     /// Copies a body in; the caller is its first user.
     /// - Parameters:
-    ///   - knownSince: the planner's count when it read the record of another worker that has it.
-    ///   - origin: the event that brought it.
-    ///   - isReplaceable: another event may bring a payload of the same key.
+    ///   - knownSince: the planner's count when it read another worker's record of the body.
+    ///   - origin: the event that brought the body.
+    ///   - isReplaceable: whether another event may bring a payload of the same key.
     package mutating func insert(
         _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64 = 0,
         origin: RecordPosition?, isReplaceable: Bool = true
@@ -147,7 +147,7 @@ package struct BodyStore: ~Copyable {
 
     package func isReplaceable(_ id: BodyID) -> Bool { rows[Int(id.rawValue)].isReplaceable }
 
-    /// A copy, for a record; nil for "look again".
+    /// A copy of the payload for a record; nil for "look again".
     package func payload(_ id: BodyID) -> StoredPayload? {
         guard id != .none else { return nil }
         let collapseID = collapseID(id)
@@ -159,7 +159,8 @@ package struct BodyStore: ~Copyable {
 
     package func knownSince(_ id: BodyID) -> UInt64 { rows[Int(id.rawValue)].knownSince }
 
-    /// - Parameter sequence: the planner's count when it read the event; 0 if another worker did.
+    /// - Parameter sequence: the planner's count when it read the event; 0 if another worker read
+    ///   it.
     package func age(of id: BodyID, sequence: UInt64) -> BodyAge {
         guard id != .none else {
             return .here(WallTime(milliseconds: 0), sequence: sequence)

@@ -9,19 +9,20 @@ package import PushModel
 package struct FanOutRequest {
     package var subject: SubjectID
     package var filter: AudienceFilter
-    /// Overrides of the push type's own; nil takes those.
+    /// The event's `apns-priority`; nil takes the push type's own.
     package var priority: UInt8?
+    /// How `apns-expiration` is filled in; nil takes the push type's own rule.
     package var expiration: ExpirationRule?
     package var expiresAt: MonotonicTime
     package var notBefore = MonotonicTime(nanoseconds: .min)
-    /// Nil for "look again".
+    /// The push type of the event's payload; nil for "look again".
     package var payloadType: PushType?
     package var coalescingKey: UInt64 = 0
     package var body = BodyID.none
-    /// Nil where nobody knows that any more.
+    /// The oldest event that asks for this; nil where it is no longer known.
     package var origin: RecordPosition?
     package var readSequence: UInt64
-    /// Some bits of the subject's hash.
+    /// Some bits of the subject's hash, which show whether `subject` has come to name another one.
     package var subjectTag: UInt32
 
     package init(
@@ -37,7 +38,7 @@ package struct FanOutRequest {
     }
 }
 
-/// Events that are still on their way through their subject's tokens. Bounded: `cursorsMax` of them,
+/// Events that are still on their way through their subject's tokens: at most `cursorsMax` walks,
 /// each with at most two claims per assignment.
 package struct FanOuts: ~Copyable {
     private var walks: [Walk?] = []
@@ -46,18 +47,19 @@ package struct FanOuts: ~Copyable {
     private var order: [Int] = []
     private var turn = 0
     private var holds = HoldPool()
-    /// In the order in which they began.
+    /// The walks of each subject, in the order in which they began.
     private var bySubject: [SubjectID: [Int]] = [:]
     /// Walks that a plain event can join, by what they ask for.
     private var joinable: [Errand: Int] = [:]
-    /// By subject, how many entries its walks have passed and are still to visit: none ends before.
+    /// For each subject, how many entries its walks have passed and must still visit. Until then
+    /// none of its walks ends.
     private var awaited: [SubjectID: Int] = [:]
     private var started = 0
     private let cursorsMax: Int
     private let byAddress = PassedByAddress()
 
     private struct Walk {
-        /// Walks are counted as they begin.
+        /// The walk's number: walks are counted as they begin.
         let number: Int
         var request: FanOutRequest
         var cursor: LapCursor
@@ -67,13 +69,15 @@ package struct FanOuts: ~Copyable {
         var nextOrigin: RecordPosition?
     }
 
-    /// What a walk asks of each token, but for what events that share it may differ in.
+    /// What a walk asks of each token, except for what may differ between events that share the
+    /// walk.
     private struct Errand: Hashable {
         let subject: SubjectID
         let filter: AudienceFilter
         let priority: UInt8?
         let expiration: ExpirationRule?
-        /// An event that may go at once does not wait for one that must not.
+        /// Whether the event has a delay. An event that may go at once does not wait for one that
+        /// must not.
         let isDelayed: Bool
 
         init(_ request: FanOutRequest) {
@@ -90,7 +94,7 @@ package struct FanOuts: ~Copyable {
     package var count: Int { order.count }
     package var isFull: Bool { order.count >= cursorsMax }
     package var isEmpty: Bool { order.isEmpty }
-    /// Events with a payload that are under way.
+    /// How many events with a payload are under way.
     package private(set) var payloadWalks = 0
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
@@ -125,7 +129,8 @@ package struct FanOuts: ~Copyable {
         walks[index]!.cursor.extend()
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
         walks[index]!.request.expiresAt = latest
-        // A token that it comes to now waits for both, for no longer than the longest delay.
+        // A token that the walk comes to now waits for both events, but no longer than the longest
+        // delay.
         walks[index]!.request.notBefore = max(
             walks[index]!.request.notBefore, request.notBefore)
         walks[index]!.request.readSequence = request.readSequence
@@ -134,7 +139,8 @@ package struct FanOuts: ~Copyable {
     }
 
     package enum Step {
-        /// These entries of the subject's list are next, the last first, in the walk of this number.
+        /// The walk at this index must visit these entries of the subject's list next, the last one
+        /// first.
         case visit(Range<Int>, walk: Int)
         /// The last walk of this subject has ended.
         case left(SubjectID)
@@ -142,13 +148,13 @@ package struct FanOuts: ~Copyable {
         case idle
     }
 
-    /// A turn of the walk whose turn it is.
+    /// Takes one step of the walk whose turn it is.
     ///
     /// - Parameters:
-    ///   - most: entries to visit, at least 1.
-    ///   - tracker: is given the claims of laps that have ended.
-    ///   - bodies: are given back with the walk that has ended.
-    ///   - count: of the entries of a subject.
+    ///   - most: how many entries may be visited, at least 1.
+    ///   - tracker: is given back the claims of laps that have ended.
+    ///   - bodies: is given back the body of a walk that has ended.
+    ///   - count: the number of entries of a subject.
     package mutating func step(
         most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
         count: (SubjectID) -> Int
@@ -192,7 +198,8 @@ package struct FanOuts: ~Copyable {
     /// The first walk of the subject whose number is in `numbers`.
     package func walk(of subject: SubjectID, in numbers: Range<Int>) -> Int? {
         guard !numbers.isEmpty, let rows = bySubject[subject] else { return nil }
-        // Thousands of payloads may walk there, and an entry asks for each in turn.
+        // A binary search: thousands of payloads may walk there, and an entry asks for each in
+        // turn.
         var (first, end) = (0, rows.count)
         while first < end {
             let middle = (first + end) / 2
@@ -208,16 +215,18 @@ package struct FanOuts: ~Copyable {
 
     package func number(of walk: Int) -> Int { walks[walk]!.number }
 
-    /// So many entries of the subject more, or less, are still to be visited by its walks.
+    /// Adds to the number of entries that the subject's walks must still visit; `count` may be
+    /// negative.
     package mutating func awaitVisits(of subject: SubjectID, _ count: Int) {
         let left = awaited[subject, default: 0] + count
         precondition(left >= 0, "an entry was awaited by nobody")
         awaited[subject] = left == 0 ? nil : left
     }
 
-    /// The lists in which tokens of this kind and of others are looked for, those of older walks first.
+    /// The subjects whose walks look for tokens of this kind and of others, those of older walks
+    /// first.
     ///
-    /// - Parameter name: the kind's, for walks that began before it had a number.
+    /// - Parameter name: the kind's name, for walks that began before the kind had a number.
     package func subjects(naming kind: KindID, name: UnsafeRawBufferPointer) -> [SubjectID] {
         var subjects: [SubjectID] = []
         for index in order {

@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// The claims of one waiting push: for each assignment the oldest offset it answers for, never a list
-/// of events. Nearly always one; further ones stand in a chain of the pool.
+/// The claims of one waiting push: for each assignment the oldest offset that the push answers for,
+/// never a list of events. There is nearly always just one; others stand in a chain of the pool.
 package struct HoldSet: BitwiseCopyable {
     fileprivate var first = Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
     fileprivate var more = HoldPool.none
@@ -28,9 +28,9 @@ package struct HoldPool: ~Copyable {
 
     package init() {}
 
-    /// Adds a claim. Of two on one assignment the set keeps the older: an event that walks through a
-    /// large audience comes to a token after events that were read later.
-    /// - Returns: the claim that the set does not need, now or any more.
+    /// Adds a claim. Of two on one assignment the set keeps the older: an event that walks through
+    /// a large audience comes to a token after events that were read later.
+    /// - Returns: the claim that the set does not need: the new one, or the one that it replaces.
     package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
         assert(hold.offset >= 0 && hold.offset < .max, "a claim on no offset")
         if set.isEmpty {
@@ -87,7 +87,7 @@ package struct HoldPool: ~Copyable {
         }
     }
 
-    /// Chained claims in use; zero when every set is empty or has one.
+    /// The number of chained claims in use; zero when every set is empty or has one claim.
     package var chained: Int { links.count - free.count }
 
     private mutating func link(_ hold: Hold, next: UInt32) -> UInt32 {

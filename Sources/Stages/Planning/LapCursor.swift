@@ -11,7 +11,7 @@
 /// until the first ends replaces the second. A subject that changes all the time thus costs one
 /// endless walk, and no event waits longer than two laps.
 package struct LapCursor: Equatable, Sendable {
-    /// The entry met last; those below are next.
+    /// The entry met last; those below it are next.
     private var position: Int
     private var current: Goal
     private var next: Goal?
@@ -23,7 +23,7 @@ package struct LapCursor: Equatable, Sendable {
     }
 
     package enum Step: Equatable, Sendable {
-        /// The next ones, the last of them first.
+        /// These entries are next, the last of them first.
         case visit(Range<Int>)
         /// The first lap is done; the one asked for later goes on.
         case lapEnded

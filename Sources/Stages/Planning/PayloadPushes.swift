@@ -4,20 +4,20 @@
 internal import FlatMemory
 package import PushModel
 
-/// Which slot has the push of a token and coalescing key, where it has a payload; for those without
-/// one the audience has a cell per token. Two look-ups in flat tables, whatever the number of pushes
-/// that one token has.
+/// Finds the slot of a push with a payload by its token and coalescing key. (A push without a
+/// payload has a cell per token in the audience.) It takes two look-ups in flat tables, however
+/// many pushes one token has.
 package struct PayloadPushes: ~Copyable {
     private var byKey = IndexTable(reservedSlots: 1 << 24)
     private var byToken = IndexTable(reservedSlots: 1 << 24)
-    /// By slot and one: row 0 marks an empty place in the tables.
+    /// Indexed by slot + 1: row 0 marks an empty place in the tables.
     private var rows: [Row] = [Row(token: TokenID(rawValue: 0), key: 0)]
     private let seed: UInt64
 
     private struct Row {
         var token: TokenID
         var key: UInt64
-        /// Of the pushes of one token; the first of them is in `byToken`.
+        /// The next row of the same token; the first one is in `byToken`.
         var next: UInt32 = 0
         var previous: UInt32 = 0
     }
@@ -33,7 +33,7 @@ package struct PayloadPushes: ~Copyable {
         .map { $0 - 1 }
     }
 
-    /// - Parameter slot: has no push in here; the token has none of this key.
+    /// - Parameter slot: must not be in here yet; nor may the token have a push of this key.
     package mutating func insert(_ slot: UInt32, token: TokenID, key: UInt64) {
         let row = slot + 1
         while rows.count <= Int(row) { rows.append(Row(token: TokenID(rawValue: 0), key: 0)) }
@@ -79,7 +79,7 @@ package struct PayloadPushes: ~Copyable {
         byToken.row(hash: hash(token, 0)) { rows[Int($0)].token == token }
     }
 
-    /// Keys are never zero, which stands for the token's first.
+    /// A key is never 0, which stands for the token's first push.
     private func hash(_ token: TokenID, _ key: UInt64) -> UInt64 {
         var hash = StableHash(seed: seed)
         hash.combine(UInt64(token.rawValue))

@@ -18,7 +18,8 @@ extension PushTable {
         for row in 0..<pushes.count where pushes[row].state != .free { body(UInt32(row)) }
     }
 
-    /// The waiting pushes that have held an offset since `time` or longer; for tests and simulation.
+    /// The waiting pushes that have held an offset since `time` or longer; for tests and
+    /// simulation.
     package func waiting(heldSince time: MonotonicTime) -> [UInt32] {
         (0..<pushes.count).filter { isWaiting($0) && heldSince($0) <= time }.map(UInt32.init)
     }

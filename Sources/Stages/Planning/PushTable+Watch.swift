@@ -6,8 +6,8 @@ package import PushModel
 
 /// Pushes that wait too long.
 extension PushTable {
-    /// The next waiting push that has held an offset since `time` or longer, looking at no more than
-    /// `steps` slots, which it takes from them. Calls go round all slots in turn.
+    /// The next waiting push that has held an offset since `time` or longer. It looks at no more
+    /// than `steps` slots and subtracts those it has looked at. Calls go round all slots in turn.
     package mutating func nextHeld(since time: MonotonicTime, steps: inout Int) -> UInt32? {
         while let slot = nextWaiting(steps: &steps) {
             if heldSince(Int(slot)) <= time { return slot }
@@ -15,7 +15,7 @@ extension PushTable {
         return nil
     }
 
-    /// The next push that waits, whatever for; goes round the slots as `nextHeld` does.
+    /// The next push that waits, for whatever reason; goes round the slots as `nextHeld` does.
     package mutating func nextWaiting(steps: inout Int) -> UInt32? {
         while steps > 0, pushes.count > 0 {
             steps -= 1

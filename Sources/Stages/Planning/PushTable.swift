@@ -46,13 +46,13 @@ package struct PushTable: ~Copyable {
     package var queuedCount: Int { queues.count }
     package var restingCount: Int { resting.count }
     package private(set) var inFlightCount = 0
-    /// Slots taken of the deferred pushes' share.
+    /// How many slots of the deferred pushes' share are taken.
     package private(set) var deferredShareCount = 0
-    /// Where the watch over long holds goes on.
+    /// The slot at which the watch over long holds continues.
     var watchPosition = 0
 
-    // Inlined into the pipeline, which reads a push in place: where every push passes, copying it was
-    // most of the 466 instructions of 2,899 that this and joining nothing to a new push have saved.
+    // Inlinable, so that the pipeline reads a push in place. Together with joining nothing to a new
+    // push this saved 466 of 2,899 instructions per push, most of them for copying.
     @inlinable package subscript(slot: UInt32) -> WaitingPush {
         _read { yield pushes[Int(slot)] }
     }
@@ -123,8 +123,9 @@ package struct PushTable: ~Copyable {
         return .coalesced
     }
 
-    /// Its producer asked for a delay: the push that waits must neither go late nor answer for it too
-    /// early. A payload that is older than the one that waits is no news.
+    /// Whether the request must wait longer than the waiting push, because its producer asked for a
+    /// delay: that push must neither go late nor answer for the event too early. A payload that is
+    /// older than the waiting one is not news and waits for nothing.
     private func mustWaitLonger(_ request: PushRequest, thanPushIn row: Int) -> Bool {
         let notBefore = pushes[row].held.content.notBefore
         return request.content.notBefore > notBefore
@@ -132,15 +133,16 @@ package struct PushTable: ~Copyable {
                 || age(of: request.content) > age(of: pushes[row].content))
     }
 
-    /// A push without a payload that was handed over after the event was read says all there is to
-    /// say. One with a payload says it only if its payload is not older than the event's.
+    /// Whether the push in flight answers for the event. One without a payload does if it was
+    /// handed over after the event was read. One with a payload does if its payload is not older
+    /// than the event's.
     private func isAnswered(_ request: PushRequest, byPushIn row: Int) -> Bool {
         request.coalescingKey == 0
             ? request.content.readSequence <= pushes[row].handedSequence
             : age(of: request.content) <= age(of: pushes[row].content)
     }
 
-    /// How new its payload is.
+    /// How new the payload of this content is.
     package func age(of content: PushContent) -> BodyAge {
         bodies.age(of: content.body, sequence: content.readSequence)
     }
@@ -197,8 +199,8 @@ package struct PushTable: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// The next push of this pool, routes taking turns; it is in flight from here on. Routes for which
-    /// `isBlocked` is true are passed over.
+    /// The next push of this pool, routes taking turns; it is in flight from here on. Routes for
+    /// which `isBlocked` is true are passed over.
     package mutating func take(
         from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
@@ -231,7 +233,7 @@ package struct PushTable: ~Copyable {
         ended(slot, now: now) { tracker.release($0) }
     }
 
-    /// As above, but its claims go to `body`.
+    /// Ends the push in flight as the other `ended` does, but gives its claims to `body`.
     package mutating func ended(
         _ slot: UInt32, now: MonotonicTime, _ body: (Hold) -> Void
     ) -> Bool {
@@ -284,8 +286,8 @@ package struct PushTable: ~Copyable {
         pushes[Int(slot)].state == .resting ? resting.time(of: slot) : nil
     }
 
-    /// The token of this push is gone. A waiting push ends at once and gives its claims back; one in
-    /// flight is marked and ends with its outcome. True if it ended.
+    /// The token of this push is gone. A waiting push ends at once and gives its claims back; one
+    /// in flight is marked and ends with its outcome. True if it ended.
     package mutating func orphan(_ slot: UInt32, _ tracker: inout OffsetTracker) -> Bool {
         let row = Int(slot)
         if pushes[row].state == .inFlight {

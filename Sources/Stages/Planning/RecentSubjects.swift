@@ -8,14 +8,15 @@ package import PushModel
 ///
 /// A table indexed by the subject's hash: 8 bytes a cell, which say when it changed and until when
 /// that is worth a push; one store per event, nothing to evict. Two subjects that share a cell can
-/// make it answer yes for the wrong one, which costs one superfluous "look again", and of two expiries
-/// it keeps the later one; it never answers no when it should say yes.
+/// make it answer yes for the wrong one, which costs one superfluous "look again", and of two
+/// expiries it keeps the later one; it never answers no when it should say yes.
 package struct RecentSubjects: ~Copyable {
-    /// The tick of the change above, the ticks that it is worth a push below.
+    /// The upper half of a cell is the tick of the change, the lower half the number of ticks for
+    /// which it is worth a push.
     private let cells: UnsafeMutablePointer<UInt64>
     private let mask: Int
-    /// A tick is rounded down, so one more is allowed: rather once too often.
-    /// And one more, for the tick that is left out because it would be zero.
+    /// The grace period in ticks, plus two: one because a tick is rounded down, so that the answer
+    /// is rather yes once too often, and one for the tick that is left out because it would be 0.
     private let graceTicks: UInt32
 
     /// 16 ms a tick: 32 bits last two years.
@@ -46,8 +47,8 @@ package struct RecentSubjects: ~Copyable {
         cells[cell] = UInt64(tick) << 32 | UInt64(life)
     }
 
-    /// Until when a change of a subject of this hash, which may have been at most `registrationGrace` ago, is
-    /// worth a push, never too early; nil if there was none, or it is worth none any more.
+    /// Until when a change of a subject of this hash, at most `registrationGrace` ago, is worth a
+    /// push; never too early. Nil if there was none, or if it is worth none any more.
     package func expiry(ofChange hash: UInt64, now: MonotonicTime) -> MonotonicTime? {
         let cell = cells[Int(truncatingIfNeeded: hash) & mask]
         guard cell != 0 else { return nil }
@@ -57,14 +58,14 @@ package struct RecentSubjects: ~Copyable {
         return MonotonicTime(nanoseconds: now.nanoseconds + Int64(life - age) << Self.tickShift)
     }
 
-    /// Of a time at most two years ahead, rounded up; a tick more since that of the change is rounded
-    /// down, and one for the tick left out.
+    /// The number of ticks until a time at most two years ahead, rounded up, plus two: one because
+    /// the tick of the change is rounded down, and one for the tick that is left out.
     private static func life(until time: MonotonicTime, now: MonotonicTime) -> UInt32 {
         let left = max(0, time.nanoseconds &- now.nanoseconds)
         return UInt32(truncatingIfNeeded: left >> tickShift) &+ 3
     }
 
-    /// Never zero, which means "never".
+    /// The tick of a time; never 0, which means "never".
     private static func tick(_ time: MonotonicTime) -> UInt32 {
         max(1, UInt32(truncatingIfNeeded: time.nanoseconds >> tickShift) &+ 1)
     }

@@ -4,8 +4,9 @@
 internal import FlatMemory
 internal import PushModel
 
-/// A first-in, first-out queue per route, threaded through the pushes themselves, and a turn order of
-/// routes per pool. Every step costs the same however many routes there are that have nothing queued.
+/// A first-in, first-out queue per route, threaded through the pushes themselves, and a turn order
+/// of routes per pool. Every step costs the same however many routes there are that have nothing
+/// queued.
 struct RouteQueues: ~Copyable {
     private var routes: Column<Queue>
     /// For each pool the routes that have something queued, the next to be served first.
@@ -23,7 +24,7 @@ struct RouteQueues: ~Copyable {
         var routes: [RouteID] = []
         var position = 0
 
-        /// The route whose turn it is, and the turn passes on.
+        /// Returns the route whose turn it is and passes the turn on; nil when all are blocked.
         mutating func next(isBlocked: (RouteID) -> Bool) -> RouteID? {
             for _ in 0..<routes.count {
                 let route = routes[position]
@@ -74,7 +75,8 @@ struct RouteQueues: ~Copyable {
         count += 1
     }
 
-    /// The route whose turn it is, and the turn passes on; nil when no open route has anything.
+    /// Returns the route whose turn it is and passes the turn on; nil when no route that is not
+    /// blocked has anything queued.
     mutating func nextRoute(of pool: PoolID, isBlocked: (RouteID) -> Bool) -> RouteID? {
         turns[Int(pool.rawValue)].next(isBlocked: isBlocked)
     }

@@ -3,8 +3,8 @@
 
 public import PushModel
 
-/// What a push says and until when: all that waits with it, wherever that is. It is made of an event,
-/// and a newer event may change it while an older one is in flight.
+/// What a push says and until when: all that is kept with it while it waits, wherever that is. It
+/// is made from an event, and newer events may change it.
 @usableFromInline
 package struct PushContent: BitwiseCopyable {
     package var type: PushType
@@ -12,15 +12,16 @@ package struct PushContent: BitwiseCopyable {
     package var priority: UInt8
     package var expiration: ExpirationRule
     @usableFromInline package var expiresAt: MonotonicTime
-    /// The binding of the event's topic may ask for a delay.
+    /// The push is not sent before. The binding of the event's topic may ask for a delay.
     package var notBefore = MonotonicTime(nanoseconds: .min)
     package var body = BodyID.none
-    /// The oldest event that it answers for; nil where nobody knows that any more.
+    /// The oldest event that the push answers for; nil where it is no longer known.
     package var origin: RecordPosition?
-    /// The planner's count of the event that the body is from: the newest it answers for.
+    /// The planner's count when it read the event that the body is from, the newest that the push
+    /// answers for.
     package var readSequence: UInt64
-    /// For dead letters. The number may be given to another subject while the push waits, so some
-    /// bits of the subject's hash stand beside it.
+    /// The event's subject, for dead letters. The number may be given to another subject while the
+    /// push waits, so `subjectTag` keeps some bits of the subject's hash.
     package var subject: SubjectID
     package var subjectTag: UInt32
 
@@ -38,7 +39,8 @@ package struct PushContent: BitwiseCopyable {
         self.subjectTag = subjectTag
     }
 
-    /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as 10.
+    /// The latest expiry and the highest priority win. No priority is the highest: APNs reads it as
+    /// 10.
     package mutating func prolong(until time: MonotonicTime, priority other: UInt8) {
         expiresAt = max(expiresAt, time)
         priority = priority == 0 || other == 0 ? 0 : max(priority, other)
@@ -55,7 +57,7 @@ package struct PushRequest {
     package var content: PushContent
     /// Since when it holds an offset; `.distantFuture` if it holds none.
     package var heldSince: MonotonicTime
-    /// It comes from the deferred pushes: what it brings of its past, and that it takes a place of
+    /// Set if the push comes from the deferred ones: its tries so far. Its slot counts towards
     /// their share.
     package var past: Past?
 
@@ -110,22 +112,23 @@ package struct WaitingPush: BitwiseCopyable {
 
     package internal(set) var state = State.queued
     package internal(set) var hasFollowUp = false
-    /// Its token is gone from the audience: it ends with its next outcome and is not sent again.
+    /// Whether its token is gone from the audience: the push ends with its next outcome and is not
+    /// sent again.
     @usableFromInline package internal(set) var isOrphaned = false
-    /// It takes a place of the deferred pushes' share.
+    /// Whether its slot counts towards the deferred pushes' share.
     package let isOfDeferredShare: Bool
     package internal(set) var attempts: UInt16 = 0
     @usableFromInline package let route: RouteID
     @usableFromInline package let token: TokenID
     @usableFromInline package let coalescingKey: UInt64
     @usableFromInline package internal(set) var held: HeldContent
-    /// The planner's count when it was handed over: events read before are answered by it.
+    /// The planner's count when the push was handed over: it answers for events read before.
     package internal(set) var handedSequence: UInt64 = 0
     /// When it last became ready to be sent.
     package internal(set) var queuedAt: MonotonicTime
     /// When it was first handed over; the first time of its dead letter.
     package internal(set) var firstTriedAt = MonotonicTime(nanoseconds: 0)
-    /// That of the registration it was sent under.
+    /// When the registration that the push was sent under was registered.
     @usableFromInline package var registeredAt = WallTime(milliseconds: 0)
     var next = PushTable.none
     var previous = PushTable.none

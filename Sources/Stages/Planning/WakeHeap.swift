@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// Slots (of pushes) or rows (of deferred ones) that wait for a time: a binary heap, with each one's
-/// place in it so that one can leave early.
+/// Slots (of pushes) or rows (of deferred ones) that wait for a time: a binary heap that knows the
+/// place of each, so that one can leave early.
 package struct WakeHeap: ~Copyable {
     private var heap: [Entry] = []
     /// Where in `heap` a slot stands; meaningful only for slots that rest.
