@@ -3,15 +3,16 @@
 
 internal import PushModel
 
-/// When the consumer is closed and opened again within this process, and when it is no use.
+/// Decides when the consumer is closed and opened again within this process, and when that is
+/// useless.
 package struct ConsumerRestarts: Sendable {
     private var isWanted = false
     private var restartedAt: MonotonicTime?
-    /// When the group gave this worker's static name to another member, the last times.
+    /// The latest times at which the group gave this worker's static name to another member.
     private var fencedAt: [MonotonicTime] = []
     private var opensAgainAt: MonotonicTime?
 
-    /// A partition gets no records any more, or could not be started.
+    /// A partition gets no records any more, or could not be started: a restart is wanted.
     mutating func ask() { isWanted = true }
 
     /// The group knows another member by this worker's `kafka.groupInstanceID`. That happens to a
@@ -20,7 +21,7 @@ package struct ConsumerRestarts: Sendable {
     /// such a client, and the group admits its successor. Two workers with the same name would take
     /// it from each other for ever.
     ///
-    /// - Returns: false where that is so, and this worker must end.
+    /// - Returns: false where that has happened too often, and this worker must end.
     mutating func fenced(now: Now) -> Bool {
         fencedAt.removeAll { now.monotonic - $0 >= Self.fencingWindow }
         fencedAt.append(now.monotonic)
@@ -29,11 +30,11 @@ package struct ConsumerRestarts: Sendable {
         return true
     }
 
-    /// Whether one is still to be made.
+    /// Whether a restart is still to be made.
     var isAwaited: Bool { isWanted || opensAgainAt != nil }
 
-    /// An error that a restart does not cure, such as a missing permission, asks again at once: then
-    /// the next one waits.
+    /// Whether to restart now. An error that a restart does not cure, such as a missing permission,
+    /// asks for another one at once; that one has to wait.
     func isDue(now: Now) -> Bool {
         if let opensAgainAt { return opensAgainAt <= now.monotonic }
         guard isWanted else { return false }
@@ -47,9 +48,11 @@ package struct ConsumerRestarts: Sendable {
     }
 
     private static let interval = Duration.seconds(30)
-    /// Time for what the coordinator still has to answer; longer each time.
+    /// The delay before the consumer is opened again, multiplied by the number of fencings: time
+    /// for what the coordinator still has to answer.
     private static let fencingBackoff = Duration.seconds(2)
-    /// A coordinator that is away for a session does it once; another worker at every heartbeat.
+    /// So many fencings within `fencingWindow` end the worker. A coordinator that is away for a
+    /// session causes one; another worker with the same name causes one at every heartbeat.
     package static let fencingsMax = 3
     package static let fencingWindow = Duration.seconds(120)
 }

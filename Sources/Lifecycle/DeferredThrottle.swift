@@ -15,7 +15,7 @@ package struct DeferredThrottle: Sendable {
 
     package init() {}
 
-    /// The partitions were given back: none of those that come is paused.
+    /// The partitions were given back: those that are assigned later are not paused.
     package mutating func reset() { isPaused = false }
 
     package mutating func next(hasRoom: Bool) -> Action? {

@@ -4,9 +4,9 @@
 internal import Pipeline
 internal import PushModel
 
-/// Says when nothing more is to be waited for before partitions are given up or the worker stops:
-/// everything that can end has ended, or nothing ends any more. What is left then is read again by
-/// the next owner, whose turn should not come later for it.
+/// Says when waiting longer is of no use before partitions are given up or the worker stops:
+/// everything that can end has ended, or nothing ends any more. What is left is read again by the
+/// next owner, who should not have to wait for it.
 struct DrainWatch: Sendable {
     private var seen: Figures?
     private var movedAt = MonotonicTime(nanoseconds: .min)
@@ -15,7 +15,7 @@ struct DrainWatch: Sendable {
     /// sent twice.
     static let patience = Duration.seconds(3)
 
-    /// Whatever ends, or goes on, changes one of these.
+    /// Figures of which one changes whenever something ends or makes progress.
     private struct Figures: Equatable, Sendable {
         var load: PipelineLoad
         var handedOver: Int
@@ -35,7 +35,8 @@ struct DrainWatch: Sendable {
         return now.monotonic - movedAt >= Self.patience
     }
 
-    /// Nothing is under way but records that Kafka refuses: nobody knows when it will take them.
+    /// Whether nothing is under way except records that Kafka refuses: nobody knows when it will
+    /// accept them.
     private static func isEmpty(_ load: PipelineLoad) -> Bool {
         load.queued == 0 && load.inFlight == 0 && load.resting == 0 && load.fanOuts == 0
             && load.unacknowledged <= load.refused

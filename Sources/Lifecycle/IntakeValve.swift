@@ -3,9 +3,10 @@
 
 package import PushModel
 
-/// Decides when to stop reading events, in two steps: first only not polling, which discards nothing
-/// but leaves rebalances unanswered, so it may last a second; then pausing, which discards what was
-/// fetched ahead but may last for ever. Opens again only when half of the room is free.
+/// Decides when to stop reading events, in two steps. The first is not to poll, which discards
+/// nothing but leaves rebalances unanswered, so it may last a second. The second is to pause, which
+/// discards what was fetched ahead but may last for ever. A pause ends only when half of the room
+/// is free.
 package struct IntakeValve: Sendable {
     package enum Action: Sendable, Equatable {
         case poll
@@ -30,7 +31,7 @@ package struct IntakeValve: Sendable {
 
     package var isPaused: Bool { if case .paused = state { true } else { false } }
 
-    /// The partitions were given back or are new: none of them is paused by us.
+    /// The partitions were given back or are new: this valve has paused none of them.
     package mutating func reset() { state = .open }
 
     /// - Parameters:

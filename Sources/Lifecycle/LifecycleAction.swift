@@ -38,7 +38,7 @@ package enum PausedTopics: Hashable, Sendable {
 /// Why a worker has ended.
 package enum WorkerEnd: Sendable, Equatable {
     case stopped
-    /// A client of ours does nothing any more; a new process will do better.
+    /// A Kafka client does nothing any more; a new process may do better.
     case clientFailed(String)
 }
 

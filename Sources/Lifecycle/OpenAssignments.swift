@@ -5,9 +5,9 @@ package import PushModel
 
 /// The partitions that are ours at the moment.
 package struct OpenAssignments: Sendable {
-    /// Of topics of events.
+    /// The partitions of events topics.
     package private(set) var events: [AssignmentID] = []
-    /// Of `deferred`.
+    /// The partitions of `deferred`.
     package private(set) var deferred: [AssignmentID] = []
 
     func contains(_ id: AssignmentID) -> Bool { events.contains(id) || deferred.contains(id) }

@@ -4,13 +4,13 @@
 package import Pipeline
 package import PushModel
 
-/// What the end of a drain is judged by.
+/// The facts by which the end of a drain is judged.
 package struct DrainFacts: Sendable {
     package var load: PipelineLoad
     package var counters: Counters
-    /// Of each partition that `WorkerLifecycle.draining` names.
+    /// The state of each partition that `WorkerLifecycle.draining` names.
     package var states: [AssignmentID: DrainState]
-    /// Each delivery thread is gone, and nothing of what it has said is left to be read.
+    /// Whether every delivery thread has ended and all its outcomes have been read.
     package var hasDeliveryEnded: Bool
 
     package init(
@@ -51,7 +51,7 @@ struct RevokeDrain: Sendable {
         self.deadline = deadline
     }
 
-    /// These belong to somebody else already.
+    /// These partitions already belong to another member.
     /// - Returns: whether nothing is left to be given back.
     mutating func lost(_ ids: [AssignmentID]) -> Bool {
         partitions.removeAll(where: ids.contains)

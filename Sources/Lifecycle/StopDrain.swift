@@ -10,18 +10,18 @@ struct StopDrain: Sendable {
     /// When the grace period of everything that was read is over. A push that rests for longer is
     /// deferred.
     let graceEndsAt: MonotonicTime
-    /// From here on nothing is waited for but the answers that delivery has already.
+    /// From here on the stop waits only for the outcomes that delivery still has to return.
     let deadline: MonotonicTime
     private(set) var delivery = Delivery.working
     private var watch = DrainWatch()
 
-    /// What delivery was asked last.
+    /// What delivery was last asked to do.
     enum Delivery: Sendable {
         /// Pushes are handed over. Can transition to: `draining`, `stopping`.
         case working
-        /// Nothing was in flight. Can transition to: `stopping`.
+        /// Delivery was asked to leave while nothing was in flight. Can transition to: `stopping`.
         case draining
-        /// What was in flight comes back unanswered.
+        /// Delivery was asked to give back, unanswered, what was in flight.
         case stopping
     }
 
@@ -37,7 +37,7 @@ struct StopDrain: Sendable {
     ) -> (action: LifecycleAction?, isComplete: Bool) {
         let isOver = deadline <= now.monotonic
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
-        // Whoever registers within the grace period is still owed the event.
+        // A token that registers within the grace period is still owed the event.
         let isPastGrace = events.allSatisfy { facts.state(of: $0) != .withinGrace }
         let action = askDelivery(
             isOver: isOver, isUseless: isUseless && isPastGrace, inFlight: facts.load.inFlight)

@@ -3,7 +3,7 @@
 
 package import PushModel
 
-/// What the worker does by the clock rather than by the event.
+/// When the worker does what depends on the clock and not on facts.
 package struct TurnSchedule: Sendable {
     private var storeAt: MonotonicTime
     private var watchAt: MonotonicTime
@@ -22,12 +22,13 @@ package struct TurnSchedule: Sendable {
 
     package func isStoreDue(_ now: Now) -> Bool { storeAt <= now.monotonic }
 
-    /// An idle worker looks less often; rebalances want a poll a second at least.
+    /// Offsets were stored. An idle worker stores less often, but rebalances need a poll every
+    /// second.
     package mutating func stored(anything: Bool, _ now: Now) {
         storeAt = now.monotonic + (anything ? Self.storeInterval : Self.idleInterval)
     }
 
-    /// Something was read: its offset will want to be stored soon.
+    /// Something was read: its offset must be stored soon.
     package mutating func wasBusy(_ now: Now) {
         storeAt = min(storeAt, now.monotonic + Self.storeInterval)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What a turn of the worker does, in this order: that of a push's journey backwards, so that room is
+/// The steps of a worker's turn, in order. They follow a push's journey backwards, so that room is
 /// made before it is filled.
 package enum TurnStep: CaseIterable, Sendable {
     case outcomes
-    /// Of records by Kafka.
+    /// Kafka's acknowledgements of records.
     case acknowledgements
     /// Registrations and suppressions.
     case tables
@@ -22,7 +22,7 @@ package enum TurnStep: CaseIterable, Sendable {
     /// Rebalances, restarts and the stop: last, so that they find what the turn has ended.
     case lifecycle
 
-    /// `allCases` is made anew by each call.
+    /// The steps in order; kept, since each call of `allCases` makes a new array.
     package static let order = allCases
 }
 

@@ -6,14 +6,14 @@ package import PushModel
 
 /// The worker's own life: which partitions are ours, when events are read, how partitions are given
 /// back, when the consumer is opened again, how the worker stops, and why it ends.
-///
-/// Facts come in by the methods named for them (`assigned`, `revoking`, `stopRequested`, …), and each
-/// returns what is to be done at once. `planPoll` and `advance` are asked once a turn. The worker
-/// performs the actions in order and decides nothing; no record and no push comes by here. As pure as
-/// the pipeline: no clock, no I/O, and the same again for the same facts.
+/// Facts come in by the methods named for them (`assigned`, `revoking`, `stopRequested`, …), and
+/// each returns what is to be done at once. `planPoll` and `advance` are called once a turn. The
+/// worker performs the actions in order and decides nothing; no record and no push passes through
+/// here. Like the pipeline it reads no clock, does no I/O, and always returns the same for the same
+/// facts.
 package struct WorkerLifecycle: Sendable {
     package private(set) var open = OpenAssignments()
-    /// The first reason is the one that counts.
+    /// Why the worker ends, by the first reason that was given; nil while it runs.
     package private(set) var end: WorkerEnd?
     package var schedule: TurnSchedule
     private(set) var valve = IntakeValve()
@@ -21,7 +21,8 @@ package struct WorkerLifecycle: Sendable {
     private(set) var revoke: RevokeDrain?
     private(set) var stop: StopDrain?
     private(set) var restarts = ConsumerRestarts()
-    /// The first event must find everybody.
+    /// Whether the index is complete. Until then no event is read, since it would miss part of its
+    /// audience.
     private var isIndexComplete = false
     private let drainMax: Duration
 
@@ -31,19 +32,19 @@ package struct WorkerLifecycle: Sendable {
         schedule = TurnSchedule(now: now)
     }
 
-    // MARK: What it says of itself
+    // MARK: State
 
     package var isStopping: Bool { stop != nil }
 
-    /// What the pipeline is to do with what waits; nil while nothing is given up.
+    /// How the pipeline must treat pushes that wait; nil while nothing is given up.
     package var drain: Drain? {
         if !mayHandOver { return .ending }
         let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
         return ends.min().map { .until($0) }
     }
 
-    /// Something is being given up: `advance` wants facts, and dead letters do not wait for further
-    /// tokens, since their offsets are to be stored soon.
+    /// Whether something is being given up. `advance` then needs facts, and dead letters do not
+    /// wait for further tokens, since their offsets are to be stored soon.
     package var isDraining: Bool { revoke != nil || stop != nil }
 
     /// Whether delivery takes pushes.
@@ -58,10 +59,10 @@ package struct WorkerLifecycle: Sendable {
         return revoke.map { $0.partitions.filter(open.events.contains) } ?? []
     }
 
-    /// When a turn is wanted, whatever else happens.
+    /// When the next turn is due, whatever else happens.
     package func nextDue(now: Now) -> MonotonicTime {
         var due = schedule.next
-        // What is waited for shows in figures that no wake-up tells of.
+        // A drain is judged by figures that no wake-up reports.
         if isDraining { due = min(due, now.monotonic + .milliseconds(10)) }
         if let revoke { due = min(due, revoke.deadline) }
         return due
@@ -69,7 +70,7 @@ package struct WorkerLifecycle: Sendable {
 
     // MARK: Clients
 
-    /// Registrations and suppressions were read to their ends. May be said again.
+    /// Registrations and suppressions were read to their ends. May be called more than once.
     package mutating func indexCompleted() -> [LifecycleAction] {
         guard !isIndexComplete, stop == nil else { return [] }
         isIndexComplete = true
@@ -100,13 +101,13 @@ package struct WorkerLifecycle: Sendable {
     package mutating func assigned(
         events: [AssignmentID], deferred: [AssignmentID]
     ) -> [LifecycleAction] {
-        // A pause ends with its assignment, and these decide by what was paused.
+        // A pause ends with its assignment, but valve and throttle remember it.
         if open.events.isEmpty { valve.reset() }
         if open.deferred.isEmpty { throttle.reset() }
         open.open(events: events, deferred: deferred)
         if stop != nil { return [.pause(.all)] }
         var actions: [LifecycleAction] = []
-        // Those that begin later than the others wait with them.
+        // Partitions that are assigned later than the paused ones are paused too.
         if valve.isPaused { actions.append(.pause(.events)) }
         if throttle.isPaused {
             actions.append(.pause(.deferred))
@@ -115,14 +116,14 @@ package struct WorkerLifecycle: Sendable {
         return actions
     }
 
-    /// The group wants these back, and waits: what can end of them soon may end.
+    /// The group wants these partitions back and waits; what can end soon may still end.
     package mutating func revoking(_ ids: [AssignmentID], now: Now) {
         assert(revoke == nil, "the group waits for one answer at a time")
         assert(ids.allSatisfy(open.contains), "the group wants back what is not ours")
         revoke = RevokeDrain(ids, deadline: now.monotonic + drainMax)
     }
 
-    /// These are somebody else's, or their consumer is closed.
+    /// These partitions belong to another member, or their consumer is closed.
     package mutating func lost(_ ids: [AssignmentID]) -> [LifecycleAction] {
         if revoke?.lost(ids) == true { revoke = nil }
         return unassign(ids)
@@ -140,9 +141,9 @@ package struct WorkerLifecycle: Sendable {
 
     // MARK: Stop
 
-    /// The worker is to stop. May be said again.
+    /// The worker must stop. May be called more than once.
     ///
-    /// - Parameter patience: how long what can end may take.
+    /// - Parameter patience: how long the stop may wait for what can end.
     package mutating func stopRequested(patience: Duration, now: Now) -> [LifecycleAction] {
         guard stop == nil else { return [] }
         stop = StopDrain(
@@ -166,7 +167,7 @@ package struct WorkerLifecycle: Sendable {
         case .resume: actions.append(.resume(.events))
         case .poll: break
         }
-        // What a drain frees is not filled again.
+        // Room that a drain makes is not filled again.
         if revoke == nil {
             switch throttle.next(hasRoom: room.hasRoomForDeferred) {
             case .pause:
@@ -209,11 +210,11 @@ package struct WorkerLifecycle: Sendable {
     }
 }
 
-/// What there is room for.
+/// How much the pipeline has room for.
 package struct IntakeRoom: Sendable {
-    /// So many events fit now.
+    /// How many events fit now.
     package var events: Int
-    /// Half of the slots are free.
+    /// Whether half of the slots are free.
     package var isHalfFree: Bool
     package var hasRoomForDeferred: Bool
 
@@ -227,6 +228,6 @@ package struct IntakeRoom: Sendable {
 /// How the consumer is polled in one turn.
 package struct PollPlan: Sendable, Equatable {
     package var actions: [LifecycleAction] = []
-    /// Nil: not at all.
+    /// The most records to poll; nil means not to poll.
     package var limit: Int?
 }
