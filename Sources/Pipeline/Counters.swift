@@ -3,24 +3,24 @@
 
 internal import Audience
 
-/// Flows through the pipeline since the start. Every event and every push that goes in comes out
-/// under one of these.
+/// Counts what has gone through the pipeline since the start. Every event and every push that goes
+/// in is counted by one of these when it ends.
 package struct Counters: Sendable, Equatable {
     // Events.
     package var events = 0
     package var eventsUnreadable = 0
-    /// Nobody shows the subject.
+    /// Events whose subject nobody shows.
     package var eventsUnmatched = 0
     package var eventsExpired = 0
     package var eventsSkipped = 0
-    /// Written again as shards, for their many tokens.
+    /// Events that were written again as shards, because they have many tokens.
     package var eventsSplit = 0
-    /// Fanned out here after all: Kafka did not take them.
+    /// Shards that this worker fanned out itself, because Kafka did not take them.
     package var shardsRefused = 0
 
     // What events asked for.
     package var pushesQueued = 0
-    /// An existing push answered for the event too.
+    /// Requests that needed no push of their own, because another push answers for them.
     package var pushesCoalesced = 0
 
     // How pushes ended.
@@ -28,25 +28,27 @@ package struct Counters: Sendable, Equatable {
     package var expired = 0
     package var suppressed = 0
     package var unregistered = 0
-    /// APNs said 410, and the token was not given a suppression.
+    /// Answers of 410 after which the token was not given a suppression.
     package var deadUnconfirmed = 0
     package var rejected = 0
 
-    /// Written to `deferred`, or put back there: it waits too long to hold an offset.
+    /// Pushes that were written to `deferred`, or put back there, since they wait too long to hold
+    /// an offset.
     package var deferred = 0
 
     // What waits in `deferred`.
     package var deferredRead = 0
     package var deferredUnreadable = 0
-    /// Taken out, to be sent.
+    /// Deferred pushes that were taken out to be sent.
     package var deferredSent = 0
-    /// Deferred payloads that are known no more: a newer one will not end them.
+    /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0
-    /// Ended unsent: a newer payload of its collapse ID was accepted.
+    /// Pushes that ended unsent because a newer payload of their collapse ID was accepted.
     package var deferredSuperseded = 0
-    /// Its wait is over, whatever came of it.
+    /// Deferred pushes whose wait is over, whatever came of it.
     package var deferredEnded = 0
-    /// Rewritten, because a tombstone of an older record or a record that promises less hid it.
+    /// Records of `deferred` that were written again, because the tombstone of an older record hid
+    /// them, or a record that says less.
     package var deferredRewritten = 0
 
     // On the way.
@@ -61,18 +63,19 @@ package struct Counters: Sendable, Equatable {
     package var suppressionsWritten = 0
     package var suppressionsRead = 0
     package var deadLettersWritten = 0
-    /// Told together with others of their partition and reason, for want of room for a letter each.
+    /// Failures that share a letter with others of their partition and reason, for want of room for
+    /// a letter each.
     package var failuresMerged = 0
-    /// Produced again.
+    /// How often Kafka refused a record.
     package var recordsRefused = 0
-    /// Too large for Kafka even without the event.
+    /// Records that were given up because they are too large for Kafka even without the event.
     package var recordsAbandoned = 0
     package var registrationsRead = 0
     package var registrationsUnreadable = 0
     /// Rows of readable registrations that could not be used.
     package var registrationRowsSetAside = 0
-    /// Rows that were taken without their kind, since their app has used up its kinds: they hear
-    /// every event of their subject but those that name kinds.
+    /// Rows that were taken without their kind, since their app has used up its kinds: they get
+    /// every event of their subject except those that name kinds.
     package var registrationRowsWithoutKind = 0
     package var suppressionsUnreadable = 0
 
@@ -87,7 +90,7 @@ package struct Counters: Sendable, Equatable {
         registrationRowsWithoutKind += setAside.withoutKind
     }
 
-    /// All of them, in the order above: what shows them forgets none.
+    /// All counters in the order above, so that whatever shows them leaves none out.
     package var named: [(name: String, value: Int)] {
         Mirror(reflecting: self).children.map { child in
             guard let name = child.label, let value = child.value as? Int else {
@@ -100,12 +103,12 @@ package struct Counters: Sendable, Equatable {
 
 /// Events that had expired when they were read.
 package struct ExpiredEvents: Sendable, Equatable {
-    /// They were worth something when they were written: reading is late, or this worker's clock
-    /// is ahead.
+    /// How many had not expired when they were written: reading is late, or this worker's clock is
+    /// ahead.
     package var whileWaiting = 0
-    /// They were dead when they were written, by what their producer says.
+    /// How many had already expired when they were written, according to their producer.
     package var beforeWritten = 0
-    /// Of the first kind, the longest time between writing and reading.
+    /// The longest time between writing and reading among those in `whileWaiting`.
     package var waitMax = Duration.zero
 
     package init() {}

@@ -4,8 +4,8 @@
 internal import PushModel
 internal import RecordFormats
 
-/// Dead letters that still gather tokens: failed pushes of which a letter says the same go into one,
-/// until it is full or old.
+/// Dead letters that still gather tokens. Failed pushes for which a letter would say the same share
+/// one, until it is full or old.
 struct DeadLetterDrafts {
     private var drafts: [Key: Draft] = [:]
     /// Keys in the order in which their drafts began, which is the order in which they are due. A
@@ -15,8 +15,8 @@ struct DeadLetterDrafts {
     private let tokensMax: Int
     private let delay: Duration
 
-    /// All that a letter says of each of its tokens, but for the times and attempts. Pushes that are of
-    /// one oldest event may yet have different payloads, subjects and apps.
+    /// All that a letter says of each of its tokens, except for times and attempts. Pushes with the
+    /// same oldest event may still have different payloads, subjects and apps.
     private struct Key: Hashable {
         let letter: DeadLetter
 
@@ -47,7 +47,7 @@ struct DeadLetterDrafts {
         var letter: DeadLetter
         var holds: [Hold]
         var due: MonotonicTime
-        /// About.
+        /// The approximate size in bytes.
         fileprivate var bytes: Int
 
         mutating func add(_ other: DeadLetter, _ more: [Hold]) {
@@ -65,14 +65,14 @@ struct DeadLetterDrafts {
     }
 
     var isEmpty: Bool { drafts.isEmpty }
-    /// Failing tokens in all drafts.
+    /// The number of failing tokens in all drafts.
     private(set) var targets = 0
-    /// About the bytes of all drafts, as records.
+    /// The approximate bytes of all drafts, as records.
     private(set) var bytes = 0
 
     var nextDue: MonotonicTime { first < order.count ? order[first].due : .distantFuture }
 
-    /// Adds the letter of one failed push. The result is a letter that is full.
+    /// Adds the letter of one failed push. Returns the letter if it is full now.
     mutating func add(
         _ letter: DeadLetter, holds: [Hold], now: MonotonicTime
     ) -> Draft? {
@@ -98,7 +98,7 @@ struct DeadLetterDrafts {
         return drafts.values[index].letter.targets.count >= tokensMax ? take(key) : nil
     }
 
-    /// The oldest draft whose time has come; any draft if `all`.
+    /// Takes the oldest draft whose time has come, or the oldest of all if `all`.
     mutating func takeDue(now: MonotonicTime, all: Bool) -> Draft? {
         while first < order.count {
             let begun = order[first]
@@ -127,7 +127,7 @@ struct DeadLetterDrafts {
 
     // MARK: Bytes
 
-    /// About what a letter takes up without its event, as a draft or as a record.
+    /// The approximate size of a letter without its event, as a draft or as a record.
     static func cost(ofCoordinates letter: DeadLetter, holds: Int) -> Int {
         let words = [letter.reason, letter.message, letter.app, letter.collapseID]
         let text = words.reduce(letter.subject.count) { $0 + ($1?.utf8.count ?? 0) }
@@ -135,7 +135,7 @@ struct DeadLetterDrafts {
             + cost(ofTargets: letter.targets, holds: holds)
     }
 
-    /// Names, punctuation, times and source, in the letter and in the least that it can say.
+    /// Bytes for names, punctuation, times and source, in the letter and in its minimal form.
     private static let jsonBytes = 768
 
     private static func cost(ofTargets targets: [DeadLetter.Target], holds: Int) -> Int {

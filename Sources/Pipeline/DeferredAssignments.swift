@@ -3,8 +3,8 @@
 
 internal import PushModel
 
-/// The partitions of `deferred` that are ours, and which of them have been read to their end. Found
-/// by an array step for every record.
+/// The partitions of `deferred` that are ours, and which of them have been read to their end. A
+/// look-up is one array access, since every record needs one.
 struct DeferredAssignments {
     private struct Entry {
         let id: AssignmentID
@@ -12,9 +12,9 @@ struct DeferredAssignments {
         var isReplayed = false
     }
 
-    /// By ordinal; nil for a partition that is not ours, or none of `deferred`.
+    /// Indexed by ordinal; nil for a partition that is not ours or not of `deferred`.
     private var entries: [Entry?] = []
-    /// Those that have not been read to their end.
+    /// How many have not been read to their end.
     private var replaying = 0
 
     var isReplaying: Bool { replaying > 0 }

@@ -10,11 +10,11 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// The bound on how long a push may hold an offset: one that must wait longer is written to
-/// `deferred`, and its events are released when Kafka has it.
+/// Bounds how long a push may hold an offset: one that must wait longer is written to `deferred`,
+/// and its events are released when Kafka has it.
 extension DeferredPushes {
-    /// Defers the waiting pushes that have nearly reached `holdMax`, and what is above a pool's share
-    /// of the slots.
+    /// Defers the waiting pushes that have nearly reached `holdMax`, and what is above a pool's
+    /// share of the slots.
     mutating func deferWhatWaits(
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
@@ -45,9 +45,9 @@ extension DeferredPushes {
         }
     }
 
-    /// Defers what waits behind an open breaker, or rests for longer than the drain lasts: its offsets
-    /// would hold back those of everything that was read after it. What `deferred` has no room for
-    /// is left to the next owner of its partition.
+    /// Defers what waits behind an open breaker, or rests for longer than the drain lasts: its
+    /// offsets would hold back those of everything that was read after it. What `deferred` has no
+    /// room for is left to the next owner of its partition.
     private mutating func deferWhatCannotEnd(
         in drain: Drain, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
@@ -73,7 +73,7 @@ extension DeferredPushes {
 
     // MARK: Bulkheads
 
-    /// Slots that nobody else wants are for whoever has pushes. When they run short while others send
+    /// Any pool may use slots that no other one wants. When slots run short while other pools send
     /// too, a pool whose queue hardly moves goes back to its fair share.
     private mutating func relieveSlowestPool(
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
@@ -119,7 +119,7 @@ extension DeferredPushes {
 
     // MARK: One push
 
-    /// Whether one more push may be deferred. A row whose push is under way keeps a place for its
+    /// Whether one more push may be deferred. Each row whose push is under way keeps room for its
     /// tombstone.
     func hasRoom(_ book: borrowing PushBook, _ outbox: borrowing Outbox) -> Bool {
         hasRoomForTombstones(book, outbox) && ends.isEmpty
@@ -135,8 +135,8 @@ extension DeferredPushes {
             && waiting.bytes < book.settings.deferralBytesMax
     }
 
-    /// The push was to wait until `time`. Defers it where that would hold its offsets for too long, or
-    /// where it came from a row and `givingBackRows` is set.
+    /// Defers a push that must wait until `time`, if that would hold its offsets for too long. A
+    /// push that holds none, because it came from a row, is deferred if `givingBackRows` is set.
     mutating func deferIfTooLong(
         _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
@@ -149,7 +149,7 @@ extension DeferredPushes {
         deferPush(slot, notBefore: time, &book, &outbox, now: now)
     }
 
-    /// Defers the push until delivery may have it.
+    /// Defers the push until it may be handed to delivery.
     private mutating func deferUntilSendable(
         _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
@@ -159,8 +159,8 @@ extension DeferredPushes {
         deferPush(slot, notBefore: time, &book, &outbox, now: now)
     }
 
-    /// Ends the waiting push here. What it holds of events waits for the record; what it has of
-    /// deferred rows goes back to them.
+    /// Ends the waiting push here. Its claims on events wait for its record to be acknowledged; its
+    /// claims on rows of `deferred` go back to them.
     private mutating func deferPush(
         _ slot: UInt32, notBefore: MonotonicTime, _ book: inout PushBook, _ outbox: inout Outbox,
         now: Now
@@ -183,7 +183,7 @@ extension DeferredPushes {
         if ofEvents.isEmpty, ofEvents.count < holds.count { return }
         if let open = outbox.tickets.openDeferral(of: key) {
             record.include(decode(open.record))
-            // That may have the newer payload.
+            // The open record may have the newer payload.
             if let own = place, let said = open.order { place!.age = max(own.age, said.age) }
         }
         outbox.writeDeferral(
@@ -195,7 +195,7 @@ extension DeferredPushes {
         }
     }
 
-    /// A push gives its claim back to the row it was made of: it waits again.
+    /// Gives the claim of a push back to the row that it was made of: the row waits again.
     private mutating func putBack(
         _ hold: Hold, notBefore: MonotonicTime, attempts: UInt16, _ tracker: inout OffsetTracker
     ) {
@@ -204,8 +204,8 @@ extension DeferredPushes {
         table.putBack(row, notBefore: notBefore, attempts: attempts)
     }
 
-    /// By what the payload of a push that is deferred is known from then on; nil where no other event
-    /// can bring a newer one.
+    /// The hash and the age by which the payload of a deferred push is known from then on; nil
+    /// where no other event can bring a newer one.
     private func place(
         of slot: UInt32, _ book: borrowing PushBook
     ) -> TicketTable.PayloadPlace? {

@@ -9,11 +9,12 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// Of payloads with one collapse ID the newest is the last one sent, also where an older one waits in
-/// `deferred`. Whoever gets a payload accepted ends the older one of its key: the owner of the row
-/// ends that, and the worker that has deferred it writes a tombstone for its owner.
+/// Keeps the order of payloads with one collapse ID: the newest is sent last, even if an older one
+/// waits in `deferred`. The worker that gets a payload accepted ends the older one of its key: it
+/// ends the row if it owns it, or writes a tombstone for the owner if it has deferred the older
+/// payload.
 extension DeferredPushes {
-    /// Whether this push would bring a payload that is older than what its token has.
+    /// Whether this push would bring a payload that is older than one its token has received.
     func isOutdated(_ push: PushRequest, _ book: borrowing PushBook) -> Bool {
         !order.isEmpty && isOutdatedByOrder(push, book)
     }
@@ -25,7 +26,7 @@ extension DeferredPushes {
         return order.isOutdated(hash, age: book.pushes.age(of: push.content))
     }
 
-    /// Whether what a waiting push says is older than a payload of its key that was accepted since.
+    /// Whether the payload of a waiting push is older than one of its key that was accepted since.
     @inline(never)
     func isSuperseded(_ slot: UInt32, _ book: borrowing PushBook) -> Bool {
         let content = book.pushes[slot].content
@@ -33,13 +34,13 @@ extension DeferredPushes {
         let hash = table.hash(
             book.pushes.route(of: slot), token, book.pushes.coalescingKey(of: slot))
         let age = book.pushes.age(of: content)
-        // One that comes from a row was not read here.
+        // A push that comes from a row was not read here.
         return content.readSequence == 0
             ? order.isSuperseded(hash, age: age) : order.isOutdated(hash, age: age)
     }
 
-    /// Another worker got a payload accepted that was read then, of the key of a tombstone just read.
-    /// An older one may be a push here by now: it is not tried again.
+    /// Another worker got a payload accepted that was read at `readAt`: so says the tombstone just
+    /// read, whose key this is. An older payload may be a push here by now; it is not tried again.
     mutating func acceptedElsewhere(
         readAt: WallTime, _ book: borrowing PushBook, now: Now
     ) {
@@ -54,8 +55,9 @@ extension DeferredPushes {
             keptUntil: now.monotonic + book.settings.events.payloadTTL, now: now.monotonic)
     }
 
-    /// A payload was accepted: what is older and waits in `deferred` ends.
-    /// - Parameter areWalking: whether an event with a payload walks, so that an older one may yet come.
+    /// A payload was accepted: older ones of its key that wait in `deferred` end.
+    /// - Parameter areWalking: whether an event with a payload walks through its audience, so that
+    ///   an older payload may still come.
     @inline(never)
     mutating func payloadAccepted(
         _ slot: UInt32, areWalking: Bool, _ book: inout PushBook, _ outbox: inout Outbox, now: Now
@@ -66,9 +68,10 @@ extension DeferredPushes {
         let (route, key) = (book.pushes.route(of: slot), book.pushes.coalescingKey(of: slot))
         let content = book.pushes[slot].content
         let age = book.pushes.age(of: content)
-        // As it was sent: the audience may have forgotten the token.
+        // The token as it was sent: the audience may have forgotten it.
         let token = UnsafeRawBufferPointer(book.slab.token(slot))
-        // What cannot be ended now must be known as outdated when its turn comes.
+        // If the older payload cannot be ended now, it must be recognised as superseded when its
+        // turn comes.
         let hasRoom = hasRoomForTombstones(book, outbox)
         let isKept =
             (mayBeOvertaken || !hasRoom) && book.pushes.bodies.isReplaceable(content.body)
@@ -109,7 +112,7 @@ extension DeferredPushes {
         }
     }
 
-    /// The row says what a record does that was just read, or its turn to be sent has come.
+    /// Called when a record of the row was read, or when its turn to be sent has come.
     /// - Returns: whether a newer payload was accepted, so that the row ends here.
     @discardableResult
     mutating func endIfSuperseded(

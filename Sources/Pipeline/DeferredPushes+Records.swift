@@ -9,7 +9,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// What this worker writes to `deferred` as the owner of a partition, and what becomes of a record
+/// Writes what the owner of a partition writes to `deferred`, and decides what becomes of a record
 /// that Kafka does not take.
 extension DeferredPushes {
     mutating func rewrite(
@@ -34,7 +34,7 @@ extension DeferredPushes {
         }
     }
 
-    /// Writes tombstones for the rows whose last claim is back.
+    /// Writes tombstones for the rows whose last claim was given back.
     mutating func endRows(_ book: inout PushBook, _ outbox: inout Outbox) {
         guard !book.tracker.endedRows.isEmpty else { return }
         for hold in book.tracker.takeEndedRows() {
@@ -68,10 +68,10 @@ extension DeferredPushes {
         return push
     }
 
-    /// Whether a record that Kafka has refused is true no more, so that the topic must not end with it:
-    /// a newer payload was accepted, whose tombstone may be in Kafka; or it was to be written again for
-    /// a row that has ended since, says something else, or is another worker's. Behind the row's
-    /// tombstone it would have the push sent once more.
+    /// Whether a record that Kafka has refused is no longer true, so that it must not become the
+    /// last one of its key. Either a newer payload was accepted, whose tombstone may be in Kafka
+    /// already. Or it is a rewrite of a row that has ended since, has changed, or is another
+    /// worker's: behind the row's tombstone the record would cause the push to be sent once more.
     mutating func isObsolete(_ ticket: TicketTable.Ticket) -> Bool {
         if let place = ticket.order, order.isSuperseded(place.hash, age: place.age) {
             return true
@@ -85,8 +85,8 @@ extension DeferredPushes {
         return table.offset(of: row) != offset || table.isRevoked(row)
     }
 
-    /// Waiting in Kafka is what the record is too large for, and the push must not hold its offsets for
-    /// ever: it is a dead letter.
+    /// The record is too large to wait in Kafka, and the push must not hold its offsets for ever:
+    /// it becomes a dead letter.
     mutating func tooLarge(
         _ ticket: TicketTable.Ticket, _ book: inout PushBook, _ outbox: inout Outbox
     ) {

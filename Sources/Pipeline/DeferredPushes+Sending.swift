@@ -8,7 +8,7 @@ internal import Ledger
 internal import Planning
 internal import PushModel
 
-/// Rows of `deferred` whose time has come become pushes.
+/// Makes pushes of the rows of `deferred` whose time has come.
 extension DeferredPushes {
     /// Makes pushes of what is due, as far as their routes may send and their share has room.
     mutating func sendDue(
@@ -36,7 +36,8 @@ extension DeferredPushes {
         endRows(&book, &outbox)
     }
 
-    /// While a breaker is open a few must be there to probe with, and no more.
+    /// Whether a row of this route may become a push. While a breaker is not closed, a few pushes
+    /// must be there to probe with, and no more.
     private func maySend(
         _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers,
         now: Now
@@ -64,7 +65,7 @@ extension DeferredPushes {
             return table.drop(row, &book.tracker)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
-        // Until then pushes to the row's token wait: the next row goes instead.
+        // Pushes to the row's token wait until then: the next row goes instead.
         if let until = breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
             return table.postpone(row, until: until)
         }
@@ -83,7 +84,7 @@ extension DeferredPushes {
         makePush(of: row, content, token: token, route: route, &book, now: now)
     }
 
-    /// The row's claim goes to the push.
+    /// Makes a push of the row; the row's claim passes to it.
     private mutating func makePush(
         of row: UInt32, _ content: DeferredContent, token: TokenID, route: RouteID,
         _ book: inout PushBook, now: Now
@@ -102,7 +103,8 @@ extension DeferredPushes {
                 collapseID: Array(table.bodies.collapseID(body)),
                 readAt: table.bodies.readAt(body), knownSince: table.bodies.knownSince(body),
                 origin: table.bodies.origin(body))
-            // Older than whatever was read here at the same time.
+            // 0 marks a payload that was not read here: it is older than what was read here at the
+            // same time.
             push.content.readSequence = 0
         }
         let slot: UInt32
@@ -133,6 +135,7 @@ extension DeferredPushes {
     }
 
     private static var perTurn: Int { 512 }
-    /// A worker whose index is further behind than this is not ready.
+    /// How long a row waits for the registration of its token. A worker whose index is further
+    /// behind than this is not ready.
     private static var indexPatience: Duration { .seconds(30) }
 }

@@ -10,28 +10,28 @@ internal import Planning
 package import PushModel
 internal import RecordFormats
 
-/// Pushes that wait in the compacted topic `deferred`. This worker defers what would hold an offset for
-/// too long, and is the owner of the partitions that are assigned to it: it replays them as a table,
-/// lets their pushes wait, sends them, and writes tombstones.
+/// Pushes that wait in the compacted topic `deferred`. This worker defers what would hold an offset
+/// for too long, and is the owner of the partitions that are assigned to it: it replays them as a
+/// table, lets their pushes wait, sends them, and writes tombstones.
 ///
-/// Writers know nothing of each other, so a record may be written between the owner's reading and its
-/// tombstone. The tombstone therefore names the offset up to which it speaks, and a record behind that
-/// which it hides is written again, as is one whose successor promises less. Kafka must keep hidden
-/// records until then: `min.compaction.lag.ms`.
+/// Writers know nothing of each other, so a record may be written after the owner has read the
+/// partition and before its tombstone is written. The tombstone therefore names the offset up to
+/// which it holds. A later record that it hides is written again, as is a record whose successor
+/// says less. Kafka must keep hidden records until then: `min.compaction.lag.ms`.
 struct DeferredPushes: ~Copyable {
     var table: DeferredTable
     /// Which payloads are no longer to be sent.
     var order: PayloadOrder
-    /// Tombstones for payloads of other workers' rows, for which there is no room yet.
+    /// Tombstones for payloads in other workers' partitions for which there is no room yet.
     var ends: PayloadEnds
     var unreadRewrites = UnreadRewrites()
-    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
-    /// left there.
+    /// Set while partitions are given up or the worker is about to stop: what waits in `deferred`
+    /// is left there.
     var drain: Drain?
     var holdWatch = HoldWatch()
 
     var decoder: TokenRecordDecoder
-    /// Of the record that was decoded last.
+    /// The key of the record that was decoded last.
     var tokenKey = TokenKey()
     private(set) var assignments = DeferredAssignments()
     /// The route whose pushes are looked at first.
@@ -52,7 +52,7 @@ struct DeferredPushes: ~Copyable {
             && table.bodies.bytes < book.settings.deferredBytesMax
     }
 
-    /// Payloads that are known no more: a newer one will not end them.
+    /// How many payloads this worker has forgotten, so that a newer one will not end them.
     var payloadsForgotten: Int { order.forgotten + ends.dropped }
 
     // MARK: Partitions
@@ -75,7 +75,7 @@ struct DeferredPushes: ~Copyable {
         for row in hidden { rewrite(row, &book, &outbox, now: now) }
     }
 
-    /// The partition is no longer ours. What it asked for and is under way is still sent.
+    /// The partition is no longer ours. Pushes of its rows that are under way are still sent.
     mutating func unassigned(
         _ id: AssignmentID, _ book: inout PushBook, _ outbox: inout Outbox
     ) {
@@ -105,7 +105,8 @@ struct DeferredPushes: ~Copyable {
         }
         if let readAt = record.endedPayloadAt { acceptedElsewhere(readAt: readAt, book, now: now) }
         guard let row else { return }
-        // Newer than what was accepted: still owed, like what a tombstone hides.
+        // A payload that is newer than the accepted one is still owed, like a record that a
+        // tombstone hides.
         let isNewer =
             table.coalescingKey(of: row) != 0
             && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
@@ -114,8 +115,8 @@ struct DeferredPushes: ~Copyable {
             now: now)
     }
 
-    /// Whether the record only says again what has ended here since it was written. A tombstone says
-    /// that no more such records follow.
+    /// Whether the record is a rewrite of a row that has ended here since. A tombstone says that no
+    /// more such records follow.
     private mutating func isOfEndedRow(_ record: DeferredRecord, of id: AssignmentID) -> Bool {
         let hash = tokenKey.token.withUnsafeBytes { token in
             table.hash(tokenKey.route, token, tokenKey.coalescingKey)
@@ -148,7 +149,7 @@ struct DeferredPushes: ~Copyable {
                 readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: book.sequence,
                 origin: (push.payloadSource ?? push.source).flatMap { book.position($0) })
         }
-        // Where what it says was first said, if it was written again.
+        // The offset at which the content was first written, if this is a rewrite.
         let saidAt = record.endedOffset.map { min($0, record.offset) } ?? record.offset
         let isActive = assignments.isReplayed(id)
         if let row {
@@ -203,8 +204,8 @@ struct DeferredPushes: ~Copyable {
         _ outbox: inout Outbox, now: Now
     ) {
         if table.offset(of: row) > offset {
-            // Written between the owner's reading and its tombstone, which hides it from the next
-            // owner.
+            // The record was written after the owner's reading and before its tombstone, which
+            // hides the record from the next owner.
             table.hide(row)
             if assignments.isReplayed(id) { rewrite(row, &book, &outbox, now: now) }
         } else if table.isTaken(row) {
@@ -237,7 +238,7 @@ package struct DeferredRecord {
     }
 }
 
-/// How pushes that wait are given up.
+/// How waiting pushes are treated while partitions are given up or the worker stops.
 package enum Drain: Sendable, Equatable {
     /// What cannot be handed over by then is deferred at once.
     case until(MonotonicTime)

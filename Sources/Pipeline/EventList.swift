@@ -5,12 +5,12 @@ internal import Audience
 internal import Planning
 internal import PushModel
 
-/// Tokens that an event goes through, and the hash by which it is remembered.
+/// A list of tokens that an event goes through, and the hash by which the event is remembered.
 struct EventList {
-    /// `.none` where nobody is on it.
+    /// The subject, or the kind's subject, that has the list; `.none` where nobody is on it.
     var subject: SubjectID
     var hash: UInt64
-    /// Nil for a subject's list.
+    /// The kind's name; nil for a subject's list.
     var kind: String?
 
     init(subjectOf event: Event, _ book: borrowing PushBook) {
@@ -34,7 +34,7 @@ extension Audience {
         list.subject == .none ? 0 : count(list.subject)
     }
 
-    /// Makes the filter one for the kinds of these names, in their order; none means any.
+    /// Sets the filter to the kinds of these names, in their order; no names mean any kind.
     func setKinds(_ names: [String], of app: AppID, in filter: inout AudienceFilter) {
         guard !names.isEmpty else { return }
         filter.kinds = names.map { kind(app, named: $0) ?? .unknown }

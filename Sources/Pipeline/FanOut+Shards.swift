@@ -8,13 +8,12 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// An event of very many tokens would keep one worker busy while the others idle. It is written again
-/// as shards, one record each to different partitions, and ends here when Kafka has them all. Each
-/// reader of a shard goes through the same list and sends to its part of the tokens.
+/// An event of very many tokens would keep one worker busy while the others idle. It is written
+/// again as shards, one record each to different partitions, and ends here when Kafka has them all.
+/// Each reader of a shard goes through the same list and sends to its part of the tokens.
 extension FanOut {
-    /// - Returns: false for what is to be fanned out here: a shard, an event where no topic takes
-    ///   shards now or too many records wait for Kafka already, or one that no worker could read
-    ///   again.
+    /// - Returns: false where the event must be fanned out here: it is a shard, no topic takes
+    ///   shards now, too many records wait for Kafka already, or no worker could read the shards.
     mutating func split(
         _ event: Event, list: EventList, of id: AssignmentID, _ position: RecordPosition,
         now: Now, _ book: inout PushBook, _ outbox: inout Outbox
@@ -27,7 +26,8 @@ extension FanOut {
             let tokens = TokenShard(index: index, count: topic.count)
             return Self.shard(tokens, of: event, list: list, at: position, now: now, book)
         }
-        // Such as one that is larger than the configuration allows records to be: the longest.
+        // The shards may be larger than the configuration allows records to be. The last one is the
+        // longest.
         guard let last = values.last,
             readShard(key: key, value: last, of: topic, now: now, { _, _ in })
         else { return false }
@@ -44,7 +44,7 @@ extension FanOut {
         return true
     }
 
-    /// The value of an event of ours; its key is the subject.
+    /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject.
     private static func shard(
         _ tokens: TokenShard, of event: Event, list: EventList, at position: RecordPosition,
         now: Now, _ book: borrowing PushBook
@@ -59,8 +59,8 @@ extension FanOut {
         return EventEncoder.value(draft)
     }
 
-    /// A push of a shard speaks of the whole event: its `apns-id` and collapse ID are the same whoever
-    /// reads the shard, and however often.
+    /// Makes the pushes of a shard name the event that was split: their `apns-id` and collapse ID
+    /// are then the same whoever reads the shard, and however often.
     @inline(never)
     mutating func setSource(
         _ shard: EventShard, of request: inout FanOutRequest, now: Now, _ book: inout PushBook
@@ -73,8 +73,8 @@ extension FanOut {
         request.notBefore = now.monotonic + min(notBefore - now.wall, delayMax)
     }
 
-    /// Fans out here what Kafka did not take, such as for want of the right to write. The oldest
-    /// first: its pushes are the next to expire.
+    /// Fans out here the shards that Kafka did not take, such as for want of the right to write.
+    /// The oldest go first, since their pushes are the next to expire.
     mutating func fanOutRefusedShards(
         _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
@@ -91,7 +91,7 @@ extension FanOut {
         }
     }
 
-    /// The claim passes to the walk.
+    /// Fans out one shard; the claim passes to its walk.
     private mutating func fanOut(shard event: Event, hold: Hold, now: Now, _ book: inout PushBook) {
         let list =
             event.subject.isEmpty
@@ -110,6 +110,7 @@ extension FanOut {
         startWalk(request, count: count, hold: hold, &book)
     }
 
+    /// Reads a shard and hands its event to `body`.
     /// - Returns: false if it cannot be read.
     private mutating func readShard(
         key: [UInt8], value: [UInt8], of topic: ShardTopic, now: Now,

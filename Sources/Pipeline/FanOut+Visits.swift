@@ -6,20 +6,20 @@ internal import Ledger
 internal import Planning
 internal import PushModel
 
-/// One token of an event's audience.
+/// Visits single tokens of an event's audience.
 extension FanOut {
     /// Which offsets a push made now has to hold.
     enum Claims {
-        /// That of the event itself.
+        /// The offset of the event itself.
         case event(Hold)
-        /// Those of the events that this walk answers for.
+        /// The offsets of the events that this walk answers for.
         case walk(Int)
-        /// These, which are the push's already.
+        /// These claims, which were taken for the push already.
         case held([Hold])
     }
 
-    /// Pushes to one token of an event's audience, if the event is for it. False when that needs a
-    /// slot and none is free.
+    /// Makes or joins the push to one token of an event's audience, if the event is for that token.
+    /// False when that needs a slot and none is free.
     mutating func visit(
         _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now,
         _ book: inout PushBook, _ deferral: borrowing DeferredPushes
@@ -94,7 +94,7 @@ extension FanOut {
         return entry.hearsChanges ? route.tokenClass.changeType : nil
     }
 
-    /// - Parameter isNew: the push was made of this very request, and has nothing to merge.
+    /// - Parameter isNew: whether the push was made of this very request, and has nothing to merge.
     private func claim(
         _ claims: Claims, for slot: UInt32, _ push: PushRequest, isNew: Bool,
         _ book: inout PushBook

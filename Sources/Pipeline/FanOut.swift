@@ -9,7 +9,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// From an event to a push for each token that shows its subject: at once where they are few, by a
+/// Makes a push of an event for each token that shows its subject: at once where they are few, by a
 /// walk through the list where they are many, as shards where they are very many.
 struct FanOut: ~Copyable {
     /// Events that are on their way through their lists.
@@ -18,13 +18,14 @@ struct FanOut: ~Copyable {
     private(set) var expired = ExpiredEvents()
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
-    /// Slots that events have taken since walks last went on.
+    /// How many slots events have taken since walks last advanced.
     private var slotsTakenAtOnce = 0
     /// When the last event with a payload was read.
     private var payloadsReadAt = WallTime(milliseconds: 0)
     /// The longest delay of any binding.
     let delayMax: Duration
-    /// Comparing durations costs more than all else that a plain event's delay does.
+    /// Whether any binding has a delay. Comparing durations would cost a plain event more than all
+    /// else about delays.
     private let hasDelays: Bool
     private let byAddress = PassedByAddress()
 
@@ -38,8 +39,8 @@ struct FanOut: ~Copyable {
 
     // MARK: Records are read
 
-    /// A record with this key is about to be read: the processor may fetch what it will look up. What
-    /// is noted is fetched when the first of them is read.
+    /// Notes that a record with this key is about to be read. When the first record is read, the
+    /// processor fetches what all that were noted will look up.
     mutating func prefetch(
         key: UnsafeRawBufferPointer, binding: Int, _ book: borrowing PushBook
     ) {
@@ -54,8 +55,8 @@ struct FanOut: ~Copyable {
         prefetched.removeAll(keepingCapacity: true)
     }
 
-    /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
-    /// dead letter; its offset is held until then.
+    /// Reads a record of an events topic. Whatever it contains, it is fanned out, counted, or
+    /// becomes a dead letter; its offset is held until that has ended.
     mutating func read(
         _ record: EventRecord, of id: AssignmentID, offset: Int64, now: Now,
         header: EventRecord.HeaderLookup, headers: () -> [(name: String, value: [UInt8])],
@@ -89,13 +90,13 @@ struct FanOut: ~Copyable {
             expired.beforeWritten += 1
         } else {
             expired.whileWaiting += 1
-            // A broker that keeps no times leaves it below zero.
+            // The timestamp is negative where the broker keeps none.
             guard writtenAt.milliseconds >= 0 else { return }
             expired.waitMax = max(expired.waitMax, now.wall - writtenAt)
         }
     }
 
-    /// Since the last call.
+    /// Returns what has expired since the last call.
     mutating func takeExpired() -> ExpiredEvents {
         defer { expired = ExpiredEvents() }
         return expired
@@ -122,7 +123,8 @@ struct FanOut: ~Copyable {
         if !isMatched { book.counters.eventsUnmatched += 1 }
     }
 
-    /// - Returns: whether anybody shows the subject, under one of the kinds if the event names some.
+    /// - Returns: whether anybody shows the subject, under one of the kinds if the event
+    ///   names some.
     private mutating func fanOut(
         _ event: Event, to list: EventList, of id: AssignmentID, _ position: RecordPosition,
         now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
@@ -146,7 +148,7 @@ struct FanOut: ~Copyable {
         return count > 0
     }
 
-    /// The event names kinds, and no registration of its app shows any of them.
+    /// Whether the event names kinds of which no registration of its app shows any.
     private func isForNobody(_ request: FanOutRequest) -> Bool {
         !request.filter.kinds.isEmpty && request.filter.kinds.allSatisfy { $0 == .unknown }
     }
@@ -216,13 +218,13 @@ struct FanOut: ~Copyable {
         book.pushes.bodies.release(request.body)
     }
 
-    /// So many tokens are visited together: enough for their cache misses to overlap, few enough for
-    /// none of them to be evicted meanwhile, and for walks to take turns.
+    /// How many tokens are visited together: enough for their cache misses to overlap, few enough
+    /// that none is evicted meanwhile and that walks take turns.
     private static let prefetchedEntries = 16
 
     // MARK: Walks
 
-    /// The claim and the request's body pass to the walk.
+    /// Starts a walk, to which the claim and the request's body pass.
     mutating func startWalk(
         _ request: FanOutRequest, count: Int, hold: Hold, _ book: inout PushBook
     ) {
@@ -273,16 +275,17 @@ struct FanOut: ~Copyable {
         }
     }
 
-    /// Slots that walks leave, so that events of few tokens go at once beside the largest audience:
-    /// room for 32 of those events, or a sixteenth of all; for one at least.
+    /// How many slots walks leave free, so that events of few tokens go at once beside the largest
+    /// audience: room for 32 such events, or a sixteenth of all slots if that is less, but for one
+    /// event at least; never more than a quarter.
     private static func slotsKeptForEvents(_ book: borrowing PushBook) -> Int {
         let most = book.settings.immediateFanOutMax
         let slots = book.settings.slots
         return min(32 * most, max(most + 1, slots / 16), slots / 4)
     }
 
-    /// Slots that walks may take now. Where events take what is kept for them walks take as many:
-    /// neither waits for the other to end.
+    /// How many slots walks may take now. Where events have taken slots that are kept for them,
+    /// walks take as many, so that neither waits for the other to end.
     private func slotsForWalks(_ book: borrowing PushBook) -> Int {
         let free = book.freeEventSlots
         return min(free, max(free - Self.slotsKeptForEvents(book), slotsTakenAtOnce))

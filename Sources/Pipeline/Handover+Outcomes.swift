@@ -9,7 +9,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// What becomes of a push that was handed over.
+/// Decides what becomes of a push that was handed over.
 extension Handover {
     /// - Parameter areWalking: whether an event with a payload walks through its audience.
     /// - Returns: the pool that carried it.
@@ -32,7 +32,7 @@ extension Handover {
                 outcome, route: route, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
                 now: now)
         }
-        // Whatever was judged above was judged by the token's bytes.
+        // The token is freed last, since all of the above needs its bytes.
         if book.slab.push(slot).pointee.longToken != nil {
             Self.freeLongToken(slot, book.slab)
         }
@@ -57,7 +57,7 @@ extension Handover {
     ) {
         let slot = outcome.slot
         breakers.landed(route)
-        // Parked time and probes are not attempts.
+        // Time behind an open breaker and probes do not count as attempts.
         let isProbe = !breakers.isClosed(route)
         switch outcome.kind {
         case .answered:
@@ -150,7 +150,7 @@ extension Handover {
             let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
             return Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
         }
-        // Whoever answered may have asked for more patience.
+        // The answer may have asked for a longer delay.
         let delay = max(
             backoff.delay(attempt: attempts, random: &random),
             .seconds(Int64(outcome.retryAfterSeconds)))
@@ -160,7 +160,7 @@ extension Handover {
         deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)
     }
 
-    /// Back to the end of its route's queue: the fault is not the push's.
+    /// Puts the push at the end of its route's queue: the fault is not the push's.
     private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) {
         if book.endIfOrphaned(slot, now: now) { return }
         book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
@@ -210,8 +210,7 @@ extension Handover {
     ) {
         let slot = outcome.slot
         if book.endIfOrphaned(slot, now: now) { return }
-        // Where there is no room, the token stays as it is: the next answer that calls it dead tells
-        // again.
+        // Without room the token stays as it is: the next answer that calls it dead says so again.
         guard isDeathBelieved(outcome, route: route, &book, &breakers, now: now),
             outbox.hasRoomForSuppressions(book)
         else {
@@ -252,7 +251,7 @@ extension Handover {
                 ? nil : WallTime(milliseconds: outcome.apnsTimestamp),
             registeredAt: push.registeredAt)
         let token = Array(book.slab.token(slot))
-        // Never an older suppression than the one known: then nothing is left to write.
+        // A suppression that is not newer than the known one need not be written.
         let isNews = token.withUnsafeBytes {
             book.audience.apply(suppression: suppression, route: route, token: $0)
         }

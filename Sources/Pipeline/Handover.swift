@@ -8,10 +8,10 @@ internal import FlatMemory
 internal import Planning
 internal import PushModel
 
-/// The border to delivery: pushes that are ready go over it, complete in the slab, and each comes back
-/// with one outcome, which decides what becomes of it.
+/// The hand-over to delivery: pushes that are ready are handed over, complete in the slab, and each
+/// comes back with one outcome, which decides what becomes of it.
 struct Handover: ~Copyable {
-    /// By push type: the body of a push without a payload.
+    /// The body of a push without a payload, indexed by push type.
     private let constantBodies: [UnsafeBufferPointer<UInt8>]
     /// Jitters the back-off of single pushes.
     var random: SplitMix64
@@ -39,7 +39,7 @@ struct Handover: ~Copyable {
         guard book.pushes.hasQueued(in: pool) else { return 0 }
         let most = min(batch.count, breakers.allowance(of: pool, now: now.monotonic))
         var taken = 0
-        // One ahead: what its token's row says comes from memory while the one before is filled in.
+        // One push ahead: its token's row is fetched from memory while the one before is filled in.
         var next = most > 0 ? takeOne(from: pool, &book, &breakers, now: now) : nil
         while let slot = next {
             next = taken + 1 < most ? takeOne(from: pool, &book, &breakers, now: now) : nil
@@ -47,7 +47,8 @@ struct Handover: ~Copyable {
                 !breakers.hasTokenFaults
                     || !isHeldBack(slot, &book, &breakers, &deferral, &outbox, now: now)
             else {
-                // What it was counted for is free again, and the next one's.
+                // The allowance that this push was taken on is free again, so another one may be
+                // taken.
                 next = next ?? takeOne(from: pool, &book, &breakers, now: now)
                 continue
             }
@@ -73,8 +74,8 @@ struct Handover: ~Copyable {
         return slot
     }
 
-    /// A push that has expired, whose token is known dead by now, or that has a payload which a newer
-    /// one has overtaken ends here, unsent.
+    /// Whether the push may be sent. One that has expired, whose token is known dead by now, or
+    /// whose payload a newer one has overtaken ends here, unsent.
     private func mayBeSent(
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: borrowing DeferredPushes, now: Now
@@ -95,8 +96,8 @@ struct Handover: ~Copyable {
         return false
     }
 
-    /// A push to a token whose fault sticks to it waits, and the next one goes instead. One that was
-    /// deferred goes back to its row, behind those of other tokens.
+    /// Whether the push must wait because its token has a fault of its own; the next one goes
+    /// instead. A push that was deferred goes back to its row, behind those of other tokens.
     private func isHeldBack(
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
@@ -152,7 +153,7 @@ struct Handover: ~Copyable {
         }
     }
 
-    /// The outcome is here: a long token's copy is not lent any more.
+    /// Frees the copy of a long token: it is no longer lent once the outcome is here.
     static func freeLongToken(_ slot: UInt32, _ slab: PushSlab) {
         slab.push(slot).pointee.longToken?.deallocate()
         slab.push(slot).pointee.longToken = nil

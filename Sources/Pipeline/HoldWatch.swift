@@ -4,13 +4,14 @@
 internal import Planning
 internal import PushModel
 
-/// When the pipeline looks for waiting pushes that hold offsets for too long, and how many it looks at.
+/// Decides when the pipeline looks for waiting pushes that hold offsets for too long, and how many
+/// it looks at.
 struct HoldWatch {
     private var lapAt = MonotonicTime(nanoseconds: .min)
     private var spillAt = MonotonicTime(nanoseconds: .min)
 
-    /// So many slots are to be looked at now for pushes that have nearly reached `holdMax`: all within
-    /// `lap`, a part of them each time.
+    /// How many slots to look at now for pushes that have nearly reached `holdMax`. All are looked
+    /// at within `lap`, a part of them each time.
     mutating func slotsToCheck(of slots: Int, now: MonotonicTime) -> Int {
         guard lapAt <= now else { return 0 }
         let chunk = min(slots, Self.chunk)
@@ -25,19 +26,19 @@ struct HoldWatch {
         return true
     }
 
-    /// Of `holdMax`, what a push may have waited when it is deferred: the rest is for a lap of the
-    /// watch and for Kafka's acknowledgement.
+    /// How long a push may have waited when it is deferred. The rest of `holdMax` is for a lap of
+    /// the watch and for Kafka's acknowledgement.
     static func patience(_ holdMax: Duration) -> Duration {
         holdMax - min(.seconds(2), holdMax / 5)
     }
 
     private static let lap = Duration.milliseconds(500)
-    /// Slots looked at in one go: some hundred microseconds.
+    /// The most slots looked at in one go, which takes some hundred microseconds.
     static let chunk = 8192
-    /// Probes need something to send.
+    /// How many pushes of a route are kept for probes.
     static let probesKept = 4
-    /// Not each turn: with many apps there are thousands of routes to look at.
+    /// Pushes are not spilled each turn: with many apps there are thousands of routes to look at.
     private static let spillInterval = Duration.milliseconds(5)
-    /// Pushes deferred in one go, for one route.
+    /// The most pushes deferred in one go.
     static let spillMax = 1024
 }

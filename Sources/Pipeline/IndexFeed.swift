@@ -6,11 +6,11 @@ internal import Intake
 internal import PushModel
 internal import RecordFormats
 
-/// Brings what is read of registrations and suppressions into the index.
+/// Applies records of registrations and suppressions to the index.
 struct IndexFeed: ~Copyable {
     private var registrations: RegistrationDecoder
     private var suppressions: TokenRecordDecoder
-    /// Of the record that was decoded last; kept for their memory.
+    /// The content of the record that was decoded last; kept to reuse its memory.
     private var registration = Registration()
     private var tokenKey = TokenKey()
 

@@ -5,23 +5,23 @@ internal import Audience
 internal import Ledger
 internal import PushModel
 
-/// An entry of a subject's list to which pushes are owed that found no free slot: those of walks that
-/// have passed its place, and those of events that were read just before its registration. It says
-/// which, by number, and not each by itself: walks do not end and recent events are not forgotten
-/// while it waits. So its size does not grow with their number, and since no registration is read
-/// meanwhile there are no more of these than one registration changes.
+/// An entry of a subject's list that is owed pushes for which no slot was free: those of walks that
+/// have passed its position, and those of events that were read just before its registration. It
+/// names them by ranges of numbers and not one by one: walks do not end and recent events are not
+/// forgotten while it waits. So its size does not grow with their number. Since no registration is
+/// read meanwhile, there are no more of these than one registration changes.
 struct LateEntry {
     let entry: AudienceEntry
     let subject: SubjectID
     let hash: UInt64
-    /// What has expired since was owed.
+    /// Events that have expired since then were still owed.
     let madeAt: MonotonicTime
-    /// Of walks, by number.
+    /// The numbers of the walks that may owe it a push.
     var walks: Range<Int>
-    /// Of recent events, by number.
+    /// The numbers of the recent events that may owe it a push.
     var events: Range<Int>
-    /// A plain event that is owed, until then.
+    /// When the plain event that is owed expires; nil if none is.
     var changeExpiresAt: MonotonicTime?
-    /// Offsets of the recent events. Their grace period may have ended meanwhile.
+    /// Claims on the offsets of the recent events, whose grace period may end meanwhile.
     var holds: [Hold] = []
 }

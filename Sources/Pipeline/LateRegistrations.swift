@@ -9,8 +9,8 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// An event is also owed to a token that registers up to `registrationGrace` after it. Remembers
-/// the events of that time, and the entries whose pushes wait for a free slot.
+/// Remembers the events of the last `registrationGrace`, since they are also owed to tokens that
+/// register within that time, and the entries whose pushes wait for a free slot.
 struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
     private var recentEvents = RecentEvents()
@@ -26,12 +26,12 @@ struct LateRegistrations: ~Copyable {
 
     var isEmpty: Bool { entries.isEmpty }
     var count: Int { entries.count }
-    /// What remembered events take up beside their payloads.
+    /// The memory of remembered events in bytes, without their payloads.
     var bytes: Int { recentEvents.bytes }
 
     // MARK: Events are remembered
 
-    /// An event was read. Of a plain one only the time and the expiry are kept.
+    /// An event was read. Of a plain event only the time and the expiry are kept.
     mutating func noteEvent(
         _ request: FanOutRequest, of event: Event, hash: UInt64, _ book: inout PushBook, now: Now
     ) {
@@ -58,7 +58,7 @@ struct LateRegistrations: ~Copyable {
 
     // MARK: Entries come
 
-    /// Follows up what the audience reports of a change.
+    /// Acts on what the audience reports after a registration was applied.
     mutating func registrationApplied(
         _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
         now: Now
@@ -67,8 +67,8 @@ struct LateRegistrations: ~Copyable {
             let moved = book.audience.changes.moved[index]
             meetMoved(moved, &fanOut, &book, deferral, now: now)
         }
-        // A walk may have passed the end of its list, where new entries go. Their token may have
-        // stood further down until now, under another registration.
+        // A walk may have passed the end of its list, where new entries go, while their token stood
+        // further down until now, under another registration.
         if !fanOut.walks.isEmpty {
             for index in book.audience.changes.subscribed.indices {
                 let added = book.audience.changes.subscribed[index]
@@ -94,7 +94,7 @@ struct LateRegistrations: ~Copyable {
         book.audience.reclaimRemoved()
     }
 
-    /// This entry stands where walks may have passed: they visit it now.
+    /// Makes walks that may have passed the position of this entry visit it now.
     private mutating func meetMoved(
         _ moved: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
@@ -106,8 +106,9 @@ struct LateRegistrations: ~Copyable {
         serve(late, &fanOut, &book, deferral, now: now)
     }
 
-    /// An event of several kinds goes through a list for each. Its token may have left one of these
-    /// lists for this one, which the event has gone through, before the walk there came to it.
+    /// Makes walks for several kinds visit an entry of one kind's new list. Such an event goes
+    /// through a list for each kind. The token may have left another of these lists before the walk
+    /// there came to it, for this one, which the event has gone through already.
     private mutating func meetNewKind(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
@@ -124,8 +125,9 @@ struct LateRegistrations: ~Copyable {
         }
     }
 
-    /// Of a plain event only the time and the expiry are known. Its offset is one of those within
-    /// their grace period, and the push holds the oldest of these.
+    /// Makes the pushes of recent events that a new entry is owed. Of a plain event only the time
+    /// and the expiry are known. Its offset is one of those within their grace period, so the push
+    /// holds the oldest of these.
     private mutating func requestIfRecent(
         _ added: AudienceChanges.Listed, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
@@ -148,7 +150,7 @@ struct LateRegistrations: ~Copyable {
 
     // MARK: Entries are served
 
-    /// Sends what found no slot before.
+    /// Makes the pushes for which no slot was free before.
     mutating func sendOwed(
         _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
         now: Now
@@ -174,7 +176,7 @@ struct LateRegistrations: ~Copyable {
         entries.append(late)
     }
 
-    // Each is false when a slot was needed and none was free.
+    // Each of these returns false when a slot was needed and none was free.
 
     private func sendWalks(
         to late: inout LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
@@ -199,7 +201,8 @@ struct LateRegistrations: ~Copyable {
             subject: late.subject, filter: AudienceFilter(environment: nil),
             expiresAt: expiresAt, origin: book.tracker.position(of: late.holds[0]),
             readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: late.hash))
-        // Which binding the event came by is not known either: rather too late than too early.
+        // The binding of the event is not known either, so the longest delay applies: rather too
+        // late than too early.
         if fanOut.delayMax > .zero { change.notBefore = now.monotonic + fanOut.delayMax }
         guard send(change, to: late, &fanOut, &book, deferral, now: now) else { return false }
         late.changeExpiresAt = nil
@@ -250,7 +253,7 @@ struct LateRegistrations: ~Copyable {
 
     // MARK: Ends
 
-    /// Nobody shows anything under this token any more: what is owed to it ends, counted.
+    /// No registration has the token any more: what is owed to it is counted and dropped.
     private mutating func drop(
         _ token: TokenID, _ fanOut: inout FanOut, _ book: inout PushBook
     ) {

@@ -3,19 +3,19 @@
 
 internal import PushModel
 
-/// Whether dead letters are what reading waits for. Reading waits for letters that go out fast. A topic
-/// that is away or slow must not slow down what is none of its business: until half of what it has is
-/// gone, nothing waits for it.
+/// Decides whether reading waits for dead letters. It does while letters go out fast. A dead-letters
+/// topic that is unavailable or slow must not slow down everything else: reading then does not wait
+/// for it until half of the room for letters is free.
 struct LetterWatch {
-    /// Too many letters wait, and they go out too slowly for reading to wait for them.
+    /// Whether too many letters wait, and go out too slowly for reading to wait for them.
     private(set) var isStalled = false
-    /// Nil while there is room for letters.
+    /// Set while there is no room for letters.
     private var full: Full?
 
     /// Since when there has been no room for letters, or when that was last looked at.
     private struct Full {
         var since: MonotonicTime
-        /// `TicketTable.letterBytesClosed` then.
+        /// `TicketTable.letterBytesClosed` at that time.
         var closed: Int
     }
 
@@ -37,7 +37,8 @@ struct LetterWatch {
         full = Full(since: now, closed: closed)
     }
 
-    /// Less than reading may pause for without leaving its partitions; many times what an
-    /// acknowledgement takes. With an eighth of the room in that time letters count as fast: 4 MiB/s.
+    /// The time in which an eighth of the room must become free for letters to count as fast: 4
+    /// MiB/s by default. It is less than reading may pause for without leaving its partitions, and
+    /// many times what an acknowledgement takes.
     private static let patience = Duration.milliseconds(500)
 }

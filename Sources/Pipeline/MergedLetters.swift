@@ -5,9 +5,10 @@ internal import Ledger
 internal import PushModel
 internal import RecordFormats
 
-/// Failures for which there is no room for a letter each, because the dead-letters topic has been away
-/// for long. All of one partition, reason and status become one letter, which says how many they are
-/// and between which offsets. Memory grows with the partitions and reasons, not with the failures.
+/// Failures for which there is no room for a letter each, because the dead-letters topic has been
+/// unavailable for long. All of one partition, reason and status become one letter, which says how
+/// many they are and between which offsets. Memory grows with the partitions and reasons, not with
+/// the failures.
 struct MergedLetters {
     private struct Key: Hashable {
         var topic: String
@@ -18,9 +19,10 @@ struct MergedLetters {
 
     struct Entry {
         fileprivate(set) var letter: DeadLetter
-        /// By epoch: of each assignment the claim on the lowest offset. What stands above it is held too.
+        /// By epoch, the claim on the lowest offset of each assignment. It holds all later offsets
+        /// too.
         fileprivate var lowest: [UInt32: Hold] = [:]
-        /// A row of `deferred` ends by itself, and not with those before it.
+        /// Claims on rows of `deferred`: each row ends by itself, so each claim is kept.
         fileprivate var rows: [Hold] = []
 
         var holds: [Hold] { lowest.values + rows }
@@ -28,7 +30,8 @@ struct MergedLetters {
 
     private var entries: [Key: Entry] = [:]
 
-    /// APNs names the reasons, and might name ever new ones.
+    /// The most entries with a reason of their own: APNs names the reasons, and might name ever new
+    /// ones.
     private static let entriesMax = 1024
     private static let reasonOfTheRest = DeadLetter.OwnReason.several.rawValue
 
@@ -37,8 +40,8 @@ struct MergedLetters {
     /// Failures in all entries.
     private(set) var failures = 0
 
-    /// The claims pass to the entry, but for those that are not needed, since an older one holds the
-    /// same partition.
+    /// Adds a failure. Its claims pass to the entry, except for those that are not needed because
+    /// an older claim holds the same partition.
     mutating func add(_ letter: DeadLetter, holds: [Hold], _ tracker: inout OffsetTracker) {
         var key = Key(
             topic: letter.source.topic, partition: letter.source.partition,
@@ -75,7 +78,7 @@ struct MergedLetters {
         return empty
     }
 
-    /// The entry with the oldest failure, which is forgotten; in an order that is the same each time.
+    /// Removes and returns the entry with the oldest failure; the order is the same each time.
     mutating func takeOldest() -> Entry? {
         func age(_ key: Key, _ entry: Entry) -> (Int64, String, Int32, String, UInt16) {
             (

@@ -7,10 +7,12 @@ internal import PushModel
 /// push names, such as one that was written before the subscription changed.
 struct OriginTopics {
     private(set) var names: [String] = []
-    /// Makes `apns-id` differ for the same place in another topic.
+    /// The hash seed of each topic, by which `apns-id` differs for the same position in another
+    /// topic.
     private(set) var seeds: [UInt64] = []
 
-    /// A worker meets its own topics and a few former ones; hostile records must not grow this.
+    /// The most topics beyond the subscribed ones. A worker meets a few former ones; hostile
+    /// records must not make this grow.
     private static let strangersMax = 256
     private let subscribed: Int
 
@@ -19,7 +21,7 @@ struct OriginTopics {
         for name in subscribed { append(name) }
     }
 
-    /// Its number; nil when there are too many strangers already.
+    /// The topic's number; nil when too many topics beyond the subscribed ones are known already.
     mutating func number(of name: String) -> UInt16? {
         if let known = names.firstIndex(of: name) { return UInt16(known) }
         guard names.count - subscribed < Self.strangersMax else { return nil }

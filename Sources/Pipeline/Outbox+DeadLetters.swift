@@ -13,11 +13,11 @@ internal import RecordFormats
 extension Outbox {
     // MARK: Room
 
-    /// Letters that gather tokens, and those that Kafka has not acknowledged.
+    /// The bytes of letters that gather tokens and of those that Kafka has not acknowledged.
     var letterBytes: Int { tickets.usage(of: .deadLetters).bytes + letters.bytes }
 
-    /// So many events may be read in one go as far as their letters are concerned: the event of any
-    /// letter fits, or letters are not what reading waits for.
+    /// How many events may be read in one go as far as their letters are concerned: each letter
+    /// would fit with its event, or reading does not wait for letters.
     func roomForLetters(_ book: borrowing PushBook) -> Int {
         if watch.isStalled { return .max }
         let most = book.settings.deadLetterEventBytesMax + TicketTable.overhead
@@ -27,7 +27,7 @@ extension Outbox {
 
     private enum LetterRoom { case whole, coordinates, none }
 
-    /// - Parameter originalBytes: of what the letter would hold of its event.
+    /// - Parameter originalBytes: the size of what the letter would contain of its event.
     private func room(
         for letter: DeadLetter, originalBytes: Int, holds: Int,
         _ book: borrowing PushBook
@@ -51,7 +51,8 @@ extension Outbox {
 
     // MARK: Writing
 
-    /// Puts a failed push into the letter that says the same of it. Its claims pass to the letter.
+    /// Adds a failed push to the draft of a letter that says the same. Its claims pass to the
+    /// letter.
     mutating func draft(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook, now: Now) {
         var letter = letter
         let room = room(
@@ -73,7 +74,7 @@ extension Outbox {
         }
     }
 
-    /// - Parameter key: nil for the subject.
+    /// - Parameter key: nil takes the subject.
     private mutating func write(
         _ letter: DeadLetter, key: [UInt8]? = nil, holds: [Hold], _ book: inout PushBook
     ) {
@@ -81,7 +82,7 @@ extension Outbox {
         var letter = letter
         var value = DeadLetterEncoder.value(
             letter, eventBytesMax: book.settings.deadLetterEventBytesMax)
-        // As text it may be several times as long.
+        // As JSON text the event may be several times as long.
         if letter.original != nil,
             letterBytes + value.count > book.settings.wholeLetterBytesMax
         {
@@ -94,7 +95,8 @@ extension Outbox {
             fallback: canSayLess ? Self.minimal(letter) : nil)
     }
 
-    /// One that is full already, such as of a deferral that Kafka does not take.
+    /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not
+    /// take.
     mutating func writeAtOnce(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook) {
         let room = room(
             for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
@@ -110,7 +112,7 @@ extension Outbox {
         merged.add(letter, holds: holds, &book.tracker)
     }
 
-    /// A record that cannot be read is a dead letter with the reason; the claim passes to it.
+    /// Writes the dead letter of a record that cannot be read; the claim passes to it.
     mutating func writeUnreadable(
         _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
         _ reason: UnreadableRecord, hold: Hold, at position: RecordPosition,
@@ -132,7 +134,7 @@ extension Outbox {
         } else {
             letter.isOriginalLeftOut = true
         }
-        // One that is no subject of ours may have any length.
+        // A key that is not a subject may have any length.
         let isShort = record.key.map { $0.count <= RecordLimits.subjectBytesMax } ?? true
         write(
             letter, key: isShort ? record.key.map { Array($0) } ?? [] : nil, holds: [hold], &book)
@@ -146,7 +148,7 @@ extension Outbox {
         return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
     }
 
-    /// The subject; the event's place where that is not known any more.
+    /// The letter's key: the subject, or the event's position where the subject is no longer known.
     private static func key(of letter: DeadLetter) -> [UInt8] {
         if !letter.subject.isEmpty { return letter.subject }
         let source = letter.source

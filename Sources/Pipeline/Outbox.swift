@@ -11,7 +11,7 @@ internal import RecordFormats
 /// shards. It keeps each until Kafka has acknowledged it, with the offsets that wait for that, and
 /// has a refused one produced again.
 struct Outbox: ~Copyable {
-    /// To be produced, oldest first.
+    /// The records to be produced, oldest first.
     private(set) var records: [OutgoingRecord] = []
     /// Whether events may be split now. The owner sets it before events are read.
     var shardFlow = RecordFlow.closed
@@ -21,7 +21,8 @@ struct Outbox: ~Copyable {
     /// Failures for which there was no room for a letter each.
     var merged = MergedLetters()
     var watch = LetterWatch()
-    /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are gone.
+    /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
+    /// gone.
     private var refusedShards: [UInt64] = []
     private var firstRefused = 0
     private let byAddress = PassedByAddress()
@@ -34,10 +35,11 @@ struct Outbox: ~Copyable {
     var isEmpty: Bool { tickets.isEmpty && letters.isEmpty && merged.isEmpty }
     var hasRefusedShards: Bool { firstRefused < refusedShards.count }
 
-    /// Records that are to be acknowledged, and letters that are not written yet.
+    /// The number of unacknowledged records, of tokens in drafts of letters, and of merged letters.
     var unacknowledged: Int { tickets.count + letters.targets + merged.count }
 
-    /// What is to be acknowledged of one topic, and about its bytes.
+    /// How many records or failures of one topic are unacknowledged, and about how many bytes they
+    /// take up.
     func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
         let usage = tickets.usage(of: topic)
         guard topic == .deadLetters else { return (usage.count, usage.bytes) }
@@ -46,14 +48,14 @@ struct Outbox: ~Copyable {
 
     // MARK: Records are written
 
-    /// Empties `records`.
+    /// Returns `records` and empties it.
     mutating func takeRecords() -> [OutgoingRecord] {
         let taken = records
         records = []
         return taken
     }
 
-    /// The claims pass to the record: its acknowledgement gives them back.
+    /// Writes a record. The claims pass to it; its acknowledgement gives them back.
     mutating func write(
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
         fallback: [UInt8]? = nil
@@ -64,7 +66,7 @@ struct Outbox: ~Copyable {
                 fallback: fallback))
     }
 
-    /// The claims pass to the record.
+    /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
         _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [Hold],
         _ book: inout PushBook
@@ -80,7 +82,7 @@ struct Outbox: ~Copyable {
                     route: route.id, token: token, registeredAt: suppression.registeredAt)))
     }
 
-    /// A record of `deferred`. The claims pass to it.
+    /// Writes a record of `deferred`. The claims pass to it.
     mutating func writeDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
         endedPayloadAt: WallTime? = nil, holds: [Hold] = [],
@@ -97,7 +99,7 @@ struct Outbox: ~Copyable {
         tickets.usage(of: .suppressions).count < book.settings.unacknowledgedMax
     }
 
-    /// Whether an event may be split into so many shards now.
+    /// Whether an event may be split into `count` shards now.
     func hasRoomForShards(_ count: Int, _ book: borrowing PushBook) -> Bool {
         let usage = tickets.usage(of: .events)
         return shardFlow != .open && usage.count + count <= book.settings.unacknowledgedMax
@@ -122,8 +124,8 @@ struct Outbox: ~Copyable {
         return nil
     }
 
-    /// A refused record is produced again, and its offsets wait; but a deferral of which a later one
-    /// says all goes with that.
+    /// Produces a refused record again, and its offsets wait. A deferral is dropped instead if a
+    /// later one of its key says all that it says.
     mutating func produceAgain(_ ticket: TicketTable.Ticket, _ tracker: inout OffsetTracker) {
         if let superseded = tickets.closeSuperseded(ticket.record.ticket) {
             for hold in superseded.holds { tracker.release(hold) }
@@ -132,10 +134,10 @@ struct Outbox: ~Copyable {
         }
     }
 
-    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
-    /// its reason and its source; if that is too large, or it is a suppression, the record is given up,
-    /// counted, and its offsets are released: it must not block a partition.
-    /// - Returns: a deferral whose claims are the caller's.
+    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing
+    /// but its reason and its source; if that is too large, or it is a suppression, the record is
+    /// given up, counted, and its offsets are released: it must not block a partition.
+    /// - Returns: a deferral that was given up; its claims pass to the caller.
     mutating func tooLarge(_ ticket: UInt64, _ book: inout PushBook) -> TicketTable.Ticket? {
         let topic = tickets[ticket]?.record.topic
         if topic == .events {
@@ -152,7 +154,7 @@ struct Outbox: ~Copyable {
         return nil
     }
 
-    /// The oldest shard that Kafka did not take. Its claim is the caller's.
+    /// Takes the oldest shard that Kafka did not take. Its claim passes to the caller.
     mutating func popRefusedShard() -> TicketTable.Ticket? {
         while firstRefused < refusedShards.count {
             firstRefused += 1

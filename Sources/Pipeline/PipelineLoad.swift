@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the pipeline is holding at this moment.
+/// What the pipeline holds at this moment.
 package struct PipelineLoad: Sendable, Equatable {
     package var queued: Int
     package var inFlight: Int
@@ -11,7 +11,7 @@ package struct PipelineLoad: Sendable, Equatable {
     /// Rows of the `deferred` partitions that are ours.
     package var deferred: Int
     package var unacknowledged: Int
-    /// Of those, the records that Kafka has refused and that are produced again.
+    /// How many of the unacknowledged records Kafka has refused, so that they are produced again.
     package var refused: Int
     package var payloadBytes: Int
 }

@@ -9,56 +9,58 @@ internal import RecordFormats
 
 /// The bounds and rules that the pipeline obeys. Every queue, buffer and retry has its bound here.
 package struct PipelineSettings: Sendable {
-    /// Pushes that wait or are in flight, at most.
+    /// The most pushes that wait or are in flight.
     package var slots = 65_536
-    /// Events that are on their way through their tokens, at most.
+    /// The most events that are on their way through their tokens.
     package var fanOutsMax = 4096
     /// An event of at most this many tokens is fanned out at once, without a cursor.
     package var immediateFanOutMax = 64
     /// An event of more tokens is split into shards, where there is a topic for them.
     package var splitAbove = 100_000
-    /// Where shards are written; nil splits nothing.
+    /// The topic that shards are written to; nil splits no event.
     package var shards: ShardTopic?
-    /// Bytes of payloads kept, at most.
+    /// The most bytes of payloads kept.
     package var payloadBytesMax = 64 << 20
-    /// Suppressions that wait for Kafka's acknowledgement, at most; and as many shards, and as many
-    /// deferred pushes.
+    /// The most suppressions that wait for Kafka's acknowledgement; also the most shards, and the
+    /// most deferred pushes.
     package var unacknowledgedMax = 32_768
-    /// Bytes of shards that wait for it, at most: above that, events are not split.
+    /// The most bytes of shards that wait for acknowledgement: above that, events are not split.
     package var shardBytesMax = 16 << 20
-    /// Bytes of deferred pushes that wait for it: above that, nothing more is deferred.
+    /// The most bytes of deferred pushes that wait for acknowledgement: above that, nothing more is
+    /// deferred.
     package var deferralBytesMax = 64 << 20
-    /// Bytes of dead letters that wait for it, at most. In the second half are letters without their
-    /// events; what finds no room there is merged with its like.
+    /// The most bytes of dead letters that wait for acknowledgement. Letters in the second half go
+    /// without their events; failures that find no room there are merged.
     package var deadLetterBytesMax = 32 << 20
-    /// No waiting push holds an offset longer: it is deferred.
+    /// How long a waiting push may hold an offset; then it is deferred.
     package var holdMax = Duration.seconds(10)
-    /// Deferred pushes that this worker keeps in memory, at most.
+    /// The most deferred pushes that this worker keeps in memory.
     package var deferredMax = 1_000_000
-    /// Bytes of their payloads, at most.
+    /// The most bytes of payloads of deferred pushes in memory.
     package var deferredBytesMax = 64 << 20
-    /// Bytes kept of payloads that were deferred or accepted, so that the newest is sent last.
+    /// The most bytes for what is remembered of deferred and accepted payloads, so that the newest
+    /// is sent last.
     package var payloadOrderBytesMax = 32 << 20
-    /// An event is owed also to tokens registered up to this long after it.
+    /// An event is also owed to tokens that register up to this long after it.
     package var registrationGrace = Duration.seconds(2)
-    /// Bytes kept of the events of that time that have filters, an expiry or a payload of their own,
-    /// at most; reading events stops.
+    /// The most bytes of remembered events of that time that have filters, an expiry or a payload
+    /// of their own; above that, reading events stops.
     package var recentEventBytesMax = 64 << 20
     /// Cells of the table that remembers recent subjects; a power of two.
     package var recentSubjectCells = 1 << 20
     package var attemptsMax = 10
-    /// After a 5xx, for that push alone.
+    /// The back-off after a 5xx, for that push alone.
     package var retryBackoff = Backoff(least: .seconds(1), most: .seconds(900))
-    /// After a connection was lost, on another one.
+    /// The back-off after a connection was lost; the push goes to another one.
     package var resendBackoff = Backoff(least: .milliseconds(50), most: .seconds(30))
-    /// After `TooManyRequests`, for that token alone.
+    /// The back-off after `TooManyRequests`, for that token alone.
     package var coolDownBackoff = Backoff(least: .seconds(10), most: .seconds(900))
-    /// Of credential, topic and pool breakers.
+    /// The open times of the circuit breakers of pools and routes.
     package var breakerBackoff = Backoff(least: .seconds(1), most: .seconds(900))
     package var tokenGuard = TokenGuard.Limits()
-    /// Headers by push type, in the order of `PushType.all`.
+    /// The headers of each push type, in the order of `PushType.all`.
     package var wireDefaults = WireDefaults()
-    /// Failing tokens in one dead letter, at most.
+    /// The most failing tokens in one dead letter.
     package var deadLetterTokensMax = 500
     /// The original event goes into its dead letter if it is at most this long.
     package var deadLetterEventBytesMax = 65_536
@@ -67,13 +69,14 @@ package struct PipelineSettings: Sendable {
     /// Seeds jitter and hash tables.
     package var seed: UInt64 = 0
     package var events = EventSettings()
-    /// Where dead letters say an event came from, by position in the list of subscribed topics.
+    /// The names of the subscribed topics in their order, with which dead letters say where an
+    /// event came from.
     package var eventTopics: [String] = []
 
     package init() {}
 
-    /// What every part takes for granted. The configuration is checked when it is read; these are the
-    /// mistakes of whoever fills in the settings.
+    /// Traps unless the settings are what every part takes for granted. The configuration is
+    /// checked when it is read; this finds mistakes in the code that fills in the settings.
     func check() {
         precondition(slots > 0 && immediateFanOutMax > 0, "no room for one event's pushes")
         precondition(fanOutsMax > 0 && splitAbove > 0 && unacknowledgedMax > 0, "a bound of none")
@@ -90,7 +93,7 @@ package struct PipelineSettings: Sendable {
             "each push type has its headers")
     }
 
-    /// With the rules of `other` that may change while pushes are under way.
+    /// These settings with those of `other` that may change while pushes are under way.
     func adopting(_ other: PipelineSettings) -> PipelineSettings {
         var adopted = self
         adopted.events.changeTTL = other.events.changeTTL
@@ -115,16 +118,16 @@ package struct PipelineSettings: Sendable {
         max(.seconds(2), OffsetTracker.graceEndsWithin(registrationGrace)) + .milliseconds(250)
     }
 
-    /// Above this many bytes of letters, letters do without their events.
+    /// Above this many bytes of letters, further letters go without their events.
     var wholeLetterBytesMax: Int { deadLetterBytesMax / 2 }
 
     /// The share of the slots that is kept for deferred pushes.
     package var deferredSlots: Int { slots / 8 }
 }
 
-/// A topic of events of ours, to which this worker may write the parts of an event.
+/// A topic of events in Lamplighter's own format, to which this worker may write shards.
 package struct ShardTopic: Sendable, Equatable {
-    /// Position of its binding.
+    /// The index of the topic's binding.
     package var binding: Int
     package var partitions: Int32
 
@@ -134,11 +137,12 @@ package struct ShardTopic: Sendable, Equatable {
         self.partitions = partitions
     }
 
-    /// Each worker looks at every token of the event for each of its shards.
+    /// The most shards of an event: for each of them a worker looks at every token of the event.
     private static let shardsMax: Int32 = 16
     var count: UInt16 { UInt16(min(partitions, Self.shardsMax)) }
 
-    /// Spread over all partitions: neighbours tend to be one worker's.
+    /// The partition that a shard is written to. Shards are spread over all partitions, since
+    /// neighbouring partitions tend to be one worker's.
     func partition(ofShard index: Int) -> Int32 {
         precondition(index >= 0 && index < Int(count), "no such shard")
         return Int32(index) * partitions / Int32(count)
@@ -147,7 +151,7 @@ package struct ShardTopic: Sendable, Equatable {
 
 /// The headers that the configuration may change, for each push type.
 package struct WireDefaults: Sendable {
-    /// 0 leaves `apns-priority` out.
+    /// The priority of each push type; 0 leaves `apns-priority` out.
     package var priorities: [UInt8] = PushType.all.map(\.priority)
     package var expirations: [ExpirationRule] = PushType.all.map(\.expiration)
 
@@ -155,8 +159,8 @@ package struct WireDefaults: Sendable {
 
     package func priority(_ type: PushType) -> UInt8 { priorities[Int(type.rawValue)] }
 
-    /// APNs refuses a background push of priority 10, so an urgent event that reaches a device token
-    /// beside its controls is sent there with 5.
+    /// APNs refuses a background push of priority 10, so an urgent event that reaches a device
+    /// token beside its controls is sent there with 5.
     package func priority(_ type: PushType, asked: UInt8?) -> UInt8 {
         let priority = asked ?? priority(type)
         return type == .background ? min(priority, 5) : priority

@@ -9,7 +9,7 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// What records say of a push: names in the place of numbers.
+/// Makes what records say of a push, with names in the place of numbers.
 extension PushBook {
     /// The letter of one push that has failed for good, with this push's token alone.
     func letter(for slot: UInt32, reason: String, status: UInt16, now: Now) -> DeadLetter {
@@ -37,7 +37,7 @@ extension PushBook {
         return letter
     }
 
-    /// What a record of `deferred` says of such a push.
+    /// The record of `deferred` for a push with this content.
     func record(
         _ content: DeferredContent, route: RouteID, payload: StoredPayload?, now: Now
     ) -> DeferredPush {
@@ -63,7 +63,8 @@ extension PushBook {
         return record
     }
 
-    /// Empty if nobody shows the subject any more: its number may mean another one by now.
+    /// The push's subject; empty if nobody shows it any more, since its number may mean another
+    /// subject by now.
     private func subject(of push: PushContent, app: AppID) -> [UInt8] {
         guard push.subject != .none else { return [] }
         let bytes = audience.subjectBytes(of: push.subject)
@@ -74,21 +75,23 @@ extension PushBook {
         return Array(bytes)
     }
 
-    /// A dead letter must name an event: where nobody knows it any more, the first of the first topic.
+    /// The position as records give it. A dead letter must name an event, so an unknown position
+    /// becomes the first offset of the first topic.
     func source(_ position: RecordPosition?) -> DeadLetter.Source {
         DeadLetter.Source(
             topic: origins.names[Int(position?.topic ?? 0)], partition: position?.partition ?? 0,
             offset: position?.offset ?? 0)
     }
 
-    /// Nil where there are too many topics that this worker does not read.
+    /// The position with the topic's number; nil where records have named too many topics that this
+    /// worker does not read.
     mutating func position(_ source: DeadLetter.Source) -> RecordPosition? {
         origins.number(of: source.topic).map { topic in
             RecordPosition(topic: topic, partition: source.partition, offset: source.offset)
         }
     }
 
-    /// Whether nothing newer is known of the token than this record of ours says.
+    /// Whether the token's suppression is still the one that this record contains.
     func isLatest(_ suppression: TicketTable.IssuedSuppression) -> Bool {
         suppression.token.withUnsafeBytes { bytes in
             audience.token(suppression.route, bytes).flatMap {

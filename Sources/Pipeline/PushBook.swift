@@ -10,12 +10,13 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// The pushes of this worker and what ties them together: each token's row names its push, each push
-/// its token, and each holds the offsets that wait for it. The other parts of the pipeline work on it.
+/// The pushes of this worker and what ties them together: each token's row names its push, each
+/// push its token, and each holds the offsets that wait for it. The other parts of the pipeline
+/// work on it.
 struct PushBook: ~Copyable {
     let routing: RoutingTable
     var settings: PipelineSettings
-    /// By number; copies of the routing that are cheap to read per push.
+    /// Indexed by `RouteID`; copies of the routing that are cheap to read per push.
     let routes: [RouteTraits]
     let slab: PushSlab
     var audience: Audience
@@ -60,7 +61,7 @@ struct PushBook: ~Copyable {
 
     func traits(of route: RouteID) -> RouteTraits { routes[Int(route.rawValue)] }
 
-    /// Slots that events may take: those kept for deferred pushes are not among them.
+    /// How many slots events may take; those kept for deferred pushes are not among them.
     var freeEventSlots: Int {
         pushes.freeSlots - max(0, settings.deferredSlots - pushes.deferredShareCount)
     }
@@ -92,7 +93,7 @@ struct PushBook: ~Copyable {
         audience.setPending(token, 0)
     }
 
-    // Apart, since what they need of the stack would be made ready for each push.
+    // Not inlined, since every push would otherwise pay for the stack that these need.
 
     @inline(never)
     private func existingPayloadPush(for token: TokenID, key: UInt64) -> UInt32? {
@@ -121,7 +122,7 @@ struct PushBook: ~Copyable {
     }
 
     /// Ends the push.
-    /// - Returns: its claims, which are the caller's.
+    /// - Returns: its claims, which pass to the caller.
     mutating func endTakingClaims(_ slot: UInt32, withFollowUp: Bool, now: Now) -> [Hold] {
         let token = pushes.token(of: slot)
         let key = pushes.coalescingKey(of: slot)
@@ -137,8 +138,8 @@ struct PushBook: ~Copyable {
         return holds
     }
 
-    /// Nobody shows anything under this token any more: what waits for it ends. The follow-up
-    /// of a push in flight ends too; the push itself ends with its outcome.
+    /// No registration has this token any more: what waits for it ends. The follow-up of a push in
+    /// flight ends too; the push itself ends with its outcome.
     mutating func tokenRemoved(_ token: TokenID) {
         var slots = payloadPushes.removeAll(of: token)
         let cell = audience.pending(token)
@@ -150,8 +151,8 @@ struct PushBook: ~Copyable {
         }
     }
 
-    /// The token of a push in flight may have gone: then the push ends with its outcome.
-    /// - Returns: whether it did.
+    /// Ends a push in flight whose token is gone.
+    /// - Returns: whether it was such a push.
     mutating func endIfOrphaned(_ slot: UInt32, now: Now) -> Bool {
         guard pushes.isOrphaned(slot) else { return false }
         counters.unregistered += 1

@@ -8,7 +8,7 @@ internal import Ledger
 internal import Planning
 package import PushModel
 
-/// What the owner asks of the pipeline between facts: how much it takes, and what it holds.
+/// What the owner asks of the pipeline between facts: how much room it has, and what it holds.
 extension PushPipeline {
     package var routing: RoutingTable { book.routing }
     package var audience: Audience { _read { yield book.audience } }
@@ -23,8 +23,8 @@ extension PushPipeline {
         set { outbox.shardFlow = newValue }
     }
 
-    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred` is
-    /// left there.
+    /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred`
+    /// is left there.
     package var drain: Drain? {
         get { deferral.drain }
         set { deferral.drain = newValue }
@@ -32,7 +32,7 @@ extension PushPipeline {
 
     // MARK: Bounds
 
-    /// Whether another event may be read: every place it could need is there.
+    /// Whether another event may be read: there is room for all that it could need.
     package var hasRoomForEvents: Bool {
         book.freeEventSlots > book.settings.immediateFanOutMax && !fanOut.walks.isFull
             && late.isEmpty && outbox.roomForLetters(book) > 0
@@ -40,9 +40,9 @@ extension PushPipeline {
             && late.bytes < book.settings.recentEventBytesMax
     }
 
-    /// So many events may be read in one go: few enough to be fanned out at once if each has as many
-    /// tokens as that allows, since a walk costs more; and with half of the free slots, so that walks
-    /// can have as many as those events took.
+    /// How many events may be read in one go. They are few enough to be fanned out at once even if
+    /// each has `immediateFanOutMax` tokens, since a walk costs more, and they take half of the
+    /// free slots, so that walks can have as many.
     package var roomForEvents: Int {
         guard hasRoomForEvents else { return 0 }
         return min(
@@ -50,8 +50,8 @@ extension PushPipeline {
             book.settings.fanOutsMax - fanOut.walks.count, max(1, outbox.roomForLetters(book)))
     }
 
-    /// So many registrations may be read in one go: one when slots are scarce, since each may ask for
-    /// pushes that find none.
+    /// How many registrations may be read in one go: one when slots are scarce, since each may ask
+    /// for pushes that find no slot.
     package var roomForRegistrations: Int {
         guard late.isEmpty else { return 0 }
         return book.freeEventSlots * 2 > book.pushes.slots ? .max : 1
@@ -62,12 +62,13 @@ extension PushPipeline {
 
     // MARK: What it holds
 
-    /// What is to be acknowledged of one topic, and about its bytes.
+    /// How many records or failures of one topic are unacknowledged, and about how many bytes they
+    /// take up.
     package func waiting(for topic: RecordTopic) -> (records: Int, bytes: Int) {
         outbox.waiting(for: topic)
     }
 
-    /// Nothing waits, is in flight, or waits for an acknowledgement.
+    /// Whether nothing waits, is in flight, or is unacknowledged.
     package var isIdle: Bool {
         book.pushes.freeSlots == book.pushes.slots && fanOut.walks.isEmpty && late.isEmpty
             && outbox.isEmpty && deferral.ends.isEmpty
@@ -94,24 +95,24 @@ extension PushPipeline {
         return counters
     }
 
-    /// Since the last call.
+    /// Returns the events that have expired since the last call.
     package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.takeExpired() }
 
-    /// Apps that have used up their kinds, by name, and how many rows were taken without since the
-    /// start.
+    /// The apps that have used up their kinds, by name, and how many rows have been taken without
+    /// their kind since the start.
     package var appsOutOfKinds: [(app: String, rows: Int)] {
         book.audience.appsOutOfKinds.map { (book.routing.name(of: $0.app), $0.refused) }
     }
 
-    /// The circuit breakers that let nothing through at the moment but their probes.
+    /// The circuit breakers that let nothing through at the moment except their probes.
     package func trippedBreakers(now: Now) -> [TrippedBreaker] {
         breakers.tripped(book.routing, now: now.monotonic)
     }
 
     // MARK: Proof
 
-    /// Every part agrees with itself, and claims and holders with each other: a holder without a
-    /// claim would block its partition for ever.
+    /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
+    /// holder without a claim would block its partition for ever.
     package func checkInvariants() {
         breakers.checkInvariants()
         fanOut.checkInvariants()

@@ -11,14 +11,15 @@ internal import Planning
 package import PushModel
 internal import RecordFormats
 
-/// The journey of a push, from record to storable offset: facts in, actions out. Owned by the one
-/// planner thread; it performs nothing, reads no clock, and does the same again for the same facts,
-/// so a simulation can drive it with virtual time.
+/// The journey of a push, from record to committable offset: facts in, actions out. The planner
+/// thread owns it. It performs nothing, reads no clock, and always does the same for the same
+/// facts, so a simulation can drive it in virtual time.
 ///
-/// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is to
-/// be done comes out of `takeReady` (pushes to hand to delivery), `takeRecords` (records to produce) and
-/// `committableOffset` (offsets to store). Each fact is routed to the part that decides: what a part knows is
-/// its own, and the pushes themselves are in the book that all of them work on.
+/// Facts come in by the methods named for them (`assigned`, `eventRecord`, `outcome`, …). What is
+/// to be done comes out of `takeReady` (pushes to hand to delivery), `takeRecords` (records to
+/// produce) and `committableOffset` (offsets to store). Each fact is routed to the part that
+/// decides. A part owns its state; the pushes themselves are in the `PushBook`, which all parts
+/// work on.
 package struct PushPipeline: ~Copyable {
     var book: PushBook
     var breakers: CircuitBreakers
@@ -44,14 +45,14 @@ package struct PushPipeline: ~Copyable {
         late = LateRegistrations(settings: settings)
         outbox = Outbox(settings: settings)
         deferral = DeferredPushes(routing: routing, settings: settings)
-        // Not the stream of the breakers, or both would draw the same delays.
+        // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
         index = IndexFeed(routing: routing)
     }
 
-    /// Takes over what may change while pushes are under way: rules that are asked each time. What
-    /// tables, rings and slots were made for stays as it is, whatever `other` says of it. A push that
-    /// was made before keeps its life and its headers.
+    /// Adopts the settings that may change while pushes are under way. The sizes of tables, rings
+    /// and slots stay as they are, whatever `other` says. A push that was made before keeps its
+    /// expiry and its headers.
     ///
     /// - Parameter bindings: of the same topics as before, in the same order.
     package mutating func adopt(
@@ -69,8 +70,8 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Partitions
 
-    /// The assignments of events topics that are ours: those whose offsets are stored. The owner has a
-    /// list of its own, which must say the same.
+    /// The assignments of events topics that are ours: those whose offsets are stored. The owner
+    /// has a list of its own, which must say the same.
     var eventAssignments: [AssignmentID] { book.tracker.open }
     /// The assignments of `deferred` that are ours.
     var deferredAssignments: [AssignmentID] { deferral.assignments.open }
@@ -94,8 +95,8 @@ package struct PushPipeline: ~Copyable {
         deferral.replayed(id, &book, &outbox, now: now)
     }
 
-    /// A partition, of whichever topic, is no longer ours. What it asked for is still sent; it holds
-    /// nothing any more. Without effect for one that was given up before.
+    /// A partition, of whichever topic, is no longer ours. Pushes for its events are still sent,
+    /// but hold none of its offsets any more. Has no effect if the partition was given up before.
     package mutating func unassigned(_ id: AssignmentID) {
         if deferral.assignments.isOpen(id) {
             deferral.unassigned(id, &book, &outbox)
@@ -127,15 +128,16 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Records are read
 
-    /// A record with this key is about to be read: the processor may fetch what it will look up. Only
-    /// a hint, which costs a hash and spares the misses of the index one after the other; what is
-    /// prefetched is fetched when the first of them is read, so say it of several.
+    /// Says that a record with this key is about to be read, so that the processor may fetch what
+    /// it will look up. It is a hint that costs a hash and saves waiting for one cache miss after
+    /// the other. Everything that was noted is fetched when the first record is read, so note
+    /// several.
     package mutating func prefetch(key: UnsafeRawBufferPointer, binding: Int) {
         fanOut.prefetch(key: key, binding: binding, book)
     }
 
-    /// A record of an events topic was read. Whatever it holds, it ends: fanned out, counted, or as a
-    /// dead letter; its offset is held until then.
+    /// Reads a record of an events topic. Whatever it contains, it is fanned out, counted, or
+    /// becomes a dead letter; its offset is held until that has ended.
     ///
     /// - Parameters:
     ///   - header: looks up a header of the record; called only where a binding needs it.
@@ -198,7 +200,7 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
+    /// Moves the walks that are under way by up to `steps` tokens, or until there is no room.
     /// - Returns: the steps made; fewer than `steps` means that nothing can move now.
     package mutating func advanceFanOuts(steps: Int, now: Now) -> Int {
         fanOut.advance(steps: steps, now: now, &book, deferral)
@@ -221,7 +223,7 @@ package struct PushPipeline: ~Copyable {
             &outbox, now: now)
     }
 
-    /// The pool signs with another key. Where its key had been refused it is asked again at once.
+    /// The pool signs with another key. If the old key had been refused, a probe is sent at once.
     package mutating func keyChanged(of pool: PoolID, now: Now) {
         breakers.keyChanged(of: pool, now: now.monotonic)
     }
@@ -237,8 +239,9 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// Kafka refused the record, did not take it in time, or takes none of its topic at the moment.
-    /// It is produced again, and its offsets wait; but a shard is fanned out here, and what is no
-    /// longer true is given up, a suppression or a record of `deferred`: the topic must not end with it.
+    /// It is produced again, and its offsets wait. But a shard is fanned out here, and a
+    /// suppression or a record of `deferred` that is no longer true is given up: it must not become
+    /// the last record of its key.
     package mutating func refused(_ ticket: UInt64) {
         book.counters.recordsRefused += 1
         guard let refused = outbox.refused(ticket) else { return }
@@ -249,8 +252,9 @@ package struct PushPipeline: ~Copyable {
         }
     }
 
-    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing but
-    /// its reason and its source; if that is too large, or it is a suppression, the record is given up.
+    /// Kafka will never take the record as it is. A dead letter is produced once more with nothing
+    /// but its reason and its source; if that is too large, or it is a suppression, the record is
+    /// given up.
     package mutating func tooLarge(_ ticket: UInt64) {
         book.counters.recordsRefused += 1
         guard let deferred = outbox.tooLarge(ticket, &book) else { return }
@@ -264,8 +268,8 @@ package struct PushPipeline: ~Copyable {
 
     // MARK: Time
 
-    /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that have
-    /// gone silent. Called once a turn.
+    /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that
+    /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
         book.pushes.wake(now: now.monotonic)
         breakers.lookForSilence(now: now.monotonic)
@@ -280,8 +284,8 @@ package struct PushPipeline: ~Copyable {
         deferral.sendDue(&book, &outbox, breakers, now: now)
     }
 
-    /// When `advance` or `takeReady` has something to do by itself. A breaker whose time has come is
-    /// left out: it waits for delivery to have room, which is an event.
+    /// When `advance` or `takeReady` next has something to do without a further fact. A breaker
+    /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         return min(

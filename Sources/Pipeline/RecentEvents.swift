@@ -9,8 +9,9 @@ internal import PushModel
 /// exactly that event. Plain events, nearly all there are, are in `RecentSubjects`, which keeps 8
 /// bytes each.
 ///
-/// In order of reading, each linked with the next of its subject. `bytes` is what they take beside
-/// their payloads' bodies, of which each is a user; the owner reads no event above its bound.
+/// Entries are in order of reading, each linked with the next one of its subject. `bytes` is their
+/// memory without the bodies of payloads, of which each entry is a user; the owner reads no more
+/// events above its bound.
 struct RecentEvents {
     private(set) var bytes = 0
     private var entries: [Entry] = []
@@ -37,7 +38,7 @@ struct RecentEvents {
 
     private static let none = -1
 
-    /// An entry, of which the array has room for twice as many, and its part of the table of chains at
+    /// The memory of an entry, if the array has room for twice as many and the table of chains is
     /// two thirds full.
     private static var bytesPerEntry: Int {
         2 * MemoryLayout<Entry>.stride
@@ -55,7 +56,8 @@ struct RecentEvents {
     ) {
         bodies.retain(request.body)
         var request = request
-        // They are among `kinds`, which are looked up again for each token that is owed the event.
+        // The unknown kinds are among `kinds`, which are looked up again for each token that is
+        // owed the event.
         request.filter.unknownKinds = []
         let names = kinds.reduce(0) { $0 + MemoryLayout<String>.size + $1.utf8.count }
         var entry = Entry(
@@ -70,7 +72,8 @@ struct RecentEvents {
         }
         entry.previous = chain.last
         if entry.says(allOf: self[chain.last]) {
-            // Of changes that ask for the same the last one is enough, however hot the subject.
+            // Of changes that ask for the same the last one is enough, however often the subject
+            // changes.
             let earlier = self[chain.last]
             entry.request.expiresAt = max(request.expiresAt, earlier.request.expiresAt)
             entry.previous = earlier.previous
@@ -86,7 +89,7 @@ struct RecentEvents {
         entries.append(entry)
     }
 
-    /// Of an entry that is in no chain any more.
+    /// The value of `next` in an entry that is no longer in a chain.
     private static let replaced = -2
 
     /// The first event of this subject that was read at `time` or later.
@@ -101,7 +104,7 @@ struct RecentEvents {
         return nil
     }
 
-    /// The one of its subject that was read after this one; nil where it is the last.
+    /// The next event of the same subject that was read after this one; nil if there is none.
     func following(_ number: Int) -> Int? {
         let next = self[number].next
         return next < 0 ? nil : next
@@ -121,7 +124,7 @@ struct RecentEvents {
         first = 0
     }
 
-    /// The oldest of all is the first of its chain.
+    /// Unlinks the oldest entry of all, which is the first of its chain.
     private mutating func unlinkFirst(_ entry: Entry) {
         if entry.next == Self.none {
             bySubject[entry.hash] = nil
@@ -144,7 +147,7 @@ extension RecentEvents {
 }
 
 extension RecentEvents.Entry {
-    /// Whether who is owed this one needs nothing of the other.
+    /// Whether a token that is owed this event needs nothing of the other.
     fileprivate func says(allOf other: Self) -> Bool {
         request.payloadType == nil && other.request.payloadType == nil
             && request.filter == other.request.filter && kinds == other.kinds

@@ -5,19 +5,20 @@ internal import Deferral
 internal import Planning
 package import PushModel
 
-/// Which topic a record of ours goes to.
+/// The topic that a record of this worker's goes to.
 package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
     case suppressions
     case deadLetters
     case deferred
-    /// Events of ours: shards.
+    /// An events topic: shards are events.
     case events
 }
 
 /// Whether a topic takes records at the moment, as the states of a circuit breaker.
 package enum RecordFlow: Sendable, Hashable {
     case closed
-    /// It has refused some, and the back-off is over: one event's records may try it again.
+    /// The topic has refused records, and the back-off is over: the records of one event may try it
+    /// again.
     case halfOpen
     /// A record that is written now would have to wait.
     case open
@@ -27,10 +28,10 @@ package enum RecordFlow: Sendable, Hashable {
 package struct OutgoingRecord: Sendable {
     package var topic: RecordTopic
     package var key: [UInt8]
-    /// Nil removes the key from a compacted topic.
+    /// The record's value; nil makes it a tombstone.
     package var value: [UInt8]?
     package var ticket: UInt64
-    /// Nil lets the key choose.
+    /// The partition to write to; nil lets the key decide.
     package var partition: Int32?
     /// Goes into the header `DeferredPush.endedHeader`.
     package var endedOffset: Int64?
@@ -43,20 +44,21 @@ package struct OutgoingRecord: Sendable {
 struct TicketTable {
     private var open: [UInt64: Ticket] = [:]
     private var last: UInt64 = 0
-    /// Of each key of `deferred` with an open ticket the latest one.
+    /// The latest open ticket of each key of `deferred`.
     private var latestDeferrals: [[UInt8]: UInt64] = [:]
-    /// By topic. Each has a bound of its own: a topic that takes nothing must not use up another's.
+    /// Usage for each topic, indexed by `RecordTopic.rawValue`. Each topic has a bound of its own:
+    /// one that takes nothing must not use up another's.
     private var usages = Array(repeating: Usage(), count: RecordTopic.allCases.count)
-    /// Bytes of the dead letters that have been acknowledged so far, or given up.
+    /// Bytes of the dead letters that have been acknowledged or given up so far.
     private(set) var letterBytesClosed = 0
 
     struct Usage: Equatable {
         var count = 0
-        /// About what the records take up in memory, with what belongs to them.
+        /// The approximate memory of the records, with what belongs to them.
         var bytes = 0
     }
 
-    /// What a ticket takes up beside its texts and claims.
+    /// The memory of a ticket in bytes, without its texts and claims.
     static let overhead = 512
 
     /// Open tickets whose record Kafka has refused at least once.
@@ -69,18 +71,18 @@ struct TicketTable {
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
         var suppression: IssuedSuppression?
-        /// As counted when it was issued.
+        /// The bytes that were counted when the ticket was issued.
         fileprivate var bytes = 0
         var order: PayloadPlace?
     }
 
-    /// Of a deferral with a payload that another event may replace.
+    /// Identifies the payload of a deferral that another event may replace, and gives its age.
     struct PayloadPlace {
         var hash: UInt64
         var age: BodyAge
     }
 
-    /// What a suppression record says, for the comparison with what is known by the time it is refused.
+    /// What a suppression record says, to be compared with what is known when it is refused.
     struct IssuedSuppression {
         var route: RouteID
         var token: [UInt8]
@@ -126,7 +128,8 @@ struct TicketTable {
         latestDeferrals[key].flatMap { open[$0] }
     }
 
-    /// One that is issued while another of its key is open must say all that this one does.
+    /// Issues a record of `deferred`. If another of its key is open, the new one must say all that
+    /// the open one does.
     mutating func issueDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
         endedPayloadAt: WallTime? = nil, holds: [Hold], order: PayloadPlace? = nil
@@ -137,13 +140,14 @@ struct TicketTable {
         record.endedPayloadAt = endedPayloadAt
         open[record.ticket]!.record = record
         open[record.ticket]!.order = order
-        // What an owner writes again says nothing of what this worker has deferred since.
+        // A rewrite by the owner says nothing of what this worker has deferred since.
         if value != nil, endedOffset == nil { latestDeferrals[key] = record.ticket }
         return record
     }
 
-    /// A deferral that Kafka has refused, when a later one of its key says all it says: producing it
-    /// again would put the older word last. Its claims go to the later one, or are the result's.
+    /// Closes a deferral that Kafka has refused, if a later one of its key says all that it says:
+    /// produced again, the older record would come last. Its claims pass to the later one if that
+    /// is still open, or else are returned with it.
     mutating func closeSuperseded(_ ticket: UInt64) -> Ticket? {
         guard let old = open[ticket], old.record.topic == .deferred, old.record.value != nil,
             old.record.endedOffset == nil, latestDeferrals[old.record.key] != ticket
@@ -169,7 +173,8 @@ struct TicketTable {
         return closed
     }
 
-    /// Replaces what the ticket is to produce by its fallback, once; nil when there is none left.
+    /// Replaces the value of the ticket's record by its fallback, once; nil when there is none
+    /// left.
     mutating func shrink(_ ticket: UInt64) -> OutgoingRecord? {
         guard let fallback = open[ticket]?.fallback else { return nil }
         open[ticket]!.record.value = fallback
