@@ -13,16 +13,16 @@ struct ConnectionContext {
         let descriptor: CInt
         /// Bits of CURL_POLL_IN and CURL_POLL_OUT.
         var wanted: Int32 = 0
-        /// What the owner was last told.
+        /// The bits of `wanted` that the owner was last told.
         var told: Int32 = 0
     }
 
     var sockets: [WatchedSocket] = []
-    /// What the timer callback said last, in milliseconds, until the owner takes it.
+    /// The time that the timer callback gave last, in milliseconds, until the owner takes it.
     var timer: Int?
-    /// A request has been given to the connection: it is there.
+    /// Whether a request has been given to the connection, so that it is up.
     var isEstablished = false
-    /// libcurl wanted a second connection and did not get it.
+    /// Whether libcurl wanted a second connection and did not get it.
     var wantedAnother = false
     let unacknowledgedMilliseconds: CInt
 
@@ -58,7 +58,8 @@ enum ConnectionCallbacks {
     }
 
     /// Opens the sockets of the first connect, one for each address that is tried, and none after:
-    /// libcurl would pour everything in flight on a connection that APNs has not yet warmed to.
+    /// libcurl would put everything in flight on a new connection on which APNs has not yet
+    /// accepted the provider token.
     static let openSocket: curl_opensocket_callback = { user, _, address in
         let context = context(user)
         if context.pointee.isEstablished {

@@ -13,7 +13,7 @@ package struct CurlCode: Hashable, Sendable, CustomStringConvertible {
     /// The file of trusted roots cannot be read, or holds none.
     package static let unreadableCAFile = CurlCode(CURLE_SSL_CACERT_BADFILE)
 
-    /// libcurl's words.
+    /// libcurl's text for the code.
     package var description: String {
         String(cString: curl_easy_strerror(CURLcode(rawValue: rawValue)))
     }
@@ -64,12 +64,12 @@ package struct CurlCode: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// libcurl as this process has it.
+/// The libcurl that this process has loaded.
 package enum CurlLibrary {
-    /// As in `libcurl/7.88.1 OpenSSL/3.0.17 … nghttp2/1.52.0`.
+    /// The version line, as in `libcurl/7.88.1 OpenSSL/3.0.17 … nghttp2/1.52.0`.
     package static var version: String { String(cString: curl_version()) }
 
-    /// Of the header that this program was compiled against, such as "7.88.1".
+    /// The version of the header that this program was compiled against, such as "7.88.1".
     package static var compiledVersion: String { LIBCURL_VERSION }
 
     /// False for a libcurl that was built without nghttp2: it cannot talk to APNs.

@@ -13,10 +13,11 @@ package struct RequestTemplate: Sendable {
     package var port: UInt16
     /// PEM file of trusted roots; nil means the system's.
     package var caFile: String?
-    /// Nil for none; in either case the process's environment has no say in it.
+    /// The proxy to tunnel through; nil for none. The process's environment is ignored in either
+    /// case.
     package var proxy: HTTPProxy?
     package var connectTimeout: Duration
-    /// Of the whole transfer, waiting and connecting included.
+    /// The limit for the whole transfer, waiting and connecting included.
     package var requestTimeout: Duration
 
     package init(
@@ -89,11 +90,11 @@ package struct EasyHandle: ~Copyable {
 
     // MARK: The end
 
-    /// What `prepare` was given.
+    /// The tag that `prepare` was given.
     package var tag: UInt32 { record.pointee.tag }
 
-    /// The request was given to the connection, once: the server may have it. Until then it is
-    /// certain that the server has not. libcurl is kept from sending it a second time.
+    /// Whether the request was given to the connection: the server may have it. Until then the
+    /// server certainly has not. libcurl is kept from sending it a second time.
     package var wasDispatched: Bool { record.pointee.wasDispatched }
 
     /// The answer's status; 0 for none.
@@ -101,7 +102,8 @@ package struct EasyHandle: ~Copyable {
         UInt16(clamping: long(CURLINFO_RESPONSE_CODE))
     }
 
-    /// The answer's `retry-after`, at most an hour: nobody may park a request for longer.
+    /// The answer's `retry-after`, at most an hour, so that no server can delay a request for
+    /// longer.
     package var retryAfterSeconds: UInt16 {
         var seconds: curl_off_t = 0
         check(CCurl_getOffset(pointer, CURLINFO_RETRY_AFTER, &seconds))

@@ -10,11 +10,11 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case unresolvedHost, unresolvedProxy
         /// Nobody listens: at the proxy's address where there is one, else at the host's.
         case refused
-        /// The time was over before the connection was there: TCP's, or the proxy's tunnel.
+        /// The timeout passed before there was a TCP connection or, with a proxy, a tunnel.
         case connectTimeout
-        /// TCP was there, and the time was over before TLS was.
+        /// The timeout passed after TCP had connected and before there was a TLS session.
         case handshakeTimeout
-        /// The connection was there, and no whole answer came in time.
+        /// The timeout passed after the connection was made and before the whole answer came.
         case answerTimeout
         case certificate(CertificateFault)
         /// The file of trusted roots cannot be read.
@@ -25,7 +25,7 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case proxyStatus(UInt16)
         /// The connection broke, the proxy's before it had answered included.
         case lost
-        /// What came is no HTTP, or none that was asked for.
+        /// The answer is not HTTP, or not a kind of it that was asked for.
         case notHTTP
         case tooLarge
         /// Anything else: memory, or a URL that is none.
@@ -39,8 +39,9 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         /// It does not bear the name that was asked for.
         case otherName
 
-        /// From OpenSSL's verifyResult on the chain, whose numbers are fixed. The name is libcurl's own
-        /// to compare, before it writes a good verifyResult over the 1 that it began with.
+        /// Interprets OpenSSL's result of verifying the chain, whose numbers are fixed. libcurl
+        /// compares the name itself, before it replaces the 1 that it began with by a good result:
+        /// 0 and 1 mean another name.
         package init(verifyResult: Int) {
             self =
                 switch verifyResult {
@@ -53,8 +54,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// libcurl's words, the same for the same failure: no measured times, no error numbers. They
-    /// quote no secret. Of a handshake they are OpenSSL's.
+    /// libcurl's text, or OpenSSL's for a handshake. It is the same for the same failure, without
+    /// measured times and error numbers, and quotes no secret.
     package let text: String
 
     init(kind: Kind, text: String) {
@@ -78,7 +79,7 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
     private static func kind(
         _ code: CURLcode, _ easy: UnsafeMutableRawPointer, isTunnelled: Bool
     ) -> Kind {
-        // 200 is a tunnel that was made.
+        // 200 means that the tunnel was made.
         let connectStatus = TransferOptions.long(easy, CURLINFO_HTTP_CONNECTCODE)
         if isTunnelled, connectStatus != 0, !(200..<300).contains(connectStatus) {
             return .proxyStatus(UInt16(clamping: connectStatus))
@@ -98,7 +99,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
                     verifyResult: TransferOptions.long(easy, CURLINFO_SSL_VERIFYRESULT)))
         case CURLE_SSL_CACERT_BADFILE: return .unreadableCAFile
         case CURLE_SSL_CONNECT_ERROR: return .handshake
-        // "Received HTTP/0.9 when not allowed" is what libcurl says of anything without a status line.
+        // "Received HTTP/0.9 when not allowed" is what libcurl says of anything without a status
+        // line.
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: return .notHTTP
         default:
             return CurlCode(code).cause == .connectionLost || code == CURLE_PROXY
@@ -106,7 +108,7 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// The request could go out: libcurl takes the time before that for this one.
+    /// Whether the request could be sent: libcurl then knows the time that passed before that.
     private static func hasConnected(_ easy: UnsafeMutableRawPointer) -> Bool {
         var microseconds: curl_off_t = 0
         TransferOptions.check(

@@ -22,15 +22,16 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
     package var address: (host: String, port: UInt16)?
     /// Offers HTTP/2 by ALPN; a server without it is talked to in HTTP/1.1.
     package var offersHTTP2 = false
-    /// A larger answer is a failure.
+    /// The largest answer that is accepted; a larger one is a failure.
     package var answerBytesMax = 65_536
     package var connectTimeout = Duration.seconds(5)
-    /// Of the whole, name look-up and connect included.
+    /// The limit for the whole exchange, name look-up and connect included.
     package var timeout = Duration.seconds(10)
 
     package init(url: String) { self.url = url }
 
-    /// The URL may have a key in its query, the header lines, body and credentials are secrets.
+    /// Shows nothing, since the URL may have a key in its query, and headers, body and credentials
+    /// are secrets.
     package var description: String { "HTTP exchange" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 
@@ -96,7 +97,7 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         check(CCurl_setPointer(easy, CURLOPT_ERRORBUFFER, receiver.errorBuffer))
     }
 
-    /// The body stays where it is while libcurl reads it.
+    /// Performs the request while the body stays where libcurl reads it.
     private func withBody(
         of easy: UnsafeMutableRawPointer, _ perform: () -> CURLcode
     ) -> CURLcode {

@@ -3,12 +3,13 @@
 
 internal import CCurl
 
-/// An HTTP proxy to tunnel through with CONNECT, and what it knows us by: a user and a password
-/// (Basic authentication), or nothing.
+/// An HTTP proxy to tunnel through with CONNECT, with the user and password that it is given (Basic
+/// authentication), if any.
 package struct HTTPProxy: Sendable, CustomStringConvertible, CustomReflectable {
     /// `host:port`, without the credentials: what may be shown.
     package let address: String
-    /// With the credentials. libcurl reads all of it, so no error text of libcurl's quotes it.
+    /// The URL with the credentials. libcurl can read all of it, so no error text of libcurl's
+    /// quotes it.
     let url: String
 
     /// - Parameter url: `http://user:password@host:port`, user and password percent-encoded. Nil
@@ -31,7 +32,7 @@ package struct HTTPProxy: Sendable, CustomStringConvertible, CustomReflectable {
     package var description: String { address }
     package var customMirror: Mirror { Mirror(self, children: ["address": address]) }
 
-    /// Decoded; empty for one that is not there, nil for one that cannot be decoded.
+    /// A part of the URL, decoded; empty if it is not there, nil if it cannot be decoded.
     private static func part(
         _ part: CURLUPart, of url: OpaquePointer, absent: CURLUcode
     ) -> String? {

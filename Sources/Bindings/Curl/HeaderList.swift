@@ -6,7 +6,7 @@ internal import CCurl
 /// The headers of one easy handle's request, rewritten for each request in memory that stays:
 /// libcurl copies neither the list nor its text, and reads both until the transfer's end.
 package struct HeaderList: ~Copyable {
-    /// More than any request of ours has.
+    /// The most lines; more than any request of ours has.
     private static let linesMax = 16
 
     private let nodes: UnsafeMutablePointer<curl_slist>

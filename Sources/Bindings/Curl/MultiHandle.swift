@@ -11,8 +11,8 @@ internal import CCurl
 /// is no more.
 package struct MultiHandle: ~Copyable {
     let context: UnsafeMutablePointer<ConnectionContext>
-    /// Made for the first request: libcurl takes some 30 KiB for it, and most places for connections
-    /// never have one.
+    /// Made for the first request: libcurl takes some 30 KiB for it, and most places for
+    /// connections never have one.
     private var pointer: UnsafeMutableRawPointer?
     private let streamsMax: Int
 
@@ -60,7 +60,7 @@ package struct MultiHandle: ~Copyable {
     }
 
     package struct End {
-        /// The easy handle's.
+        /// The position that the easy handle was made with.
         package let position: Int
         package let code: CurlCode
     }
@@ -118,7 +118,7 @@ package struct MultiHandle: ~Copyable {
         package let descriptor: CInt
         package let reads: Bool
         package let writes: Bool
-        /// It was watched before.
+        /// Whether the socket was watched before.
         package let isKnown: Bool
     }
 
@@ -136,7 +136,7 @@ package struct MultiHandle: ~Copyable {
         return nil
     }
 
-    /// A request has been given to the connection, so TCP and TLS are up.
+    /// Whether a request has been given to the connection, so that TCP and TLS are up.
     package var isEstablished: Bool { context.pointee.isEstablished }
 
     package var wantedAnotherConnection: Bool { context.pointee.wantedAnother }
@@ -158,7 +158,7 @@ package struct MultiHandle: ~Copyable {
         return pointer
     }
 
-    /// Any failure but for want of memory would be a wrong use of the handle.
+    /// Any failure except for want of memory would be a wrong use of the handle.
     private static func check(_ code: CURLMcode) {
         precondition(code == CURLM_OK, "libcurl: \(String(cString: curl_multi_strerror(code)))")
     }

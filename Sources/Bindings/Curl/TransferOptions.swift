@@ -18,7 +18,7 @@ enum TransferOptions {
         check(CCurl_setString(easy, CURLOPT_CAPATH, nil))
     }
 
-    /// - Parameter proxy: nil for none; in either case the process's environment has no say in it.
+    /// - Parameter proxy: nil for none; the process's environment is ignored in either case.
     static func tunnel(_ easy: UnsafeMutableRawPointer, through proxy: HTTPProxy?) {
         // Both empty rather than unset: libcurl would look at http_proxy and no_proxy.
         check(CCurl_setString(easy, CURLOPT_PROXY, proxy?.url ?? ""))

@@ -4,20 +4,23 @@
 internal import CLinux
 internal import Glibc
 
-/// How much this process may map. Reservations want far more than they use, which costs nothing where
-/// there is no limit; where there is one, they must leave room for stacks, libraries and heaps.
+/// How much this process may map. Reservations want far more than they use, which costs nothing
+/// where there is no limit; where there is one, they must leave room for stacks, libraries and
+/// heaps.
 package struct AddressSpace: Sendable {
-    /// In bytes; nil where nothing limits it.
+    /// The limit in bytes; nil where there is none.
     package let limit: Int?
     /// What limits it, and how to lift that.
     package let cause: String
 
-    /// Of this process, as it was when first asked for.
+    /// The address space of this process, as it was when first asked for.
     package static let current = AddressSpace()
 
-    /// 16 tables of the smallest size, and as much again for everything else.
+    /// The least that is enough: 16 tables of the smallest size, and as much again for everything
+    /// else.
     package static let limitMin = 32 * reservationMin
-    /// An index of some hundred thousand subscriptions fits into tables of this size.
+    /// The smallest reservation; tables of this size hold an index of some hundred thousand
+    /// subscriptions.
     static let reservationMin = 64 << 20
 
     /// The largest reservation that leaves room for 15 others of its size and as much again.
@@ -39,7 +42,8 @@ package struct AddressSpace: Sendable {
         }
     }
 
-    /// Where the kernel promises no more memory than there is, what it has not promised yet.
+    /// The bytes that the kernel has not promised yet, where it promises no more memory than there
+    /// is; otherwise nil.
     private static func uncommittedBytes() -> Int? {
         guard text(of: "/proc/sys/vm/overcommit_memory").first == "2" else { return nil }
         var kibibytes: [String: Int] = [:]
@@ -64,8 +68,8 @@ package struct AddressSpace: Sendable {
     }
 }
 
-/// Ends the process with a sentence: an optimised build would strip a trap's message, and what has
-/// happened is nothing that a stack trace explains.
+/// Ends the process with a message: an optimised build would strip that of a trap, and a stack
+/// trace would not explain what has happened.
 enum OutOfSpace {
     @inline(never)
     static func cannotReserve(_ bytes: Int, code: CInt) -> Never {
@@ -77,7 +81,7 @@ enum OutOfSpace {
                 + ")\(limit)")
     }
 
-    /// - Parameter bytes: of the reservation that is full.
+    /// - Parameter bytes: the size of the reservation that is full.
     @inline(never)
     static func isFull(_ bytes: Int) -> Never {
         let space = AddressSpace.current

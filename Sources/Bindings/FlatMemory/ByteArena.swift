@@ -21,7 +21,7 @@ package struct ByteArena: ~Copyable, Sendable {
     @usableFromInline package typealias Reference = UInt32
 
     @usableFromInline static var unitBytes: Int { 8 }
-    /// From here on returning memory is worth a system call.
+    /// The smallest block whose memory is worth a system call to return it.
     private static let discardBytesMin = 64 << 10
     /// All that 32-bit references can name.
     package static let reservedBytesMax = 8 << 32
@@ -76,7 +76,7 @@ package struct ByteArena: ~Copyable, Sendable {
         _modify { yield &address(reference, offset).assumingMemoryBound(to: type).pointee }
     }
 
-    /// Lent: valid until the block is freed.
+    /// The bytes of a block, valid until the block is freed.
     @inlinable
     package func bytes(_ reference: Reference, offset: Int, count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: address(reference, offset), count: count)

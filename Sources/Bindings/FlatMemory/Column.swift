@@ -5,8 +5,8 @@ internal import CLinux
 
 /// A growable array at a fixed address: growing never copies and never holds two copies.
 ///
-/// Going past `capacity` ends the process with a sentence: a capacity is address space, chosen so far
-/// above any machine's memory that only a limit of the address space or a defect reaches it.
+/// Going past `capacity` ends the process with a message: a capacity is address space, chosen so
+/// far above any machine's memory that only a limit of the address space or a defect reaches it.
 @usableFromInline
 package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     @usableFromInline let memory: Reservation
@@ -58,8 +58,8 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
         if size > peak { peak = size }
     }
 
-    /// Makes it at least so long without touching memory: elements that were never written are not to
-    /// be read.
+    /// Makes the column at least this long without touching memory. Elements that were never
+    /// written must not be read.
     package mutating func extend(to count: Int) {
         if count > capacity { isFull() }
         size = max(size, count)
@@ -105,7 +105,7 @@ package struct FreeList: ~Copyable, Sendable {
         freed = Column(capacity: capacity)
     }
 
-    /// Rows in use.
+    /// The number of rows in use.
     @inlinable package var count: Int { Int(next &- first) &- freed.count }
 
     /// One past the highest row handed out so far: a column of rows has to reach this far.

@@ -27,7 +27,7 @@ package struct IndexTable: ~Copyable, Sendable {
         slots.resize(to: Self.window, filling: 0)
     }
 
-    /// Slots in a cache line.
+    /// The number of slots in a cache line.
     @usableFromInline static var window: Int { 8 }
 
     @inlinable package var count: Int { used }
@@ -66,7 +66,7 @@ package struct IndexTable: ~Copyable, Sendable {
     /// one: enough for a prefetch, not for an answer.
     package func likelyRow(hash: UInt64) -> UInt32? { row(hash: hash) { _ in true } }
 
-    /// The whole search, for the few whose first equal hash is not it.
+    /// The whole search, for the few cases in which the first equal hash is not that of the row.
     @inlinable
     func rowBeyondFirst(hash: UInt64, where matches: (UInt32) -> Bool) -> UInt32? {
         let wanted = hash >> 32
@@ -79,7 +79,7 @@ package struct IndexTable: ~Copyable, Sendable {
         return nil
     }
 
-    /// Every row whose hash may be this one.
+    /// Calls `body` with every row whose hash may be this one.
     package func forEachRow(hash: UInt64, _ body: (UInt32) -> Void) {
         _ = rowBeyondFirst(hash: hash) { row in
             body(row)
@@ -122,7 +122,7 @@ package struct IndexTable: ~Copyable, Sendable {
         slots[place(hash: hash, row: row)] = Self.slot(hash, newRow)
     }
 
-    /// Every row, in the order of hashes.
+    /// Calls `body` with every row, in the order of hashes.
     package func forEach(_ body: (UInt32) -> Void) {
         for place in 0..<slots.count where slots[place] != 0 {
             body(UInt32(truncatingIfNeeded: slots[place]))

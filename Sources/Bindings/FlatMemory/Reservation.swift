@@ -15,9 +15,9 @@ package struct Reservation: ~Copyable, @unchecked Sendable {
     /// The size of a huge page on x86-64 and on arm64 with 4 KiB pages.
     private static let hugePageBytes = 2 << 20
 
-    /// Where the address space is limited it takes a share of it; where the kernel refuses so much
-    /// all the same (valgrind) half, and half of that, down to `AddressSpace.reservationMin`. When
-    /// even that is refused the process ends, and says why.
+    /// Reserves `bytes` or, where the address space is limited, a share of it. Where the kernel
+    /// refuses even that (valgrind), half is tried, and half of that, down to
+    /// `AddressSpace.reservationMin`. When that is refused too the process ends, and says why.
     /// - Parameter bytes: rounded up to whole pages.
     package init(bytes: Int) {
         let page = Int(getpagesize())

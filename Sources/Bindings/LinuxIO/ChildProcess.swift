@@ -12,7 +12,7 @@ internal import Synchronization
 /// The thread that starts it must be one that lasts. After that it may be used from any.
 package final class ChildProcess: Sendable {
     package let identifier: Int32
-    /// The pipe's end for `say`; where standard input is a file nobody reads the other one.
+    /// The writing end of the pipe for `say`; nobody reads the pipe where standard input is a file.
     private let input: CInt
     private let ending = Mutex<Ending?>(nil)
 
@@ -84,7 +84,7 @@ package final class ChildProcess: Sendable {
         return ending
     }
 
-    /// A line for its standard input; false when it does not take it.
+    /// Writes a line to the program's standard input; false when the pipe does not take it.
     package func say(_ line: String) -> Bool {
         let bytes = Array((line + "\n").utf8)
         return write(input, bytes, bytes.count) == bytes.count
@@ -103,7 +103,7 @@ package final class ChildProcess: Sendable {
     }
 }
 
-/// An open file, for as long as it takes to hand it on.
+/// A file that stays open as long as this object lives, to be handed on to a child.
 private final class LentFile {
     let descriptor: CInt
 

@@ -5,8 +5,8 @@ internal import Glibc
 
 /// The two clocks, as raw numbers; the floors above give them types.
 package enum SystemClock {
-    /// CLOCK_BOOTTIME in nanoseconds. Unlike CLOCK_MONOTONIC it goes on while the machine sleeps, or
-    /// its virtual machine is suspended: what was to be done meanwhile is overdue afterwards.
+    /// CLOCK_BOOTTIME in nanoseconds. Unlike CLOCK_MONOTONIC it goes on while the machine sleeps,
+    /// or its virtual machine is suspended: what was to be done meanwhile is overdue afterwards.
     package static func monotonicNanoseconds() -> Int64 { read(CLOCK_BOOTTIME) }
 
     /// CLOCK_REALTIME in nanoseconds since 1970 UTC.

@@ -16,15 +16,15 @@ package struct Epoll: ~Copyable {
     }
 
     package struct Event: Sendable {
-        /// What the descriptor was added with.
+        /// The tag that the descriptor was added with.
         package let tag: UInt64
         fileprivate let bits: UInt32
 
-        /// Reading gives bytes, the end of the stream, or the error.
+        /// Whether reading gives bytes, the end of the stream, or the error.
         package var isReadable: Bool {
             bits & (EPOLLIN.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0
         }
-        /// Writing makes progress or gives the error.
+        /// Whether writing makes progress or gives the error.
         package var isWritable: Bool {
             bits & (EPOLLOUT.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue) != 0
         }
@@ -34,7 +34,7 @@ package struct Epoll: ~Copyable {
     private let events: UnsafeMutablePointer<epoll_event>
     private let eventsMax: Int
 
-    /// - Parameter eventsMax: so many events are read by one wait; the rest come with the next.
+    /// - Parameter eventsMax: how many events one wait reads; the rest come with the next.
     package init(eventsMax: Int = 64) throws(SystemError) {
         descriptor = epoll_create1(CInt(EPOLL_CLOEXEC))
         guard descriptor >= 0 else { throw .last("epoll_create1") }

@@ -8,12 +8,12 @@ internal import Synchronization
 /// thread that wants to know. The caller bounds the lookups in flight: each has a thread.
 package final class Resolver: Sendable {
     package struct Answer: Sendable {
-        /// What the question was asked with.
+        /// The tag that `resolve` was given.
         package let tag: UInt64
         package let result: Result<[SocketAddress], ResolverError>
     }
 
-    /// All addresses of a host, with the port. May block.
+    /// Looks up all addresses of a host, with the port. May block.
     package typealias LookUp =
         @Sendable (_ host: String, _ port: UInt16) throws(ResolverError) -> [SocketAddress]
 
@@ -32,8 +32,8 @@ package final class Resolver: Sendable {
         try look(host: host, port: port, flags: AI_ADDRCONFIG)
     }
 
-    /// Asks. A numeric host is answered at once, before this returns; a name later. The waker
-    /// tells of either.
+    /// Looks a host up. A numeric host is answered at once, before this returns; a name later.
+    /// Either answer signals the waker.
     package func resolve(host: String, port: UInt16, tag: UInt64) {
         if let known = try? Self.look(host: host, port: port, flags: AI_NUMERICHOST) {
             return answered(Answer(tag: tag, result: .success(known)))

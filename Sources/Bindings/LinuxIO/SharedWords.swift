@@ -4,16 +4,16 @@
 internal import Glibc
 internal import Synchronization
 
-/// A small file mapped into memory, of which one process at a time has the use: eight-byte words that
-/// are stored without a system call and outlive the process however it ends, and text behind them.
-/// They do not outlive the machine: nothing is synchronised to a disk.
+/// A small file mapped into memory, of which one process at a time has the use: eight-byte words
+/// that are stored without a system call and outlive the process however it ends, and text behind
+/// them. They do not outlive the machine: nothing is synchronised to a disk.
 package final class SharedWords: @unchecked Sendable {
     // SAFETY: the words are atomics; the text is touched by `init` and `rewrite` alone, which are
     // called by one owner before it lends the words.
     private let base: UnsafeMutableRawPointer
     private let descriptor: CInt
 
-    /// Of the whole file.
+    /// The size of the whole file.
     package static let bytes = 64 << 10
     package static let words = 8
     package static let textBytesMax = bytes - words * MemoryLayout<UInt64>.size
@@ -55,7 +55,7 @@ package final class SharedWords: @unchecked Sendable {
         return base.assumingMemoryBound(to: Atomic<UInt64>.self) + index
     }
 
-    /// What stands behind the words, up to the first zero byte.
+    /// The text behind the words, up to the first zero byte.
     package var text: String {
         let text = UnsafeRawBufferPointer(
             start: base + Self.words * MemoryLayout<UInt64>.size, count: Self.textBytesMax)

@@ -5,7 +5,7 @@ internal import Glibc
 
 /// Signals that would end the process without a word.
 package enum Signals {
-    /// Has the whole process ignore them until something else is made of them.
+    /// Makes the whole process ignore these signals until a handler is set for them.
     package static func ignore(_ signals: [CInt]) {
         for signal in signals { Glibc.signal(signal, SIG_IGN) }
     }

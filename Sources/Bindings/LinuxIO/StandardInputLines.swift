@@ -6,12 +6,12 @@ internal import Glibc
 /// Standard input in whole lines, for a loop that has other things to do.
 package struct StandardInputLines {
     private var partial: [UInt8] = []
-    /// Longer is no command of ours; it is cut.
+    /// The most bytes of a line; a longer one is no command of ours, and is cut.
     private static let lineBytesMax = 4096
 
     package init() {}
 
-    /// Waits at most so long, less if lines come; nil at the end of the input.
+    /// Waits for lines, at most for `limit`; nil at the end of the input.
     package mutating func next(waiting limit: Duration) -> [String]? {
         var wait = [pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)]
         // Rounded up: a wait of nothing would spin.

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// Signals that ask for a stop, counted: for a program that looks often enough by itself.
 package enum StopRequests {
-    /// Of the few things that a signal handler may touch.
+    /// The count: an atomic, one of the few things that a signal handler may touch.
     private static let number = Atomic<Int>(0)
 
     /// SIGINT, SIGTERM and SIGHUP.

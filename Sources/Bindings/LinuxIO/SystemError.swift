@@ -19,10 +19,10 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(call): \(Self.text(code))" }
 
-    /// Nobody listens at the address.
+    /// Whether nobody listens at the address.
     package var isRefusal: Bool { code == ECONNREFUSED }
 
-    /// Somebody else listens at the address.
+    /// Whether somebody else listens at the address.
     package var isAddressTaken: Bool { code == EADDRINUSE }
 
     private static func text(_ code: CInt) -> String {

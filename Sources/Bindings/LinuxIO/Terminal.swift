@@ -8,7 +8,7 @@ internal import Glibc
 package final class Terminal {
     private var before = termios()
 
-    /// Standard input and output both are a terminal.
+    /// Whether standard input and output both are a terminal.
     package static var isThere: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 }
 
     package init() throws(SystemError) {
@@ -49,7 +49,7 @@ package final class Terminal {
 
 /// Standard output, without the C library's buffer.
 package enum StandardOutput {
-    /// All of it, however slow the reader; an output that is gone takes nothing.
+    /// Writes all of the text, however slow the reader; stops where the output is gone.
     package static func write(_ text: String) {
         var text = text
         text.withUTF8 { bytes in

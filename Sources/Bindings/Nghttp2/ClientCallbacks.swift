@@ -59,7 +59,7 @@ enum ClientCallbacks {
         return 0
     }
 
-    /// Whole seconds; a date is not read.
+    /// Reads a `retry-after` of whole seconds; a date is ignored.
     private static func retryAfter(
         _ name: UnsafePointer<UInt8>, _ value: UnsafePointer<UInt8>, _ valueBytes: Int,
         _ context: Context
@@ -101,7 +101,8 @@ enum ClientCallbacks {
         return 0
     }
 
-    /// Where a frame names the table's size several times nghttp2 keeps the least and the last.
+    /// Keeps the least table size: where a frame names several, nghttp2 keeps only the least and
+    /// the last.
     private static func settingsReceived(_ frame: nghttp2_settings, _ context: Context) {
         context.pointee.settingsArrived = true
         for entry in UnsafeBufferPointer(start: frame.iv, count: frame.niv)

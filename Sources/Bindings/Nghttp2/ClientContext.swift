@@ -6,7 +6,7 @@ internal import CNghttp2
 /// What the callbacks of one session write and the session's owner reads; nghttp2's user data.
 struct ClientContext {
     var settingsArrived = false
-    /// The least SETTINGS_HEADER_TABLE_SIZE that came with them; nil for none.
+    /// The least SETTINGS_HEADER_TABLE_SIZE that has arrived; nil for none.
     var leastTableLimit: UInt32?
     var pingAnswered = false
     var goAway: GoAway?
@@ -58,7 +58,7 @@ struct ClientContext {
         endCount &+= 1
     }
 
-    /// Takes back the end of a stream that is the caller's no more.
+    /// Removes the reported end of a stream that no longer belongs to the session.
     mutating func withdraw(_ stream: UnsafeMutablePointer<ClientStream>) {
         var kept = 0
         for index in 0..<endCount where ends[index].stream != stream {

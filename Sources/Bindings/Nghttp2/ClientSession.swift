@@ -45,7 +45,7 @@ package struct ClientSession: ~Copyable {
     /// table, so that its dynamic table stays empty; the block in its HEADERS frame is exchanged
     /// for `block`. The peer thus sees one encoder, the caller's.
     ///
-    /// An error leaves the session fit for nothing but its end; `stream` is then not in it.
+    /// After an error the session can only be ended; `stream` is then not in it.
     ///
     /// - Parameters:
     ///   - block: at most 16,384 bytes, so that one frame holds it.
@@ -81,7 +81,7 @@ package struct ClientSession: ~Copyable {
             UInt32(NGHTTP2_CANCEL.rawValue))
     }
 
-    /// Asks the peer for a sign of life; `takePingAnswer()` tells when it has come.
+    /// Sends a PING; `takePingAnswer()` tells when it has been answered.
     package mutating func ping() {
         nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
     }
@@ -146,11 +146,11 @@ package struct ClientSession: ~Copyable {
         guard count >= 0 else { throw HTTP2Error(code: Int32(count)) }
     }
 
-    /// Something waits to be serialised.
+    /// Whether something waits to be serialised.
     package var wantsToWrite: Bool { nghttp2_session_want_write(session) != 0 }
 
-    /// Neither side has anything more to say: GOAWAY was exchanged and no stream is open, or the
-    /// peer broke the protocol, has been told so by GOAWAY, and is not listened to any more.
+    /// Whether neither side has anything more to say: GOAWAY was exchanged and no stream is open,
+    /// or the peer broke the protocol, has been told so by GOAWAY, and is not listened to any more.
     package var isFinished: Bool {
         nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }

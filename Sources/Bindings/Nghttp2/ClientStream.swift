@@ -19,13 +19,13 @@ package struct ClientStream: BitwiseCopyable {
     package internal(set) var status: UInt16 = 0
     /// The answer's `retry-after` where that is a number of seconds; at most `retryAfterMax`.
     package internal(set) var retryAfterSeconds: UInt16 = 0
-    /// The answer is complete: END_STREAM has come.
+    /// Whether the answer is complete: END_STREAM has arrived.
     package internal(set) var isAnswered = false
-    /// Where in the session the first bytes of the answer's body are kept; negative for none.
+    /// The place in the session of the first bytes of the answer's body; negative for none.
     var answerBody: Int32 = -1
     var answerBytes: Int32 = 0
 
-    /// An hour: nobody may park a push for longer.
+    /// The longest delay, in seconds, that `retry-after` can cause: an hour.
     package static let retryAfterMax = 3600
 
     package init(tag: UInt32, body: UnsafePointer<UInt8>?, bodyBytes: Int) {
@@ -39,16 +39,17 @@ package struct ClientStream: BitwiseCopyable {
 /// ended first.
 package struct StreamEnd: BitwiseCopyable {
     package let stream: UnsafeMutablePointer<ClientStream>
-    /// RFC 9113 §7; 0 for an orderly end.
+    /// An error code of RFC 9113 §7; 0 for an orderly end.
     package let errorCode: UInt32
 
-    /// REFUSED_STREAM, from the server or because GOAWAY left the stream out: it was not processed.
+    /// Whether the stream ended with REFUSED_STREAM, from the server or because GOAWAY left the
+    /// stream out: it was not processed.
     package var isRefused: Bool { errorCode == 7 }
 }
 
 /// A GOAWAY frame.
 package struct GoAway: Hashable, Sendable {
-    /// Streams above it were not processed.
+    /// The highest stream that may have been processed; those above it were not.
     package let lastStreamID: Int32
     package let errorCode: UInt32
     /// At most `debugBytesMax` bytes of the debug data; APNs puts JSON there.

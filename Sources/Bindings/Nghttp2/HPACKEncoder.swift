@@ -21,9 +21,10 @@ package struct HPACKEncoder: ~Copyable {
     private let blockBytesMax: Int
     private var used = 0
 
-    /// For each constant, the how-manieth insertion it was; negative when it never was one.
+    /// For each constant the number of its insertion, counted since the start; negative if there
+    /// was none.
     private let insertions: UnsafeMutablePointer<Int>
-    /// The sizes of the entries in the table, by insertion modulo their largest number.
+    /// The sizes of the entries in the table, indexed by insertion modulo `entriesMax`.
     private let sizes: UnsafeMutablePointer<Int32>
     private static let entriesMax = tableBytesMax / entryOverhead
     private var inserted = 0
@@ -55,7 +56,7 @@ package struct HPACKEncoder: ~Copyable {
         block.deallocate()
     }
 
-    /// The peer's SETTINGS_HEADER_TABLE_SIZE.
+    /// Takes over the peer's SETTINGS_HEADER_TABLE_SIZE.
     package mutating func tableLimitChanged(to announced: UInt32) {
         let limit = min(Int(announced), Self.tableBytesMax)
         guard limit != tableLimit else { return }
@@ -79,12 +80,12 @@ package struct HPACKEncoder: ~Copyable {
     /// The block composed since `begin()`; valid until the next `begin()`.
     package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block, count: used) }
 
-    /// A header of the static table, by its index there.
+    /// Appends a header of the static table by its index there.
     package mutating func append(staticIndex: Int) {
         append(integer: staticIndex, prefixBits: 7, pattern: 0x80)
     }
 
-    /// A constant: one byte or two once it is in the table.
+    /// Appends a constant: one byte or two once it is in the table.
     package mutating func append(
         _ constant: ConstantHeader, of constants: borrowing HeaderConstants
     ) {
@@ -96,8 +97,8 @@ package struct HPACKEncoder: ~Copyable {
         appendInserting(constants.name(constant), constants.value(constant), as: constant)
     }
 
-    /// A value unique to its request, under a name that is not. The first one of its name goes
-    /// into the table, for the name's sake, and no later one does.
+    /// Appends a value that is unique to its request, under a name that is not. The first value of
+    /// a name goes into the table, for the name's sake, and no later one does.
     package mutating func append(
         unique value: UnsafeBufferPointer<UInt8>, named name: ConstantHeader,
         of constants: borrowing HeaderConstants
@@ -110,7 +111,7 @@ package struct HPACKEncoder: ~Copyable {
         append(string: value)
     }
 
-    /// A value that is the same until `forget`: one byte or two once it is in the table.
+    /// Appends a value that is the same until `forget`: one byte or two once it is in the table.
     package mutating func append(
         repeated value: UnsafeBufferPointer<UInt8>, named name: ConstantHeader,
         of constants: borrowing HeaderConstants
@@ -127,7 +128,8 @@ package struct HPACKEncoder: ~Copyable {
         insertions[name.number] = -1
     }
 
-    /// The same for a name of the static table. Returns where the `count` bytes of the value go.
+    /// Appends a unique value under a name of the static table. Returns the place for the `count`
+    /// bytes of the value.
     package mutating func appendUnique(
         staticName index: Int, count: Int
     ) -> UnsafeMutablePointer<UInt8> {
@@ -145,8 +147,8 @@ package struct HPACKEncoder: ~Copyable {
         Self.dynamicStart &+ inserted &- 1 &- insertion
     }
 
-    /// A literal with incremental indexing; without, if it would push others out too soon after
-    /// the last time: constants that do not fit together must not take turns.
+    /// Appends a literal with incremental indexing; or without, if it would push others out too
+    /// soon after the last time: constants that do not fit together must not take turns.
     private mutating func appendInserting(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>,
         as constant: ConstantHeader
@@ -175,7 +177,7 @@ package struct HPACKEncoder: ~Copyable {
 
     // MARK: Primitives
 
-    /// RFC 7541 §5.1.
+    /// Appends an integer as RFC 7541 §5.1 encodes it.
     private mutating func append(integer: Int, prefixBits: Int, pattern: UInt8) {
         let limit = 1 << prefixBits &- 1
         if integer < limit { return append(byte: pattern | UInt8(truncatingIfNeeded: integer)) }

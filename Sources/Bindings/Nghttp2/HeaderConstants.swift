@@ -24,7 +24,7 @@ package struct HeaderConstants: ~Copyable {
 
     package var count: Int { entries.count }
 
-    /// An empty `value` is for a name whose values differ.
+    /// Adds a header. `value` is empty for a name whose values differ.
     package mutating func add(_ name: String, _ value: String = "") -> ConstantHeader {
         entries.append((Self.copy(name), Self.copy(value)))
         return ConstantHeader(number: entries.count - 1)

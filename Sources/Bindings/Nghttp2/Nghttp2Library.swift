@@ -4,9 +4,9 @@
 internal import CNghttp2
 
 package enum Nghttp2Library {
-    /// Of the library that this process has loaded, such as "1.52.0".
+    /// The version of the library that this process has loaded, such as "1.52.0".
     package static var version: String { String(cString: nghttp2_version(0).pointee.version_str) }
 
-    /// Of the header that this program was compiled against.
+    /// The version of the header that this program was compiled against.
     package static var compiledVersion: String { NGHTTP2_VERSION }
 }

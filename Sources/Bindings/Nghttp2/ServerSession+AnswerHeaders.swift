@@ -59,7 +59,7 @@ package struct AnswerHeaders: ~Copyable {
             indexed: true)
     }
 
-    /// `:status`, which comes first. The usual ones are in HPACK's static table.
+    /// Appends `:status`, which must come first. The usual ones are in HPACK's static table.
     package mutating func append(status: UInt16) {
         precondition(status >= 100 && status <= 999, "no HTTP status: \(status)")
         withUnsafeTemporaryAllocation(byteCount: 3, alignment: 1) { digits in

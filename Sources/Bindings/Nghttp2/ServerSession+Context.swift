@@ -50,7 +50,7 @@ struct ServerContext {
         fieldCount = 0
     }
 
-    /// False when the block exceeds what was announced.
+    /// Adds a header to the block; false when the block exceeds what was announced.
     mutating func append(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>
     ) -> Bool {
@@ -84,7 +84,8 @@ struct ServerContext {
     /// A frame header and two entries, the most that `ServerSession` submits.
     private static let settingsFrameBytes = 9 + 2 * 6
 
-    /// A chunk is always one whole frame; SETTINGS of ours get their true identifier.
+    /// Takes a chunk of nghttp2's, which is always one whole frame; SETTINGS of ours get their true
+    /// identifier.
     mutating func take(_ frame: UnsafeBufferPointer<UInt8>) {
         chunk = frame
         guard frame.count >= 15, frame.count <= Self.settingsFrameBytes,

@@ -3,7 +3,7 @@
 
 internal import CNghttp2
 
-/// Who serves a session's requests. Every call comes from within `ServerSession.receive` or
+/// Serves a session's requests. Every call comes from within `ServerSession.receive` or
 /// `.serialise`, on their thread; answering from within a call is allowed.
 package protocol ServerRequests: AnyObject {
     /// A request's header block begins. The number returned comes back with every later fact about
@@ -12,7 +12,7 @@ package protocol ServerRequests: AnyObject {
     /// The header block is complete. `fields` and what it lends are gone when this returns.
     func headersReceived(_ request: Int, _ fields: borrowing HeaderBlock)
     func bodyReceived(_ request: Int, _ bytes: UnsafeRawBufferPointer)
-    /// The peer has sent all of it.
+    /// The peer has sent the whole request.
     func requestEnded(_ request: Int)
     /// The stream is gone, answered or not; its number may be given to another.
     func requestClosed(_ request: Int, errorCode: UInt32)
@@ -75,12 +75,12 @@ package struct ServerSession: ~Copyable {
         return used
     }
 
-    /// Something waits to be serialised.
+    /// Whether something waits to be serialised.
     package var wantsToWrite: Bool {
         !context.pointee.chunk.isEmpty || nghttp2_session_want_write(session) != 0
     }
 
-    /// GOAWAY has been said or heard, every stream has ended and everything is written.
+    /// Whether GOAWAY was sent or received, every stream has ended and everything is written.
     package var isFinished: Bool {
         !wantsToWrite && nghttp2_session_want_read(session) == 0
     }
@@ -117,7 +117,7 @@ package struct ServerSession: ~Copyable {
         announce(streamLimit: streamLimit, headerBytesMax: nil)
     }
 
-    /// Says GOAWAY. Streams above `lastStream` end at once, with REFUSED_STREAM, and count as not
+    /// Sends GOAWAY. Streams above `lastStream` end at once, with REFUSED_STREAM, and count as not
     /// processed.
     package func goAway(lastStream: Int32, errorCode: UInt32, debugData: [UInt8]) {
         nghttp2_submit_goaway(

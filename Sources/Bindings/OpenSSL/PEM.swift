@@ -123,7 +123,7 @@ package enum PEM {
             }
     }
 
-    /// - Parameter body: is lent the text and a password. Any text may say that it is encrypted, and
+    /// - Parameter body: is lent the text and a password. Any text may say that it is encrypted;
     ///   without a password OpenSSL would ask for one on the terminal, and wait.
     private static func reading<Result>(
         _ pem: String, _ body: (OpaquePointer, UnsafeMutableRawPointer) -> Result

@@ -3,7 +3,7 @@
 
 internal import COpenSSL
 
-/// FIPS 180-4, of a whole message at once.
+/// SHA-256 (FIPS 180-4) of a whole message at once.
 package enum SHA256Digest {
     package static let bytes = 32
 

@@ -12,7 +12,7 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     package let text: String
     /// Why the peer's certificate was refused, in OpenSSL's words; nil for any other failure.
     package let verification: String?
-    /// The same as an X509_V_ERR_…; 0 for any other failure.
+    /// The X509_V_ERR_… code that says why the certificate was refused; 0 for any other failure.
     package let verifyResult: Int
 
     package init(code: UInt = 0, text: String, verification: String? = nil, verifyResult: Int = 0) {
@@ -26,8 +26,8 @@ package struct TLSError: Error, Hashable, Sendable, CustomStringConvertible {
         verification.map { "the certificate is refused: \($0)" } ?? text
     }
 
-    /// What OpenSSL's short words for a failure mean to an operator; the words themselves where they
-    /// say it. libcurl and librdkafka quote the same words.
+    /// What OpenSSL's short words for a failure mean to an operator; the words themselves where
+    /// they say it. libcurl and librdkafka quote the same words.
     package static func sentence(of reason: String) -> String {
         switch reason {
         case "wrong version number", "http request", "https proxy request",
@@ -69,7 +69,7 @@ package enum ErrorQueue {
             verifyResult: verifyResult)
     }
 
-    /// The same for a failed system call, whose `errno` the caller saved.
+    /// Empties the queue after a failed system call, whose `errno` the caller saved.
     static func drain(systemError: CInt) -> TLSError {
         let text = systemError == 0 ? "the peer closed the connection" : systemText(systemError)
         return drain(otherwise: text)

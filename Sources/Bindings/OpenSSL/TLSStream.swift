@@ -11,19 +11,19 @@ package enum TLSProgress: Hashable, Sendable {
     case wantsRead
     /// Call again when the descriptor is writable.
     case wantsWrite
-    /// For good: the stream is of no further use.
+    /// The handshake failed for good: the stream is of no further use.
     case failed(TLSError)
 }
 
 /// What came of one read or write.
 package enum TLSTransfer: Hashable, Sendable {
-    /// So many bytes, at least 1.
+    /// This many bytes were moved, at least 1.
     case bytes(Int)
     case wantsRead
     case wantsWrite
     /// The peer ended the stream in order (close_notify).
     case closed
-    /// For good. A connection that ends without close_notify is a failure too.
+    /// The stream failed for good. A connection that ends without close_notify is a failure too.
     case failed(TLSError)
 }
 
@@ -126,7 +126,7 @@ package struct TLSStream: ~Copyable {
     }
 
     private mutating func outcome(of result: CInt) -> TLSTransfer {
-        // Before any other call: it is the failed call's.
+        // Read before any other call, which could overwrite it.
         let systemError = errno
         switch SSL_get_error(pointer, result) {
         case SSL_ERROR_WANT_READ: return .wantsRead

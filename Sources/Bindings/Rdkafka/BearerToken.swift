@@ -7,7 +7,7 @@ internal import Glibc
 /// What a client shows to brokers with SASL/OAUTHBEARER. Never printed with its value.
 package struct BearerToken: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     package let value: String
-    /// Whose it is; the library only names it in its own log.
+    /// Whose token it is; the library only names it in its own log.
     package let principal: String
     /// Milliseconds since 1970.
     package let expiresAtMilliseconds: Int64
@@ -37,11 +37,12 @@ package struct BearerToken: Sendable, Equatable, CustomStringConvertible, Custom
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A client that waits for a bearer token. Does not keep the client alive, but for the length of a
-/// call, after which it may end on the caller's thread: hold no lock meanwhile.
+/// A client that waits for a bearer token. It keeps the client alive only for the length of a call,
+/// after which the client may end on the caller's thread: hold no lock meanwhile.
 package struct TokenRecipient: Sendable {
     private weak var client: Client?
-    /// An object of its own: a client's address may be another's as soon as it is gone.
+    /// An object of its own, since a client's address may be another's as soon as the client is
+    /// gone.
     private let identity = Identity()
     private final class Identity: Sendable {}
 
@@ -51,11 +52,11 @@ package struct TokenRecipient: Sendable {
 
     package func isSame(as other: TokenRecipient) -> Bool { identity === other.identity }
 
-    /// For new connections from here on; those that are there keep theirs. Without effect when the
-    /// client is gone.
+    /// Gives the client a token for new connections; existing ones keep theirs. Has no effect when
+    /// the client is gone.
     ///
-    /// - Throws: what the library does not like about it, never quoting the token's value, provided
-    ///   that this is made of the characters that RFC 6750 has for it.
+    /// - Throws: the library's objection to the token. It never quotes the token's value, provided
+    ///   that the value is made of the characters that RFC 6750 allows.
     package func take(_ token: BearerToken) throws(RdkafkaError) {
         try client?.setToken(token)
     }

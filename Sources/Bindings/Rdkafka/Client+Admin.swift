@@ -3,7 +3,7 @@
 
 internal import CRdkafka
 
-/// A topic to be made.
+/// A topic to be created.
 package struct NewTopic: Sendable {
     package var name: String
     package var partitions: Int32

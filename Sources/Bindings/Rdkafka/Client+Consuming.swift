@@ -54,12 +54,12 @@ extension Client {
         try RdkafkaError.check(adopting: rd_kafka_incremental_unassign(pointer, list.pointer))
     }
 
-    /// Returns when the fetchers of partitions that the last change took away have stopped. A change
-    /// that takes one of them away again before that would stop it twice, for which librdkafka ends
-    /// the process (`rd_kafka_assignment_partition_stopped`, 2.0.2 and later).
+    /// Returns when the fetchers of partitions that the last change took away have stopped. A
+    /// change that takes one of them away again before that would stop it twice, for which
+    /// librdkafka ends the process (`rd_kafka_assignment_partition_stopped`, 2.0.2 and later).
     private func awaitStoppedFetchers() {
-        // Its main thread answers in order: the first time after it has stopped them, the second time
-        // after it has taken note of that.
+        // Its main thread answers in order: the first time after it has stopped them, the second
+        // time after it has taken note of that.
         for _ in 0..<2 {
             var list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
             if rd_kafka_assignment(pointer, &list) == RD_KAFKA_RESP_ERR_NO_ERROR, let list {

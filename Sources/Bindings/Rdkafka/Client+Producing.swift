@@ -4,7 +4,7 @@
 internal import CRdkafka
 
 extension Client {
-    /// Lets the topic's partitioner choose.
+    /// The partition number that lets the topic's partitioner choose.
     package static let anyPartition: Int32 = -1
 
     /// Queues one message; key, value and headers are copied. A nil value is a tombstone, an empty
@@ -52,7 +52,7 @@ extension Client {
         rd_kafka_flush(pointer, timeout.milliseconds) == RD_KAFKA_RESP_ERR_NO_ERROR
     }
 
-    /// Messages without a report yet, and reports not yet served.
+    /// The number of messages without a report yet, and of reports not yet served.
     package var outstandingMessages: Int { Int(rd_kafka_outq_len(pointer)) }
 }
 
@@ -72,6 +72,6 @@ package struct MessageHeaders: ~Copyable {
         }
     }
 
-    /// The library owns them now.
+    /// Lets go of the headers without destroying them: the library owns them now.
     consuming func release() { discard self }
 }

@@ -70,7 +70,7 @@ package final class Client: @unchecked Sendable {
         return RdkafkaError(ErrorCode(code), message: String(nulTerminated: text))
     }
 
-    /// What went wrong with its connections of late.
+    /// What went wrong with its connections lately.
     package var troubles: ConnectionTroubles { context.troubles }
 
     // MARK: The cluster
@@ -78,7 +78,7 @@ package final class Client: @unchecked Sendable {
     /// What the mock cluster's id begins with; Kafka's own ids are UUIDs in base64.
     package static let mockClusterIDPrefix = "mockCluster"
 
-    /// Nil when no broker answered in time.
+    /// The cluster's ID; nil when no broker answered in time.
     package func clusterID(timeout: Duration) -> String? {
         guard let id = rd_kafka_clusterid(pointer, timeout.milliseconds) else { return nil }
         defer { rd_kafka_mem_free(pointer, id) }
@@ -122,10 +122,10 @@ package final class Client: @unchecked Sendable {
         }
     }
 
-    /// The brokers of the cluster, as they want to be called.
+    /// The brokers of the cluster, by the addresses that they advertise.
     package func brokers(timeout: Duration) throws(RdkafkaError) -> [BrokerAddress] {
         var answer: UnsafePointer<rd_kafka_metadata>?
-        // Of all topics: one without any would be refused.
+        // The request is for all topics: one for no topic would be refused.
         try RdkafkaError.check(
             rd_kafka_metadata(pointer, 1, nil, &answer, timeout.milliseconds))
         defer { rd_kafka_metadata_destroy(answer) }
@@ -142,15 +142,15 @@ package final class Client: @unchecked Sendable {
 
 package struct TopicMetadata: Hashable, Sendable {
     package let name: String
-    /// By partition: the broker that leads it, or `noLeader`.
+    /// The broker that leads each partition, indexed by partition, or `noLeader`.
     package let leaders: [Int32]
     package let error: ErrorCode
-    /// Replicas of the partition with the fewest.
+    /// The number of replicas of the partition that has the fewest.
     package let replication: Int32
 
     package static let noLeader: Int32 = -1
     package var partitionCount: Int32 { Int32(leaders.count) }
-    /// Partitions that have a leader.
+    /// The number of partitions that have a leader.
     package var ledCount: Int32 { Int32(leaders.count { $0 != Self.noLeader }) }
 }
 

@@ -30,7 +30,8 @@ package struct Rebalance {
     /// `assignPartitions`, `revokePartitions`, or what went wrong.
     package let code: ErrorCode
     package let partitions: TopicPartitionList
-    /// They belong to another member already: nothing of them can be committed.
+    /// Whether the partitions already belong to another member, so that no offset of them can be
+    /// committed.
     package let isLost: Bool
 }
 
@@ -46,9 +47,9 @@ package struct DeliveryReport: Sendable {
 
 /// The callbacks of one client. All but `log` and `tokens` run inside poll calls.
 final class ClientContext: @unchecked Sendable {
-    // SAFETY: `log`, `tokens` and `troubles` are immutable and Sendable, and `recipient` is set before the
-    // thread that reads it begins to serve; nothing else is touched by library threads. The rest is
-    // touched by the one thread that polls the client.
+    // SAFETY: `log`, `tokens` and `troubles` are immutable and Sendable, and `recipient` is set
+    // before the thread that reads it begins to serve; nothing else is touched by library threads.
+    // The rest is touched by the one thread that polls the client.
     let log: Client.LogSink
     let troubles = ConnectionTroubles()
     private let tokens: Client.TokenRefresh?
@@ -95,8 +96,8 @@ final class ClientContext: @unchecked Sendable {
         }
     }
 
-    /// On a queue of its own, which the library's background thread serves: requests for metadata
-    /// and administration wait for a token while nobody polls.
+    /// Puts the callback on a queue of its own, which the library's background thread serves:
+    /// requests for metadata and administration wait for a token while nobody polls.
     private func installTokenCallback(in configuration: OpaquePointer) {
         rd_kafka_conf_enable_sasl_queue(configuration, 1)
         rd_kafka_conf_set_oauthbearer_token_refresh_cb(configuration) { client, _, opaque in
@@ -110,7 +111,8 @@ final class ClientContext: @unchecked Sendable {
         }
     }
 
-    /// Changes nothing of what OpenSSL has decided; only its reason would be known to nobody.
+    /// Notes why OpenSSL refuses a certificate, which nobody would know otherwise, and keeps its
+    /// decision.
     private func installCertificateCallback(in configuration: OpaquePointer) {
         let name = "enable.ssl.certificate.verification"
         // Where nothing is verified the library would call it all the same, and complain.

@@ -3,8 +3,8 @@
 
 internal import Synchronization
 
-/// What the library says of connections that fail. It keeps that to its log, at a level that depends
-/// on the case; the call that waits for a connection only learns that its time is over.
+/// What the library says of connections that fail. It keeps that to its log, at a level that
+/// depends on the case; the call that waits for a connection only learns that its time is over.
 package final class ConnectionTroubles: Sendable {
     private struct State {
         var lines: [String] = []
@@ -12,7 +12,7 @@ package final class ConnectionTroubles: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Brokers are asked in turn, and each says the same again.
+    /// The most lines kept: brokers are tried in turn, and each fails in the same way.
     private static let linesMax = 16
 
     /// The last complaints, oldest first.
@@ -20,7 +20,7 @@ package final class ConnectionTroubles: Sendable {
     /// The last certificate that was not accepted.
     package var refusal: CertificateRefusal? { state.withLock { $0.refusal } }
 
-    /// A line of the log: one of a broker that fails is kept.
+    /// Keeps a line of the library's log if it is about a broker that fails.
     func note(facility: String, _ text: String) {
         guard facility == "FAIL" || facility == "ERROR" else { return }
         state.withLock { state in

@@ -10,7 +10,7 @@ package struct Message: ~Copyable {
 
     deinit { rd_kafka_message_destroy(pointer) }
 
-    /// Whoever gets the pointer owes the library its end.
+    /// Gives the pointer up: the caller must destroy the message.
     consuming func release() -> UnsafeMutablePointer<rd_kafka_message_t> {
         let pointer = pointer
         discard self
@@ -29,7 +29,7 @@ package struct Message: ~Copyable {
     /// errors that concern no topic.
     package var topicIdentity: OpaquePointer? { pointer.pointee.rkt }
 
-    /// Allocates; for paths that are not hot.
+    /// The topic's name. It allocates, so it is for paths that are not hot.
     package var topicName: String? {
         guard let topic = pointer.pointee.rkt, let name = rd_kafka_topic_name(topic) else {
             return nil
@@ -40,16 +40,16 @@ package struct Message: ~Copyable {
     package var partition: Int32 { pointer.pointee.partition }
     package var offset: Int64 { pointer.pointee.offset }
 
-    /// Since 1970 UTC; -1 when the broker gave none.
+    /// The timestamp in milliseconds since 1970 UTC; -1 when the broker gave none.
     package var timestampMilliseconds: Int64 { rd_kafka_message_timestamp(pointer, nil) }
 
-    /// Nil when the key is null, which an empty one is not. Valid as long as the message.
+    /// The key; nil if there is none, not if it is empty. Valid as long as the message.
     package var key: UnsafeRawBufferPointer? {
         guard let key = pointer.pointee.key else { return nil }
         return UnsafeRawBufferPointer(start: key, count: pointer.pointee.key_len)
     }
 
-    /// Nil when the value is null (a tombstone), which an empty one is not.
+    /// The value; nil for a tombstone, not if it is empty. Valid as long as the message.
     package var value: UnsafeRawBufferPointer? {
         guard let value = pointer.pointee.payload else { return nil }
         return UnsafeRawBufferPointer(start: value, count: pointer.pointee.len)

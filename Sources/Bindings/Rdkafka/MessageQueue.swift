@@ -21,7 +21,7 @@ package struct MessageQueue: ~Copyable {
     }
 
     package var isEmpty: Bool { first == end }
-    /// Room is there again when the last message is taken.
+    /// Whether there is no room. There is room again only when the last message has been taken.
     package var isFull: Bool { end == capacity }
 
     package mutating func append(_ message: consuming Message) {

@@ -17,7 +17,7 @@ package struct ErrorCode: RawRepresentable, Hashable, Sendable {
     /// so it is fit for a metric label.
     package var name: String { String(cString: rd_kafka_err2name(native)) }
 
-    /// One sentence by the library.
+    /// The library's text for the code, one sentence.
     package var text: String { String(cString: rd_kafka_err2str(native)) }
 }
 
@@ -103,7 +103,8 @@ package enum RdkafkaVersion {
     package static var number: Int { Int(rd_kafka_version()) }
     package static var text: String { String(cString: rd_kafka_version_str()) }
 
-    /// Of the header that this program was compiled against. It has no text, only `0xMMmmrrpp`.
+    /// The version of the header that this program was compiled against, which has only a number,
+    /// `0xMMmmrrpp`.
     package static var compiledText: String {
         let number = Int(RD_KAFKA_VERSION)
         return "\(number >> 24).\(number >> 16 & 0xff).\(number >> 8 & 0xff)"

@@ -16,7 +16,7 @@ package struct FixedBytes: ~Copyable {
 
     package mutating func removeAll() { count = 0 }
 
-    /// False, with nothing appended, when there is no room.
+    /// Appends bytes. Returns false, with nothing appended, when there is no room.
     package mutating func append(_ more: UnsafeRawBufferPointer) -> Bool {
         guard more.count <= memory.count - count else { return false }
         UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: more)

@@ -30,7 +30,7 @@ package struct JSONValue {
         mark == .string ? text(at: index) : nil
     }
 
-    /// A number written without fraction and exponent that fits.
+    /// The value of a number that is written without fraction and exponent, if it fits.
     package var integer: Int64? {
         switch mark {
         case .signed: Int64(bitPattern: tape[index + 1])
@@ -39,7 +39,7 @@ package struct JSONValue {
         }
     }
 
-    /// Any number; integers beyond 2^53 are rounded.
+    /// The value of any number; integers beyond 2^53 are rounded.
     package var double: Double? {
         switch mark {
         case .signed: Double(Int64(bitPattern: tape[index + 1]))
@@ -94,7 +94,7 @@ package struct JSONValue {
         }
     }
 
-    /// Strings lie apart, each after its length.
+    /// The text of a string. Strings are stored apart from the tape, each after its length.
     func text(at index: Int) -> UnsafeRawBufferPointer {
         let offset = Int(tape[index] & 0x00FF_FFFF_FFFF_FFFF)
         let start = UnsafeRawPointer(strings + offset)
