@@ -23,6 +23,7 @@ package struct ConsumerRestarts: Sendable {
     ///
     /// - Returns: false where that has happened too often, and this worker must end.
     mutating func fenced(now: Now) -> Bool {
+        assert(fencedAt.allSatisfy { $0 <= now.monotonic }, "fencings are told out of order")
         fencedAt.removeAll { now.monotonic - $0 >= Self.fencingWindow }
         fencedAt.append(now.monotonic)
         guard fencedAt.count < Self.fencingsMax else { return false }
@@ -42,6 +43,7 @@ package struct ConsumerRestarts: Sendable {
     }
 
     mutating func restarted(now: Now) {
+        precondition(isDue(now: now), "the consumer is opened again before its time")
         isWanted = false
         opensAgainAt = nil
         restartedAt = now.monotonic

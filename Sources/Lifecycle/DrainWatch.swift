@@ -28,6 +28,11 @@ struct DrainWatch: Sendable {
         let figures = Figures(
             load: load, handedOver: counters.handedOver,
             visited: counters.pushesQueued + counters.pushesCoalesced)
+        assert(
+            seen.map { $0.handedOver <= figures.handedOver && $0.visited <= figures.visited }
+                ?? true,
+            "a counter of pushes goes back")
+        assert(seen == nil || movedAt <= now.monotonic, "a drain is judged at an earlier time")
         if figures != seen {
             seen = figures
             movedAt = now.monotonic

@@ -50,6 +50,7 @@ package struct IntakeValve: Sendable {
             state = .open
             return .poll
         case .holding(let since):
+            assert(since <= now, "the valve is asked at an earlier time")
             guard now - since >= holdMax else { return .hold }
             state = .paused
             return .pause

@@ -22,9 +22,13 @@ package struct OpenAssignments: Sendable {
 
     /// Returns those of `ids` that were open: an assignment is closed once, whoever says so first.
     mutating func close(_ ids: [AssignmentID]) -> [AssignmentID] {
+        let before = events.count + deferred.count
         let closed = ids.filter(contains)
         events.removeAll(where: closed.contains)
         deferred.removeAll(where: closed.contains)
+        assert(
+            before - closed.count == events.count + deferred.count,
+            "an assignment is closed twice, or is of two topics")
         return closed
     }
 }

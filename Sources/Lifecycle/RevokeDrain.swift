@@ -47,6 +47,8 @@ struct RevokeDrain: Sendable {
     private var watch = DrainWatch()
 
     init(_ partitions: [AssignmentID], deadline: MonotonicTime) {
+        precondition(!partitions.isEmpty, "the group wants back no partition")
+        assert(Set(partitions).count == partitions.count, "a partition is wanted back twice")
         self.partitions = partitions
         self.deadline = deadline
     }
@@ -61,6 +63,7 @@ struct RevokeDrain: Sendable {
     /// - Parameter events: the partitions of events that are ours. One of `deferred` waits for
     ///   nothing: what is under way of it is still sent, and its next owner has the rows.
     mutating func isOver(_ facts: DrainFacts, events: [AssignmentID], now: Now) -> Bool {
+        assert(!partitions.isEmpty, "a drain of partitions that were lost goes on")
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
         if deadline <= now.monotonic { return true }
         return partitions.filter(events.contains).allSatisfy { id in

@@ -26,6 +26,7 @@ struct StopDrain: Sendable {
     }
 
     init(graceEndsAt: MonotonicTime, deadline: MonotonicTime) {
+        precondition(graceEndsAt <= deadline, "a stop is over before its grace period")
         self.graceEndsAt = graceEndsAt
         self.deadline = deadline
     }

@@ -28,6 +28,7 @@ package struct WorkerLifecycle: Sendable {
 
     /// - Parameter drainMax: how long partitions that are given back may keep their group waiting.
     package init(drainMax: Duration, now: Now) {
+        precondition(drainMax > .zero, "a drain without time gives back what has not ended")
         self.drainMax = drainMax
         schedule = TurnSchedule(now: now)
     }
@@ -145,6 +146,7 @@ package struct WorkerLifecycle: Sendable {
     ///
     /// - Parameter patience: how long the stop may wait for what can end.
     package mutating func stopRequested(patience: Duration, now: Now) -> [LifecycleAction] {
+        precondition(patience >= .zero, "a stop that is over before it begins")
         guard stop == nil else { return [] }
         stop = StopDrain(
             graceEndsAt: now.monotonic + min(patience, drainMax),
@@ -179,6 +181,7 @@ package struct WorkerLifecycle: Sendable {
         }
         // While the events are paused the poll brings none, and must go on all the same.
         let limit = valve.isPaused ? TurnBudget.events : min(TurnBudget.events, room.events)
+        precondition(limit > 0, "a poll for no record answers no rebalance")
         return PollPlan(actions: actions, limit: limit)
     }
 
@@ -187,6 +190,7 @@ package struct WorkerLifecycle: Sendable {
     /// - Parameter facts: nil unless `isDraining`.
     package mutating func advance(_ facts: DrainFacts?, now: Now) -> [LifecycleAction] {
         guard end == nil else { return [] }
+        assert(isDraining || facts == nil, "facts of a drain that is not under way")
         guard isDraining else { return restartIfDue(now: now) }
         guard let facts else { preconditionFailure("a drain is judged by facts") }
         var actions: [LifecycleAction] = []
@@ -219,6 +223,7 @@ package struct IntakeRoom: Sendable {
     package var hasRoomForDeferred: Bool
 
     package init(events: Int, isHalfFree: Bool, hasRoomForDeferred: Bool) {
+        precondition(events >= 0, "there is room for events or for none")
         self.events = events
         self.isHalfFree = isHalfFree
         self.hasRoomForDeferred = hasRoomForDeferred
