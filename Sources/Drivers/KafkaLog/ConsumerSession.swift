@@ -30,6 +30,8 @@ final class ConsumerSession {
             throw .client(error)
         }
         queue = EventQueue.ofConsumer(client)
+        // It has one as soon as everything is polled as a consumer's, which has not thrown.
+        precondition(queue != nil, "nothing would wake the consumer's thread")
         queue?.wake(descriptor: waker.descriptor, owner: waker)
     }
 

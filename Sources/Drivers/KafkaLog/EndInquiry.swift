@@ -51,6 +51,7 @@ final class EndInquiry: Sendable {
             try NamedThread.detach(name: "kafka-ends") { [self] in
                 let answers = ask(client, topics, partitions)
                 state.withLock { state in
+                    precondition(state.isUnderWay, "an answer to a question that nobody has asked")
                     state.isUnderWay = false
                     state.answers = Answers(askedAt: now, partitions: answers)
                 }

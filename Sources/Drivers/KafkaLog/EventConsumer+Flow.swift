@@ -18,12 +18,14 @@ extension EventConsumer {
         for position in positions {
             guard let row = partitions.row(position.assignment), position.offset > row.stored
             else { continue }
+            precondition(!replayed.contains(row.topic), "an offset of a table is stored")
             list.append(
                 topic: topics[row.topic], partition: row.partition, offset: position.offset)
             offered.append(position)
         }
         guard !offered.isEmpty else { return 0 }
         session.client.store(list)
+        precondition(list.count == offered.count, "the library answers for other partitions")
         var taken = 0
         // An element is refused when its partition is not ours any more: the next owner's matter.
         for (index, position) in offered.enumerated() where list[index].error == .none {
@@ -65,6 +67,8 @@ extension EventConsumer {
 
     private func pause(_ ids: [AssignmentID], now: Now) {
         guard let session, !ids.isEmpty else { return }
+        precondition(
+            ids.allSatisfy { partitions.row($0)?.isPaused == false }, "a partition is paused twice")
         let list = list(of: ids)
         do {
             try session.client.pause(list)
@@ -84,6 +88,9 @@ extension EventConsumer {
 
     func resume(_ ids: [AssignmentID]) {
         guard let session, !ids.isEmpty else { return }
+        precondition(
+            ids.allSatisfy { partitions.row($0)?.isPaused == true },
+            "a partition that is not paused would be read again")
         // Nothing to be done about an error here: it says that the partition is gone.
         try? session.client.resume(list(of: ids))
         for id in ids { partitions.update(id) { $0.isPaused = false } }

@@ -59,6 +59,7 @@ extension EventConsumer {
     /// Begins to read these beside those that are being read already.
     private func start(_ starts: [StartResolver.Start], now: Now) {
         guard let client = session?.client else { return }
+        precondition(pending == nil, "partitions are started while a rebalance is answered")
         let list = TopicPartitionList(capacity: starts.count)
         for start in starts {
             list.append(
@@ -79,7 +80,12 @@ extension EventConsumer {
             answerWithoutPartitions(list, now: now)
             return askForRestart(error)
         }
-        for start in starts { isReadAgain(start.topic, start.partition) }
+        for start in starts {
+            precondition(
+                partitions.assignment(topic: start.topic, partition: start.partition) == nil,
+                "a partition is started that is ours already")
+            isReadAgain(start.topic, start.partition)
+        }
         let assignments = starts.map { start in
             Assignment(
                 partitions.assign(

@@ -51,6 +51,8 @@ package final class EventConsumer {
         startFrom: StartFrom, prefetchMax: Int = 32, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a consumer without a topic")
+        precondition(
+            replayed.allSatisfy(topics.indices.contains), "a table that is not among the topics")
         // The library would take it for a pattern, and deliver topics that have no position here.
         if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
@@ -64,6 +66,12 @@ package final class EventConsumer {
     }
 
     func open() throws(KafkaError) {
+        precondition(session == nil, "the client before must be closed")
+        precondition(
+            pending == nil && rebalances.isEmpty && unstarted == nil,
+            "a rebalance of the client before is not answered")
+        precondition(
+            partitions.assigned().isEmpty, "a partition of the client before is still ours")
         session = try ConsumerSession(
             settings: settings, role: .events, topics: topics, logger: logger,
             waker: waker)
@@ -103,6 +111,8 @@ package final class EventConsumer {
         _ body: (borrowing KafkaRecord) -> Void
     ) -> Int {
         guard let session else { return 0 }
+        precondition(limit >= 0, "a poll takes records or none")
+        precondition(ahead.isEmpty, "a message of the poll before was not delivered")
         polling.polled(at: now.monotonic)
         advanceAssignment(now)
         startMore(now)

@@ -66,6 +66,8 @@ struct PartitionTable {
         rows[index].received = offset
         rows[index].isAtEnd = false
         rows[index].activeAt = now
+        assert(rows[index].topic == topic, "a record under another topic's assignment")
+        assert(rows[index].partition == partition, "a record under another partition's assignment")
         return rows[index].assignment
     }
 
@@ -91,7 +93,9 @@ struct PartitionTable {
 
     /// Changes the row, if that assignment is still the current one.
     mutating func update(_ id: AssignmentID, _ change: (inout Row) -> Void) {
-        if row(id) != nil { change(&rows[Int(id.ordinal)]) }
+        guard let before = row(id) else { return }
+        change(&rows[Int(id.ordinal)])
+        assert(before.received <= rows[Int(id.ordinal)].received, "what was delivered goes back")
     }
 
     func row(_ id: AssignmentID) -> Row? {

@@ -32,6 +32,7 @@ package final class RecordProducer {
     package init(
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
+        precondition(!topics.isEmpty, "a producer without a topic")
         self.topics = topics
         client = try settings.client(for: .producer, logger: logger)
         tokens = settings.tokens

@@ -14,6 +14,7 @@ struct ReplayProgress {
     init(topics: Int) { ended = Array(repeating: [], count: topics) }
 
     mutating func add(partitions: Int, of topic: Int) {
+        precondition(partitions > 0, "partitions are added, or nothing is said")
         ended[topic] += Array(repeating: false, count: partitions)
         behind += partitions
     }
@@ -23,6 +24,7 @@ struct ReplayProgress {
         guard !ended[topic][partition] else { return }
         ended[topic][partition] = true
         behind -= 1
+        precondition(behind >= 0, "more partitions have ended than there are")
         if behind == 0 { isCaughtUp = true }
     }
 

@@ -52,12 +52,14 @@ struct TableFreshness {
     init(topics: Int) { rows = Array(repeating: [], count: topics) }
 
     mutating func add(partitions count: Int, of topic: Int, now: MonotonicTime) {
+        precondition(count > 0, "partitions are added, or nothing is said")
         rows[topic] += Array(repeating: Row(freshAt: now, movedAt: now), count: count)
     }
 
     /// - Parameter position: the offset of the next record.
     mutating func read(_ partition: TablePartition, to position: Int64, now: MonotonicTime) {
         let number = Int(partition.number)
+        assert(rows[partition.topic][number].position <= position, "reading goes back")
         if rows[partition.topic][number].position < position {
             rows[partition.topic][number].position = position
             rows[partition.topic][number].movedAt = now
@@ -101,6 +103,9 @@ struct TableFreshness {
         var lags: [TableLag] = []
         for topic in rows.indices {
             for (number, row) in rows[topic].enumerated() where now - row.freshAt > ageMax {
+                assert(
+                    row.goal.map { $0.end > row.position } ?? true,
+                    "an end that was reached is still awaited")
                 lags.append(
                     TableLag(
                         partition: TablePartition(topic: topic, number: Int32(number)),

@@ -168,6 +168,7 @@ package final class TableReader {
     private func readAgain(_ topic: Int, _ partition: Int) {
         partitions[topic][partition].isRefused = false
         refusedPartitions -= 1
+        precondition(refusedPartitions >= 0, "more partitions are read again than were refused")
         if refusedPartitions == 0 { repeatRefusalsAt = .distantFuture }
     }
 
@@ -176,6 +177,7 @@ package final class TableReader {
     /// and only to a new assignment.
     private func repeatRefusals(_ now: Now) {
         repeatRefusalsAt = now.monotonic + Self.refusalInterval
+        precondition(refusedPartitions > 0, "a refusal is repeated that nobody has had")
         let list = TopicPartitionList()
         for (topic, rows) in partitions.enumerated() {
             let refused = rows.indices.filter { rows[$0].isRefused }
@@ -193,6 +195,7 @@ package final class TableReader {
                         + "\(rows.count) partitions): what is known of it grows old; give it READ",
                     suppressed: 0))
         }
+        precondition(list.count == refusedPartitions, "the refused partitions are miscounted")
         do throws(RdkafkaError) {
             try session.client.incrementalUnassign(list)
             try session.client.incrementalAssign(list)

@@ -89,6 +89,7 @@ final class TokenSource: Sendable {
                 failures += 1
             }
             let isDone = state.withLock { state in
+                precondition(state.isServed, "two threads ask for tokens")
                 state.isServed = !state.waiting.isEmpty
                 return !state.isServed
             }

@@ -25,6 +25,7 @@ struct WarningLimiter {
             rows[kind] = (row.reportedAt, row.suppressed + 1)
             return nil
         }
+        assert(row.map { $0.reportedAt <= now } ?? true, "a warning is told before an earlier one")
         rows[kind] = (now, 0)
         return KafkaWarning(
             code: error.code.name, text: error.message, suppressed: row?.suppressed ?? 0)
