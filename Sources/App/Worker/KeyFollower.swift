@@ -126,6 +126,9 @@ struct KeyFollower {
         let tokens = followed[name]!.credential.tokens[environment]!
         let new = rotation.found(found, now: clock().monotonic)
         for number in new { tell("a new signing key is there", name, environment, number) }
+        assert(
+            found.union(new).allSatisfy(followed[name]!.keys.indices.contains),
+            "a key without a place")
         if tokens.takeRefusal() { rotation.refusedInUse(now: clock().monotonic) }
         while !Task.isCancelled, let number = rotation.nextTrial(now: clock().monotonic) {
             guard let key = followed[name]!.keys[number] else {

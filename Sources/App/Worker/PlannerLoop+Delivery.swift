@@ -17,6 +17,9 @@ extension PlannerLoop {
                 let outcome = outcomeBatch[index]
                 let pool = pipeline.outcome(outcome, now: now)
                 outstanding[number][Int(pool.rawValue)] -= 1
+                assert(
+                    outstanding[number][Int(pool.rawValue)] >= 0,
+                    "a port has an outcome of a push that it was not given")
             }
             isMore = isMore || count == outcomeBatch.count
         }
@@ -40,6 +43,7 @@ extension PlannerLoop {
                 let wanted = min(room, slotBatch.count)
                 let taken = pipeline.takeReady(
                     id, into: UnsafeMutableBufferPointer(rebasing: slotBatch[..<wanted]), now: now)
+                assert(taken <= wanted, "more pushes than the port has room for")
                 guard taken > 0 else { break }
                 port.submit(UnsafeBufferPointer(rebasing: slotBatch[..<taken]))
                 outstanding[number][pool] += taken

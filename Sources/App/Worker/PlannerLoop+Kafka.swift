@@ -25,6 +25,9 @@ extension PlannerLoop {
                 recordTimes.sampled(
                     record.timestampMilliseconds, of: .table(record.topic), now: now)
             }
+            assert(
+                record.topic == WorkerPlan.registrationsTable
+                    || record.topic == WorkerPlan.suppressionsTable, "a record of no table of ours")
             let problem =
                 record.topic == WorkerPlan.registrationsTable
                 ? pipeline.registrationRecord(
@@ -43,6 +46,8 @@ extension PlannerLoop {
 
     /// Everything registered so far is in the index: now the first event may be read.
     mutating func openConsumer() {
+        precondition(consumer == nil, "the consumer is opened twice")
+        precondition(tables.isCaughtUp, "events are read before the index is complete")
         // What was fetched ahead of the index is free now, and is not needed again.
         Allocator.trim()
         let statistics = pipeline.audience.statistics
@@ -114,6 +119,7 @@ extension PlannerLoop {
         if record.topic == plan.deferredConsumed {
             return readDeferred(record, of: assignment, now: now)
         }
+        assert(record.topic < plan.bindings.count, "a record of a topic without a binding")
         if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset) {
             pipeline.skippedRecord(of: assignment, offset: record.offset, now: now)
             return

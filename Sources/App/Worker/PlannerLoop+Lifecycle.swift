@@ -140,6 +140,8 @@ extension PlannerLoop {
     }
 
     private mutating func unassign(_ ids: [AssignmentID]) {
+        let open = lifecycle.open.events + lifecycle.open.deferred
+        precondition(!ids.contains(where: open.contains), "a partition given up is ours still")
         for id in ids { pipeline.unassigned(id) }
         logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
     }

@@ -50,9 +50,10 @@ extension PlannerLoop {
     mutating func collectAcknowledgements(now: Now) -> Bool {
         producer.poll(now: now) { ticket, error in
             let answer = RecordAnswer(error)
-            _ = outlets.indices.first {
+            let outlet = outlets.indices.first {
                 outlets[$0].reported(ticket, cause: answer.cause, now: now)
             }
+            precondition(outlet != nil, "the producer reports a record that it was not given")
             tell(answer, of: ticket)
         } > 0
     }

@@ -49,6 +49,10 @@ struct PlannerLoop: ~Copyable {
         tables: TableReader, producer: RecordProducer, control: WorkerControl,
         epoll: consuming Epoll, logger: Logger
     ) {
+        precondition(!ports.isEmpty, "a planner without a delivery thread")
+        precondition(
+            producer.topics == plan.producedTopics && tables.topics == plan.tableTopics,
+            "a position names another topic to the client than to the plan")
         self.plan = plan
         self.ports = ports
         self.tables = tables

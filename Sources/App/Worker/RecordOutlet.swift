@@ -30,6 +30,7 @@ package struct RecordOutlet {
     private static let patience = Duration.seconds(10)
 
     package init(recordsMax: Int, bytesMax: Int) {
+        precondition(recordsMax > 0 && bytesMax > 0, "an outlet through which nothing gets")
         self.recordsMax = recordsMax
         self.bytesMax = bytesMax
     }
@@ -52,6 +53,7 @@ package struct RecordOutlet {
     /// The next record goes out of the line: the producer has it, or will never take it.
     /// - Parameter isAccepted: the producer will report of it.
     package mutating func take(isAccepted: Bool, now: Now) {
+        precondition(first < waiting.count, "no record is next")
         let record = waiting[first]
         first += 1
         if first == waiting.count || first > 1024 && first * 2 > waiting.count {
@@ -59,6 +61,7 @@ package struct RecordOutlet {
             first = 0
         }
         guard isAccepted else { return }
+        precondition(offered[record.ticket] == nil, "a record is with the producer twice")
         if offered.isEmpty { movedAt = now.monotonic }
         offered[record.ticket] = Self.bytes(record)
         offeredBytes += Self.bytes(record)
@@ -70,6 +73,9 @@ package struct RecordOutlet {
     package mutating func reported(_ ticket: UInt64, cause: String?, now: Now) -> Bool {
         guard let bytes = offered.removeValue(forKey: ticket) else { return false }
         offeredBytes -= bytes
+        precondition(
+            offeredBytes >= 0 && (offeredBytes == 0 || !offered.isEmpty),
+            "the bytes with the producer are miscounted")
         if let cause {
             refused(cause: cause, now: now)
         } else {
@@ -141,7 +147,8 @@ extension RecordOutlet {
         }
         let records = limit("queue.buffering.max.messages", 100_000)
         let bytes = limit("queue.buffering.max.kbytes", 65_536) << 10
-        return RecordTopic.allCases.map { topic in
+        return RecordTopic.allCases.enumerated().map { position, topic in
+            precondition(topic.rawValue == position, "an outlet stands in another topic's place")
             // Letters are few, and any number may have to wait.
             let share = topic == .deadLetters ? min(bytes, 4 << 20) : bytes
             return RecordOutlet(recordsMax: records, bytesMax: share)

@@ -22,6 +22,7 @@ struct TableWatch {
                 "registrations or suppressions are read to their end again",
                 metadata: ["partitions": "\(Self.names(cured, topics: topics))"])
         }
+        assert(now.count == lags.count, "a partition lags twice")
         stale = now
     }
 

@@ -88,7 +88,10 @@ package final class WorkerControl: Sendable {
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
 
-    func enter(_ phase: Phase) { self.phase.store(phase.rawValue, ordering: .releasing) }
+    func enter(_ phase: Phase) {
+        let before = self.phase.exchange(phase.rawValue, ordering: .acquiringAndReleasing)
+        precondition(before < phase.rawValue, "a worker's phases go forward")
+    }
 
     package var latest: Snapshot { snapshot.withLock { $0 } }
 

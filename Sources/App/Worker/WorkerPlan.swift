@@ -64,6 +64,14 @@ package struct WorkerPlan: Sendable {
         producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
         shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
+        precondition(
+            tableTopics[Self.registrationsTable] == topics.registrations
+                && tableTopics[Self.suppressionsTable] == topics.suppressions
+                && producedTopics[Self.suppressionsProduced] == topics.suppressions
+                && producedTopics[Self.deadLettersProduced] == topics.deadLetters
+                && producedTopics[Self.deferredProduced] == topics.deferred
+                && producedTopics.count <= Self.shardsProduced + 1,
+            "a position names another topic")
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
@@ -83,6 +91,9 @@ package struct WorkerPlan: Sendable {
 
     /// Takes over what may change while the worker runs; the pipeline's part it takes itself.
     mutating func adopt(_ other: WorkerPlan) {
+        precondition(
+            other.eventTopics == eventTopics && other.bindings.count == bindings.count,
+            "the topics of a running worker do not change")
         bindings = other.bindings
         shutdownTimeout = other.shutdownTimeout
         skipped = other.skipped
