@@ -79,6 +79,8 @@ package struct EasyHandle: ~Copyable {
     package mutating func prepare(
         tag: UInt32, target: UnsafePointer<CChar>, body: UnsafePointer<UInt8>?, bodyBytes: Int
     ) {
+        assert(
+            bodyBytes == 0 || bodyBytes > 0 && body != nil, "a body of \(bodyBytes) bytes nowhere")
         record.pointee.begin(tag: tag)
         _ = headers.link()
         check(CCurl_setString(pointer, CURLOPT_REQUEST_TARGET, target))
@@ -87,6 +89,9 @@ package struct EasyHandle: ~Copyable {
         let bytes = body.map { UnsafeRawPointer($0) } ?? UnsafeRawPointer(record)
         check(CCurl_setPointer(pointer, CURLOPT_POSTFIELDS, bytes))
     }
+
+    /// That of the multi handle it was made for.
+    var connection: UnsafeMutablePointer<ConnectionContext> { record.pointee.context }
 
     // MARK: The end
 

@@ -43,6 +43,7 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
 
     /// Blocks, at most for `timeout` and a second.
     package func perform() throws(ExchangeFailure) -> Answer {
+        precondition(answerBytesMax > 0, "an answer that may have nothing")
         CurlLibrary.initialise()
         guard let easy = curl_easy_init() else { fatalError("out of memory for a CURL") }
         let receiver = AnswerReceiver(bytesMax: answerBytesMax)

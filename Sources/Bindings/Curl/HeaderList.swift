@@ -18,6 +18,8 @@ package struct HeaderList: ~Copyable {
 
     /// - Parameter suppressing: headers that libcurl adds unless it is told not to.
     init(suppressing names: [StaticString]) {
+        // A list of none could not be handed over: libcurl follows it from its first node.
+        precondition(!names.isEmpty && names.count <= Self.linesMax, "too few or too many headers")
         nodes = .allocate(capacity: Self.linesMax)
         nodes.initialize(repeating: curl_slist(), count: Self.linesMax)
         text = .allocate(capacity: 1024)
@@ -84,6 +86,7 @@ package struct HeaderList: ~Copyable {
     ) {
         let bytes = name.utf8CodeUnitCount + separator.utf8CodeUnitCount + value.count + 1
         if textBytes + bytes > text.count { grow(by: bytes) }
+        assert(textBytes + bytes <= text.count, "a header runs over the end of its text")
         put(UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
         put(UnsafeBufferPointer(start: separator.utf8Start, count: separator.utf8CodeUnitCount))
         put(value)

@@ -22,6 +22,8 @@ package struct MultiHandle: ~Copyable {
     ///   - unacknowledgedMax: the connection dies when the peer leaves what was sent
     ///     unacknowledged for so long (TCP_USER_TIMEOUT).
     package init(streamsMax: Int, unacknowledgedMax: Duration = .seconds(20)) {
+        precondition(streamsMax > 0, "a connection without streams")
+        precondition(unacknowledgedMax > .zero, "zero is the system's own time, which is long")
         CurlLibrary.initialise()
         self.streamsMax = streamsMax
         context = .allocate(capacity: 1)
@@ -51,6 +53,8 @@ package struct MultiHandle: ~Copyable {
     package mutating func add(_ easy: borrowing EasyHandle) {
         let pointer = pointer ?? Self.make(context, streamsMax)
         self.pointer = pointer
+        let connection = easy.connection
+        assert(connection == context, "a request of another connection")
         check(curl_multi_add_handle(pointer, easy.pointer))
     }
 
@@ -72,6 +76,7 @@ package struct MultiHandle: ~Copyable {
         while let message = curl_multi_info_read(pointer, &left) {
             guard message.pointee.msg == CURLMSG_DONE else { continue }
             let record = TransferRecord.of(message.pointee.easy_handle)
+            precondition(record.pointee.context == context, "an end of another connection")
             return End(
                 position: record.pointee.position, code: CurlCode(message.pointee.data.result))
         }

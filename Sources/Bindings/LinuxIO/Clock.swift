@@ -14,7 +14,8 @@ package enum SystemClock {
 
     private static func read(_ clock: clockid_t) -> Int64 {
         var time = timespec()
-        clock_gettime(clock, &time)
+        let code = clock_gettime(clock, &time)
+        precondition(code == 0, "clock_gettime: errno \(errno)")
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 }

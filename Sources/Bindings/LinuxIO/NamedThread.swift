@@ -19,12 +19,14 @@ package struct NamedThread: ~Copyable, Sendable {
     package static func detach(
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) {
-        pthread_detach(try spawn(name: name, body))
+        let code = pthread_detach(try spawn(name: name, body))
+        precondition(code == 0, "pthread_detach: \(code)")
     }
 
     /// Waits until the thread's body has returned.
     package consuming func join() {
-        pthread_join(handle, nil)
+        let code = pthread_join(handle, nil)
+        precondition(code == 0, "pthread_join: \(code)")
     }
 
     private static func spawn(

@@ -10,6 +10,7 @@ package struct Socket: ~Copyable {
     package let descriptor: CInt
 
     private init(owning descriptor: CInt) {
+        precondition(descriptor >= 0, "no descriptor")
         self.descriptor = descriptor
     }
 
@@ -112,12 +113,14 @@ package struct Socket: ~Copyable {
     }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-        transfer("recv", recv(descriptor, buffer.baseAddress, buffer.count, 0))
+        precondition(!buffer.isEmpty, "an empty read looks like the end of the stream")
+        return transfer("recv", recv(descriptor, buffer.baseAddress, buffer.count, 0))
     }
 
     package func write(_ buffer: UnsafeRawBufferPointer) -> Transfer {
+        precondition(!buffer.isEmpty, "an empty write looks like the end of the stream")
         // MSG_NOSIGNAL: a peer that is gone is an answer, not a SIGPIPE.
-        transfer(
+        return transfer(
             "send", send(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL)))
     }
 

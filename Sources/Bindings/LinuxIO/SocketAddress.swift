@@ -10,6 +10,8 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     private let bytes: [UInt8]
 
     init(copying address: UnsafePointer<sockaddr>, length: socklen_t) {
+        precondition(
+            Int(length) >= MemoryLayout<sockaddr_in>.size, "an address without a port")
         bytes = Array(UnsafeRawBufferPointer(start: address, count: Int(length)))
     }
 

@@ -11,6 +11,7 @@ extension Client {
         let answer = list.copy()
         try RdkafkaError.check(
             rd_kafka_committed(pointer, answer.pointer, timeout.milliseconds))
+        precondition(answer.count == list.count, "the library fills in the list it was given")
         answer.dropMetadata()
         return answer
     }
@@ -26,6 +27,7 @@ extension Client {
         let answer = list.copy()
         try RdkafkaError.check(
             rd_kafka_offsets_for_times(pointer, answer.pointer, timeout.milliseconds))
+        precondition(answer.count == list.count, "the library fills in the list it was given")
         return answer
     }
 

@@ -68,7 +68,8 @@ package struct MessageHeaders: ~Copyable {
         var value = value
         value.withUTF8 { bytes in
             // Fails only for a read-only list.
-            _ = rd_kafka_header_add(pointer, name, -1, bytes.baseAddress, bytes.count)
+            let code = rd_kafka_header_add(pointer, name, -1, bytes.baseAddress, bytes.count)
+            precondition(code == RD_KAFKA_RESP_ERR_NO_ERROR, "rd_kafka_header_add: \(code)")
         }
     }
 

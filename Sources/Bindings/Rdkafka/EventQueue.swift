@@ -42,6 +42,7 @@ package final class EventQueue {
     ///
     /// - Parameter owner: closes the descriptor when it goes; it is held until then.
     package func wake(descriptor: CInt, owner: AnyObject) {
+        precondition(descriptor >= 0 && wakeOwner == nil, "a queue wakes one descriptor")
         wakeOwner = owner
         withUnsafeBytes(of: Self.one) { payload in
             rd_kafka_queue_io_event_enable(

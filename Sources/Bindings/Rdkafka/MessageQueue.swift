@@ -11,6 +11,7 @@ package struct MessageQueue: ~Copyable {
     package let capacity: Int
 
     package init(capacity: Int) {
+        precondition(capacity > 0, "a queue without room")
         pointers = .allocate(capacity: capacity)
         self.capacity = capacity
     }

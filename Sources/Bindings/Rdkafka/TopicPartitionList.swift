@@ -9,6 +9,7 @@ package final class TopicPartitionList {
     let pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
 
     package init(capacity: Int = 8) {
+        precondition(capacity >= 0, "a list has room for partitions or for none")
         pointer = rd_kafka_topic_partition_list_new(CInt(capacity))
     }
 
