@@ -34,6 +34,7 @@ package struct Event {
         app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime,
         kinds: [String], classes: TokenClassSet, delay: Duration, isPlain: Bool = false
     ) {
+        assert(delay >= .zero, "an event waits for a time that is over")
         self.app = app
         self.subject = subject
         self.time = time
@@ -72,6 +73,7 @@ package struct TokenShard: Hashable, Sendable {
     package var count: UInt16
 
     package init(index: UInt16, count: UInt16) {
+        precondition(index < count, "no such shard")
         self.index = index
         self.count = count
     }
@@ -93,6 +95,7 @@ package struct EventPayload: Sendable, Equatable {
     package var type: PushType
 
     package init(body: [UInt8], type: PushType) {
+        assert(!body.isEmpty, "a payload of nothing")
         self.body = body
         self.type = type
     }

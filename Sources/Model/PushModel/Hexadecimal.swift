@@ -4,7 +4,8 @@
 /// Tokens travel as lowercase hexadecimal text in paths and records and as bytes everywhere else.
 package enum Hexadecimal {
     package static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? 0x30 &+ value : 0x57 &+ value
+        assert(value < 16, "a digit for more than four bits")
+        return value < 10 ? 0x30 &+ value : 0x57 &+ value
     }
 
     /// Writes two digits a byte to `output`, which must have room for twice `bytes.count`.

@@ -82,6 +82,9 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
             expiration: ExpirationRule = .immediate, bodyBytesMax: Int = 4096,
             body emptyBody: String? = nil
         ) {
+            precondition([1, 5, 10].contains(priority), "a priority that APNs does not have")
+            precondition(
+                (emptyBody?.utf8.count ?? 0) <= bodyBytesMax, "a body that APNs does not take")
             self.name = name
             self.tokenClass = tokenClass
             self.topicSuffix = suffix

@@ -116,5 +116,8 @@ package struct RoutingTable: Sendable {
             Route(
                 environment: environment, app: app, tokenClass: tokenClass,
                 apnsTopic: name(of: app) + suffix, pool: pool))
+        assert(
+            pools[Int(pool.rawValue)].environment == environment,
+            "a route of one environment goes to another's pool")
     }
 }

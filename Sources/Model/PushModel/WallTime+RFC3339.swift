@@ -48,6 +48,8 @@ extension WallTime {
         let written = min(max(self, Self.writable.lowerBound), Self.writable.upperBound)
         let (days, inDay) = written.milliseconds.flooredDivision(by: 86_400_000)
         let (year, month, day) = Self.civil(days: Int(days))
+        assert((1...12).contains(month) && (1...31).contains(day), "no day of the calendar")
+        assert(Self.days(year: year, month: month, day: day) == Int(days), "another day is written")
         let millisecond = Int(inDay % 1000)
         let second = Int(inDay / 1000)
         return Self.padded(year, 4) + "-" + Self.padded(month, 2) + "-" + Self.padded(day, 2)

@@ -20,6 +20,7 @@ enum Base64 {
                 text.append(padding ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63])
             }
         }
+        assert(text.count == digits(bytes: bytes.count), "base64 of another length")
         return String(decoding: text, as: UTF8.self)
     }
 

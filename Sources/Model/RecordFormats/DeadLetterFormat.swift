@@ -254,6 +254,7 @@ package enum DeadLetterEncoder {
     /// - Precondition: at most `DeadLetter.targetsMax` targets.
     package static func value(_ letter: DeadLetter, eventBytesMax: Int) -> [UInt8] {
         precondition(letter.targets.count <= DeadLetter.targetsMax, "split the letter")
+        assert(letter.failures == nil || letter.targets.isEmpty, "a merged letter names no token")
         return JSONWriter.object(of: DeadLetterField.self) { json in
             json.member(.v, RecordLimits.version)
             json.member(.reason, letter.reason)

@@ -137,7 +137,11 @@ extension DeferredPush {
 
 package enum DeferredEncoder {
     package static func value(_ push: DeferredPush) -> [UInt8] {
-        JSONWriter.object(of: DeferredField.self) { json in
+        assert(
+            RecordLimits.attempts.contains(Int64(push.attempts))
+                && push.priority.map { DeferredPush.priorities.contains(Int64($0)) } ?? true,
+            "a deferred push that its next owner could not read")
+        return JSONWriter.object(of: DeferredField.self) { json in
             json.member(.v, RecordLimits.version)
             json.member(.notBefore, push.notBefore)
             json.member(.expiresAt, push.expiresAt)

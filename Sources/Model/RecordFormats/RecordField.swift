@@ -19,7 +19,15 @@ extension RecordField {
 }
 
 extension NameTable where Value: RecordField {
-    init() { self.init(Value.allCases.map { ($0.name, $0) }) }
+    init() {
+        let fields = Array(Value.allCases)
+        precondition(
+            fields.indices.allSatisfy { Int(fields[$0].rawValue) == $0 }
+                && fields.count <= RecordLimits.fieldsMax, "a field has no place among the members")
+        precondition(
+            Set(fields.map(\.name)).count == fields.count, "two members of a record have one name")
+        self.init(fields.map { ($0.name, $0) })
+    }
 }
 
 /// A field's name, the values that it may have, and what it means.

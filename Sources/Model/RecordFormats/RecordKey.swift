@@ -40,6 +40,7 @@ package enum RecordKey {
         let key = self.token(route: route, token: token)
         if coalescingKey == 0 { return key }
         let digits = withUnsafeBytes(of: coalescingKey.bigEndian) { Hexadecimal.encode($0) }
+        assert(digits.utf8.count == 16, "a coalescing key that nobody could read")
         return key + [UInt8(ascii: "/")] + Array(digits.utf8)
     }
 
@@ -69,6 +70,7 @@ package enum RecordKey {
                 .invalidKey, "the key must be environment/app/installation/handler")
         }
         let count = app.count + installation.count + handler.count + 3
+        assert(key!.count > count, "the parts of a key are longer than the key")
         return RegistrationParts(
             environment: environment,
             afterEnvironment: UnsafeRawBufferPointer(rebasing: key!.suffix(count)),

@@ -23,13 +23,18 @@
     @inlinable package static var registrationRowsMax: Int { 10_000 }
     /// Greater than any value that `delivery.attemptsMax` may have.
     @inlinable package static var attemptsMax: Int64 { 1_000_000 }
-    /// An APNs topic is an app, which is a part of a key, and a suffix: Live Activities' is the
-    /// longest with 25 bytes.
-    @inlinable package static var apnsTopicBytesMax: Int { keyPartBytesMax + 32 }
+    /// The longest suffix of an APNs topic. Live Activities' has 25 bytes; a later release may know a
+    /// longer one.
+    @inlinable package static var topicSuffixBytesMax: Int { 32 }
+    /// An APNs topic is an app, which is a part of a key, and a suffix.
+    @inlinable package static var apnsTopicBytesMax: Int { keyPartBytesMax + topicSuffixBytesMax }
     /// The longest text of a dead letter; longer than any that a worker writes.
     @inlinable package static var letterTextBytesMax: Int { 4096 }
     /// Greater than any value that `deadLetters.eventBytesMax` may have.
     @inlinable package static var originalBytesMax: Int { 1 << 20 }
+
+    /// More members than any object of a record has fields for.
+    @inlinable package static var fieldsMax: Int { 24 }
 
     // MARK: Ranges
 

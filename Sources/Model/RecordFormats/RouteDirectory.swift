@@ -15,6 +15,10 @@ package struct RouteDirectory {
     package let soleApp: AppID?
 
     package init(_ routing: RoutingTable) {
+        precondition(
+            PushType.all.allSatisfy {
+                $0.topicSuffix.utf8.count <= RecordLimits.topicSuffixBytesMax
+            }, "an APNs topic that no record can name")
         let environments = PushEnvironment.allCases.count
         served = Array(repeating: false, count: routing.apps.count * environments)
         soleApp = routing.apps.count == 1 ? AppID(rawValue: 0) : nil
@@ -76,6 +80,7 @@ private struct ByteDirectory {
         } else {
             place(names.count - 1)
         }
+        precondition(names.count * 2 <= slots.count, "a search for an unknown name would not end")
     }
 
     private mutating func place(_ index: Int) {

@@ -44,6 +44,7 @@ package struct TokenRecordDecoder: ~Copyable {
         guard count != nil else {
             throw UnreadableRecord(.invalidKey, "the token must be hexadecimal of even length")
         }
+        assert(count == tokenKey.token.count, "a token of other bytes than its key has")
         guard let value else { return nil }
         guard value.count > 0 else {
             throw UnreadableRecord(.emptyValue, "zero length; only a tombstone revokes")

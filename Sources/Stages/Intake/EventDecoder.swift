@@ -170,6 +170,8 @@ package struct EventDecoder: ~Copyable {
         subject: UnsafeRawBufferPointer, _ record: EventRecord, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
+        assert(
+            RecordLimits.subjectBytes.contains(subject.count), "a subject that none can register")
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
         return Event(
@@ -210,7 +212,17 @@ package struct EventDecoder: ~Copyable {
         event.expiration = fields.expiration
         event.payload = fields.payload
         event.isPlain = fields.isPlain && isWhole && binding.isPlain
+        assert(Self.isInBounds(event), "a decoded event breaks a bound of its format")
         return event
+    }
+
+    /// What every way of decoding promises to those who plan and send.
+    private static func isInBounds(_ event: Event) -> Bool {
+        event.subject.count <= RecordLimits.subjectBytesMax
+            && (event.subject.count > 0 || !event.kinds.isEmpty)
+            && event.priority.map { $0 == 1 || $0 == 5 || $0 == 10 } ?? true
+            && event.collapseID.map { RecordLimits.collapseIDBytes.contains($0.utf8.count) } ?? true
+            && event.payload.map { $0.body.count <= $0.type.row.bodyBytesMax } ?? true
     }
 
     /// The event's own subject, else the key; empty for an event that means every control of its
@@ -250,7 +262,10 @@ private struct Milliseconds {
     let count: Int64
 
     init(count: Int64) { self.count = count }
-    init(_ duration: Duration) { count = duration.nanoseconds / 1_000_000 }
+    init(_ duration: Duration) {
+        assert(duration > .zero, "an event that is over before it happens")
+        count = duration.nanoseconds / 1_000_000
+    }
 
     static func + (time: WallTime, life: Milliseconds) -> WallTime {
         WallTime(milliseconds: time.milliseconds &+ life.count)

@@ -48,6 +48,7 @@ struct SubjectComposer: ~Copyable {
                 }
             guard fits else { throw Self.tooLong }
         }
+        assert(!composed.bytes.isEmpty, "a template without a part that says something")
         return composed.bytes
     }
 

@@ -52,6 +52,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         guard parts.contains(where: { if case .literal = $0 { false } else { true } }) else {
             throw SubjectTemplateError(.constant, position: 0)
         }
+        assert(!parts.contains(.literal([])), "a part that says nothing")
         self.parts = parts
     }
 
