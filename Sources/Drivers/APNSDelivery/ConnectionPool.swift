@@ -40,6 +40,7 @@ struct ConnectionPool: ~Copyable {
     init(settings: PoolSettings, places: Range<Int>, log: ConnectionLog, at now: MonotonicTime) {
         precondition(
             places.count == Self.placesNeeded(settings), "each pool has the places it needs")
+        precondition(settings.connections.lowerBound > 0, "a pool without a connection")
         self.settings = settings
         self.places = places
         self.log = log
@@ -56,7 +57,10 @@ struct ConnectionPool: ~Copyable {
     }
 
     /// So many pushes were given to its connections.
-    mutating func sent(_ count: Int) { inFlight &+= count }
+    mutating func sent(_ count: Int) {
+        assert(count >= 0, "pushes are sent or none")
+        inFlight &+= count
+    }
 
     /// So many pushes have an outcome, or wait again.
     mutating func returned(_ count: Int) {

@@ -86,6 +86,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
     /// Closes the connection. Every request must have been released.
     mutating func close() {
         precondition(!isBusy.contains(true), "a request is left in libcurl")
+        assert(idle.count == made, "a request is neither in libcurl nor idle")
         multi.restart()
         machine.closed()
         timerAt = .distantFuture
@@ -98,6 +99,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         let position: Int
         if let free = idle.popLast() {
             position = free
+            assert(!isBusy[position], "a request is given out twice")
         } else {
             position = made
             precondition(made < CurlConnectionMachine.requestsMax, "more requests than allowed")
@@ -140,7 +142,10 @@ struct CurlConnection: PooledConnection, ~Copyable {
         case .never: timerAt = .distantFuture
         case nil: break
         }
-        while let end = multi.nextEnd() { ends.append(end) }
+        while let end = multi.nextEnd() {
+            precondition(isBusy[end.position], "the end of a request that libcurl was not given")
+            ends.append(end)
+        }
     }
 
     mutating func takeEnds() -> [MultiHandle.End] {

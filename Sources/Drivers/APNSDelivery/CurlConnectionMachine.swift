@@ -52,6 +52,7 @@ package struct CurlConnectionMachine: Sendable {
 
     /// - Parameter jitter: 0…1, spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
         self.limits = limits
         heardAt = now
         let age = limits.ageMax.nanoseconds
@@ -70,7 +71,8 @@ package struct CurlConnectionMachine: Sendable {
     }
 
     package mutating func requestSent(bytes: Int) {
-        assert(requestsFree > 0)
+        assert(requestsFree > 0, "a request more than the connection carries")
+        assert(bytes >= 0 && hasRoom(for: bytes), "bytes that the server's window does not take")
         if phase == .cold { phase = .warming }
         requestsInFlight &+= 1
         bytesInFlight &+= bytes
@@ -79,7 +81,10 @@ package struct CurlConnectionMachine: Sendable {
     package mutating func requestEnded(_ end: RequestEnd, bytes: Int, at now: MonotonicTime) {
         requestsInFlight &-= 1
         bytesInFlight &-= bytes
-        assert(requestsInFlight >= 0 && bytesInFlight >= 0)
+        assert(requestsInFlight >= 0, "more requests end than were sent")
+        assert(
+            bytesInFlight >= 0 && (requestsInFlight > 0 || bytesInFlight == 0),
+            "the bytes in flight are miscounted")
         switch end {
         case .authenticated:
             heard(at: now)

@@ -65,6 +65,7 @@ extension CurlDeliveryLoop {
             let position = connections[index].claim()
             request.compose(
                 slot, of: desk.slab, token: token, on: &connections[index][position].pointee)
+            assert(connections[index].pool == pool, "a push goes to another pool's connection")
             connections[index].multi.add(connections[index][position].pointee)
             connections[index].machine.requestSent(bytes: bytes)
             desk.places[Int(slot)].since = desk.now.monotonic

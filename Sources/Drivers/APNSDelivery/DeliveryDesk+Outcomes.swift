@@ -43,6 +43,7 @@ extension DeliveryDesk {
         _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
         shown: ShownProviderTokens
     ) -> AnswerEffect {
+        assert(status != 200, "an accepted push is rejected")
         if let text = body.unknownReason { slab.keepReason(text, of: slot) }
         if status >= 500 { pools[pool].sizing.faulted(1) }
         let row = AnswerTable.row(status: status, reason: body.reason)

@@ -66,6 +66,9 @@ package struct DeliveryDesk: ~Copyable {
     ) -> UnsafeMutableBufferPointer<ConnectionPool> {
         let pools = UnsafeMutableBufferPointer<ConnectionPool>.allocate(
             capacity: duty.plan.pools.count)
+        precondition(
+            Set(duty.plan.pools.map(\.id)).count == duty.plan.pools.count,
+            "a push could go to either of two pools")
         var next = 0
         for (index, settings) in duty.plan.pools.enumerated() {
             let first = next
@@ -90,7 +93,9 @@ package struct DeliveryDesk: ~Copyable {
 
     mutating func beginTurn() {
         now = Self.readClocks()
-        phase = port.currentPhase
+        let next = port.currentPhase
+        assert(phase.rawValue <= next.rawValue, "a port that ends does not begin again")
+        phase = next
     }
 
     /// Sorts what the planner has handed over into its pools; gives it back at once when nothing

@@ -56,6 +56,7 @@ extension DeliveryLoop {
         var accepted: PushSlot?
         for end in ends {
             let slot = end.stream.pointee.tag
+            assert(end.stream == streams + Int(slot), "a stream ends under another push's slot")
             connections[index].inFlight.remove(slot, desk.places)
             let status = end.stream.pointee.status
             if status == 200 {

@@ -49,6 +49,7 @@ extension DeliveryLoop {
         precondition(lookupsOwed > 0, "the resolver answers what nobody has asked")
         lookupsOwed -= 1
         let index = Int(answer.tag >> 32)
+        precondition(connections.indices.contains(index), "the answer names a place there is not")
         guard connections[index].stage == .resolving,
             connections[index].attempt == UInt32(truncatingIfNeeded: answer.tag)
         else { return }
@@ -91,6 +92,7 @@ extension DeliveryLoop {
     /// The address cannot be reached soon, so the next one has its turn. While the process may not
     /// connect once more, this one still may answer.
     mutating func addressIsLate(_ index: Int) {
+        assert(connections[index].stage == .connecting, "an address is late that is not tried")
         if let later = desk.budget.take(at: desk.now.monotonic) {
             connections[index].nextAddressAt = later
         } else {
@@ -106,6 +108,7 @@ extension DeliveryLoop {
 
     private mutating func open(_ index: Int, _ address: SocketAddress) throws {
         let pool = connections[index].pool
+        precondition(connections[index].link == nil, "a connection is made over another")
         let context = try desk.pools[pool].trust(at: desk.now.monotonic)
         let socket = try Socket.connecting(to: address)
         try desk.epoll.add(socket.descriptor, for: .write, tag: UInt64(index))
@@ -162,6 +165,7 @@ extension DeliveryLoop {
     }
 
     private mutating func established(_ index: Int) {
+        assert(connections[index].stage == .handshaking, "established without a handshake")
         guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
             desk.counts.http2Refused &+= 1
             return connectFailed(
@@ -199,6 +203,7 @@ extension DeliveryLoop {
         remedy: String? = nil
     ) {
         let pool = connections[index].pool
+        assert(connections[index].stage != .established, "a connect fails that has succeeded")
         desk.counts.connectFailures &+= 1
         desk.holdBackConnects(of: pool)
         desk.pools[pool].log.write(

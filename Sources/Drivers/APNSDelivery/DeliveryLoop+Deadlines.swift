@@ -27,6 +27,7 @@ extension DeliveryLoop {
     }
 
     mutating func ping(_ index: Int) {
+        assert(connections[index].stage == .established, "a PING before there is HTTP/2")
         connections[index].link!.session.ping()
         connections[index].machine.pingSent(at: desk.now.monotonic)
     }

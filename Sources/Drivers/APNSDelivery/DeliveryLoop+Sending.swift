@@ -51,6 +51,7 @@ extension DeliveryLoop {
     /// Gives the next pushes of the pool to a connection that has streams and room for them.
     private mutating func send(pool: Int, connection index: Int) {
         let openedMax = min(Self.chunk, connections[index].machine.streamsFree)
+        assert(openedMax > 0 && connections[index].pool == pool, "no stream of the pool is free")
         let token = desk.pools[pool].token!
         let authorization = Authorization(token)
         connections[index].shownTokens.show(

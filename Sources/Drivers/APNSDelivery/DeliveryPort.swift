@@ -49,6 +49,7 @@ package final class DeliveryPort: Sendable {
     /// Hands pushes over. Every slot must be filled in and not already handed over.
     package func submit(_ batch: UnsafeBufferPointer<PushSlot>) {
         guard batch.count > 0 else { return }
+        precondition(!hasExited, "pushes are handed to a thread that is gone")
         let taken = inbox.push(batch)
         precondition(taken == batch.count, "the inbox is as large as the slab")
         deliveryWaker.wake()
@@ -65,7 +66,8 @@ package final class DeliveryPort: Sendable {
     }
 
     package func enter(_ phase: Phase) {
-        self.phase.store(phase.rawValue, ordering: .releasing)
+        let before = self.phase.exchange(phase.rawValue, ordering: .acquiringAndReleasing)
+        precondition(before <= phase.rawValue, "a port that ends does not begin again")
         deliveryWaker.wake()
     }
 
@@ -84,6 +86,7 @@ package final class DeliveryPort: Sendable {
 
     package func deliver(_ batch: UnsafeBufferPointer<PushOutcome>) {
         guard batch.count > 0 else { return }
+        precondition(!hasExited, "an outcome that the planner does not wait for")
         let taken = outbox.push(batch)
         precondition(taken == batch.count, "the outbox is as large as the slab")
         plannerWaker.wake()
@@ -97,7 +100,10 @@ package final class DeliveryPort: Sendable {
     }
 
     package func markExited() {
-        exited.store(true, ordering: .releasing)
+        precondition(currentPhase != .running, "a thread leaves that nobody has asked to")
+        precondition(!hasSubmissions, "pushes are left without an outcome")
+        let before = exited.exchange(true, ordering: .acquiringAndReleasing)
+        precondition(!before, "a thread leaves twice")
         plannerWaker.wake()
     }
 

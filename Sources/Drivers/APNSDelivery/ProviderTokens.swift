@@ -167,7 +167,10 @@ package final class ProviderTokens: Sendable {
     package func use(_ key: SigningKey) { self.key.withLock { $0 = key } }
 
     /// APNs takes no token of this key.
-    package func keyRefused(_ number: Int) { refusedKey.store(number, ordering: .relaxed) }
+    package func keyRefused(_ number: Int) {
+        precondition(number > 0, "zero is no key's number")
+        refusedKey.store(number, ordering: .relaxed)
+    }
 
     /// Whether APNs has refused the key in use since this was last asked.
     package func takeRefusal() -> Bool {

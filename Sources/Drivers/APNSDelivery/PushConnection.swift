@@ -82,6 +82,7 @@ struct PushConnection: PooledConnection, ~Copyable {
     /// Everything of an earlier connection is forgotten.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         precondition(stage == .vacant && inFlight.isEmpty, "its place is taken")
+        precondition(link == nil, "the connection before is still there")
         machine = ConnectionMachine(limits: limits, at: now, jitter: jitter)
         output = output ?? .allocate(byteCount: Self.outputBytes, alignment: 64)
         stage = .resolving
@@ -156,7 +157,8 @@ struct PushConnection: PooledConnection, ~Copyable {
         let room = UnsafeMutableRawBufferPointer(
             start: output + outputEnd, count: Self.outputBytes &- outputEnd)
         outputEnd &+= try link!.session.submit(block, stream: stream, into: room)
-        assert(outputEnd <= Self.outputBytes && stream.pointee.id > lastSubmitted)
+        assert(outputEnd <= Self.outputBytes, "a request runs over the end of the output")
+        assert(stream.pointee.id > lastSubmitted, "streams are not numbered upwards")
         lastSubmitted = stream.pointee.id
     }
 
@@ -164,6 +166,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         let room = UnsafeMutableRawBufferPointer(
             start: output + outputEnd, count: Self.outputBytes &- outputEnd)
         outputEnd &+= try link!.session.serialise(into: room)
+        assert(outputEnd <= Self.outputBytes, "frames run over the end of the output")
     }
 
     // MARK: Bytes

@@ -97,6 +97,7 @@ struct RequestHeaders: ~Copyable {
 
     init(constants: borrowing RequestConstants) {
         encoder = HPACKEncoder(constants: constants.text.count, blockBytesMax: Self.blockBytesMax)
+        precondition(APNSID.textBytes <= Self.scratchBytes, "no room for an apns-id")
         scratch = .allocate(capacity: Self.scratchBytes)
     }
 

@@ -55,6 +55,7 @@ struct SlotList {
         if previous == Self.none { first = next } else { places[Int(previous)].next = next }
         if next == Self.none { last = previous } else { places[Int(next)].previous = previous }
         count &-= 1
+        assert((count == 0) == isEmpty, "a list is miscounted")
     }
 
     mutating func popFirst(_ places: UnsafeMutablePointer<SlotPlace>) -> PushSlot? {

@@ -53,6 +53,7 @@ package struct ConnectionMachine: Sendable {
 
     /// - Parameter jitter: 0…1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
+        assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
         self.limits = limits
         startedAt = now
         heardAt = now
@@ -88,7 +89,8 @@ package struct ConnectionMachine: Sendable {
     }
 
     package mutating func streamsOpened(_ count: Int) {
-        assert(phase == .warming || phase == .open)
+        assert(phase == .warming || phase == .open, "streams are opened in phase \(phase)")
+        assert(count >= 0 && count <= streamsFree, "more streams than the server allows")
         streamsInFlight &+= count
     }
 
@@ -97,13 +99,15 @@ package struct ConnectionMachine: Sendable {
     ///   - authenticated: how many of those had no status 403: the provider token is accepted.
     package mutating func streamsEnded(_ count: Int, answered: Int, authenticated: Int) {
         streamsInFlight &-= count
-        assert(streamsInFlight >= 0)
+        assert(streamsInFlight >= 0, "more streams end than were opened")
+        assert(authenticated <= answered && answered <= count, "more answers than streams")
         if answered > 0 { timeoutsInARow = 0 }
         if authenticated > 0, phase == .warming { phase = .open }
     }
 
     package mutating func streamTimedOut() {
         streamsInFlight &-= 1
+        assert(streamsInFlight >= 0, "more streams time out than were opened")
         timeoutsInARow += 1
     }
 
