@@ -30,7 +30,8 @@ package struct Neighbourhood: Sendable {
     package var subjectCount: Int { homes * 2 }
 
     package func subject(_ number: Int) -> String {
-        number < homes ? "door-\(number)" : "lamp-\(number - homes)"
+        precondition(number >= 0 && number < subjectCount, "no such subject")
+        return number < homes ? "door-\(number)" : "lamp-\(number - homes)"
     }
 
     package func subjectNumber(_ name: String) -> Int? {
@@ -55,7 +56,8 @@ package struct Neighbourhood: Sendable {
     package var tokenCount: Int { installations * Sort.allCases.count }
 
     package func tokenNumber(_ sort: Sort, of installation: Int) -> Int {
-        installation * Sort.allCases.count + sort.rawValue
+        precondition(installation >= 0, "no such installation")
+        return installation * Sort.allCases.count + sort.rawValue
     }
 
     /// Half of the installations hear of changes by background push too.
@@ -78,6 +80,7 @@ package struct Neighbourhood: Sendable {
 
     /// The numbers of the tokens that an event about the subject is owed to.
     package func audience(ofSubject number: Int) -> [Int] {
+        precondition(number >= 0 && number < subjectCount, "no such subject")
         let isDoor = number < homes
         let home = isDoor ? number : number - homes
         let first = home * Self.installationsEach
@@ -99,6 +102,7 @@ package struct Neighbourhood: Sendable {
     package func registrations(
         of installation: Int, tokenSet: Int? = nil, at time: WallTime
     ) -> [RegistrationDraft] {
+        precondition((0..<installations).contains(installation), "no such installation")
         let owner = tokenSet ?? installation
         let home = installation / Self.installationsEach
         let (door, lamp) = (subject(home), subject(homes + home))

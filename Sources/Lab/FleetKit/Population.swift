@@ -15,6 +15,7 @@ struct Population: Sendable {
     }
 
     init(installations: Int) {
+        precondition(installations > 0, "nobody could change")
         tokenSets = Array(0..<installations)
         nextTokenSet = installations
     }
@@ -43,6 +44,7 @@ struct Population: Sendable {
     }
 
     private mutating func give(_ tokenSet: Int?, to installation: Int) -> Change {
+        assert(tokenSet.map { $0 < nextTokenSet } ?? true, "a set of tokens that nobody has made")
         tokenSets[installation] = tokenSet
         return Change(installation: installation, tokenSet: tokenSet)
     }

@@ -53,6 +53,7 @@ struct DelayedAnswers {
         heap.swapAt(0, heap.count - 1)
         let first = heap.removeLast()
         sink(from: 0)
+        assert(nextDue.map { first.due <= $0 } ?? true, "answers leave out of their order")
         return first
     }
 

@@ -101,6 +101,7 @@ final class DeviceTokenBook: Sendable {
         private mutating func add(
             _ key: UInt64, owner: UInt32, at place: Int, pushedAt time: Int64
         ) -> Bool {
+            assert(keys[place] == 0, "a token is written over another")
             guard count < tokensMax else { return false }
             keys[place] = key
             owners[place] = owner
@@ -111,6 +112,7 @@ final class DeviceTokenBook: Sendable {
         }
 
         private func place(of key: UInt64) -> Int {
+            assert(key != 0 && count * 2 <= keys.count, "a search that would not end")
             let mask = keys.count - 1
             var place = Int(truncatingIfNeeded: key) & mask
             while keys[place] != 0 && keys[place] != key { place = (place + 1) & mask }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// A request between its header block and the end of its stream. Kept in a pool: what it holds in
 /// arrays is emptied and not freed.
 struct PendingRequest {
@@ -27,6 +29,7 @@ struct PendingRequest {
     var headers: [RecordedRequest.Header] = []
 
     mutating func begin(stream: Int32, serial: UInt64) {
+        assert(!isOpen && serial > self.serial, "a place is taken from a request that is open")
         self.stream = stream
         self.serial = serial
         isOpen = true
@@ -38,10 +41,11 @@ struct PendingRequest {
         if !headers.isEmpty { headers.removeAll() }
     }
 
-    /// One byte over 5120, the largest body of any push type: enough to see that it is too large.
-    static let bodyBytesMax = 5121
+    /// One byte over the largest body of any push type: enough to see that it is too large.
+    static let bodyBytesMax = PushType.all.reduce(0) { max($0, $1.bodyBytesMax) } + 1
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        assert(isOpen, "the body of a request that has ended")
         let count = min(bytes.count, Self.bodyBytesMax - body.count)
         body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
     }

@@ -84,11 +84,16 @@ final class RequestDesk: ServerRequests {
         requests[request].append(bytes)
     }
 
-    func requestEnded(_ request: Int) { ended.append(request) }
+    func requestEnded(_ request: Int) {
+        assert(requests[request].isOpen, "a request ends after it was closed")
+        ended.append(request)
+    }
 
     func requestClosed(_ request: Int, errorCode: UInt32) {
+        assert(requests[request].isOpen, "a request is closed twice")
         requests[request].isOpen = false
         openCount -= 1
+        assert(openCount == requests.count - vacant.count - 1, "open requests are miscounted")
         turn.counts.requestsOpen -= 1
         vacant.append(request)
         // A reset may overtake the look at a request that has just ended.

@@ -107,7 +107,9 @@ final class SimulatorConnection {
                 tls.write(UnsafeRawBufferPointer(rebasing: $0[outputStart..<outputEnd]))
             }
             switch transfer {
-            case .bytes(let count): outputStart += count
+            case .bytes(let count):
+                outputStart += count
+                precondition(outputStart <= outputEnd, "TLS has taken more than there was")
             case .wantsWrite:
                 wantsWritable = true
                 return
@@ -125,6 +127,7 @@ final class SimulatorConnection {
         outputStart = 0
         let filled = output.withUnsafeMutableBytes { try? session.serialise(into: $0) }
         outputEnd = filled ?? 0
+        precondition(outputEnd <= output.count, "frames run over the end of the output")
         if filled == nil { state = .dead }
         return outputEnd > 0
     }

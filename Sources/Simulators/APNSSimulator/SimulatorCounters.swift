@@ -55,7 +55,10 @@ final class SimulatorCounters: Sendable {
         return connectionsOpened.add(1, ordering: .relaxed).newValue
     }
 
-    func connectionClosed() { connectionsOpen.subtract(1, ordering: .relaxed) }
+    func connectionClosed() {
+        let left = connectionsOpen.subtract(1, ordering: .relaxed).newValue
+        precondition(left >= 0, "more connections are closed than were opened")
+    }
 
     var counts: SimulatorCounts {
         SimulatorCounts(

@@ -15,6 +15,7 @@ extension SimulatorLoop {
 
     private func decide(_ request: Int, of connection: SimulatorConnection) {
         let desk = connection.desk
+        assert(desk.requests[request].isOpen, "a request is answered after it was closed")
         widen(connection)
         guard !turn.isStalled else {
             turn.counts.unanswered += 1

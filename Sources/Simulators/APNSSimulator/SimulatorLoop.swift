@@ -51,6 +51,7 @@ final class SimulatorLoop {
         shared: SimulatorShared, mailbox: SimulatorMailbox, listeners: [ListeningSocket],
         peers: [SimulatorMailbox]
     ) throws {
+        precondition(peers.contains { $0 === mailbox }, "a thread that is dealt no connections")
         self.shared = shared
         self.mailbox = mailbox
         self.listeners = listeners
@@ -186,6 +187,8 @@ final class SimulatorLoop {
             now: SystemClock.monotonicNanoseconds())
         do throws(SystemError) {
             try epoll.add(accepted.socket.descriptor, for: .read, tag: connection.tag)
+            precondition(
+                connections[connection.tag] == nil, "two connections have one number")
             connections[connection.tag] = connection
             updateInterest(connection)
         } catch {

@@ -105,7 +105,10 @@ final class SimulatorMailbox: Sendable {
         waker.wake()
     }
 
-    func haveObeyed(_ count: Int) { obeyed.add(count, ordering: .releasing) }
+    func haveObeyed(_ count: Int) {
+        let all = obeyed.add(count, ordering: .releasing).newValue
+        assert(all <= posted.load(ordering: .relaxed), "more is obeyed than was said")
+    }
 
     /// Waits until everything posted so far is in force, or the thread has plainly gone.
     func waitUntilObeyed() {

@@ -27,6 +27,8 @@ struct TopicBook: Sendable {
 
     init(apps: [SimulatorApp]) {
         self.apps = apps.map { App(bundleID: Array($0.bundleID.utf8), teamID: $0.teamID) }
+        precondition(
+            PushEnvironment.allCases.allSatisfy { $0.rawValue < 2 }, "an environment has one bit")
         rows = PushType.all.map { row in
             Row(
                 name: Array(row.name.utf8), suffix: Array(row.topicSuffix.utf8),
@@ -72,7 +74,8 @@ struct TopicBook: Sendable {
 
     /// Whose a device token is, as one number; the lowest bit is the environment's.
     func owner(app: Int, type: Int, _ environment: PushEnvironment) -> UInt32 {
-        UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))
+        assert(apps.indices.contains(app) && rows.indices.contains(type), "an owner that is none")
+        return UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))
     }
 
     private func has(suffix: UnsafeRawBufferPointer, of type: Int) -> Bool {
