@@ -9,8 +9,12 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// Makes a push of an event for each token that shows its subject: at once where they are few, by a
-/// walk through the list where they are many, as shards where they are very many.
+/// Makes the pushes of an event: reads the record (`EventDecoder`), looks up its tokens
+/// (`Audience`), and makes a push for each or joins the one that waits (`PushTable`). A few tokens
+/// are visited at once, many by a walk (`FanOuts`); an event of very many is written again as
+/// shards.
+///
+/// `PushPipeline` calls it for each record, and once a turn to move the walks on.
 struct FanOut: ~Copyable {
     /// Events that are on their way through their lists.
     var walks: FanOuts

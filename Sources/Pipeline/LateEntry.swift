@@ -5,11 +5,13 @@ internal import Audience
 internal import Ledger
 internal import PushModel
 
-/// An entry of a subject's list that is owed pushes for which no slot was free: those of walks that
-/// have passed its position, and those of events that were read just before its registration. It
-/// names them by ranges of numbers and not one by one: walks do not end and recent events are not
-/// forgotten while it waits. So its size does not grow with their number. Since no registration is
-/// read meanwhile, there are no more of these than one registration changes.
+/// An entry of a subject's list, new or moved by a registration, that is owed pushes for which
+/// there was no free slot: those of walks that had passed its place, and those of events that were
+/// read just before its registration. `LateRegistrations` makes and keeps it.
+///
+/// Walks and events are named by ranges of numbers, so its size does not grow with them: while it
+/// waits, walks do not end and recent events are not forgotten. No registration is read meanwhile,
+/// so there are no more of these than one registration changes.
 struct LateEntry {
     let entry: AudienceEntry
     let subject: SubjectID

@@ -3,9 +3,9 @@
 
 internal import PushModel
 
-/// Decides whether reading waits for dead letters. It does while letters go out fast. A dead-letters
-/// topic that is unavailable or slow must not slow down everything else: reading then does not wait
-/// for it until half of the room for letters is free.
+/// Decides whether reading waits until dead letters have been written. It waits while Kafka takes
+/// them fast. A topic of dead letters that is away or slow must not slow down the rest: it counts
+/// as stalled until half of the letters' room is free again, and meanwhile nothing waits for it.
 struct LetterWatch {
     /// Whether too many letters wait, and go out too slowly for reading to wait for them.
     private(set) var isStalled = false

@@ -10,9 +10,12 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
-/// The pushes of this worker and what ties them together: each token's row names its push, each
-/// push its token, and each holds the offsets that wait for it. The other parts of the pipeline
-/// work on it.
+/// The state that all parts of the pipeline share: the tokens (`audience`), the pushes (`pushes`),
+/// the offsets (`tracker`), the settings and the counters. It keeps them consistent: each token's
+/// row names its push, each push its token, and each push has claims on the offsets that wait for
+/// it.
+///
+/// `PushPipeline` owns it and lends it to the part that handles a fact.
 struct PushBook: ~Copyable {
     let routing: RoutingTable
     var settings: PipelineSettings

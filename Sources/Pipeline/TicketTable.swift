@@ -14,7 +14,9 @@ package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
     case events
 }
 
-/// Whether a topic takes records at the moment, as the states of a circuit breaker.
+/// The circuit breaker of a topic that this worker writes to. `closed` is the normal case: Kafka
+/// takes records. `RecordOutlet` decides the state, and `Outbox` splits events only where it is not
+/// `open`.
 package enum RecordFlow: Sendable, Hashable {
     case closed
     /// The topic has refused records, and the back-off is over: the records of one event may try it

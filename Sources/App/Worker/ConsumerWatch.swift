@@ -9,8 +9,10 @@ internal import Pipeline
 internal import PushModel
 internal import Rdkafka
 
-/// What the planner tells the operator: rare things when they happen, flows every so often. Nothing
-/// per push, and never a token or a record's content.
+/// Writes to the log what the operator must know: unreadable records, partitions that cannot be
+/// read, topics that take nothing, open circuit breakers. It decides nothing. `PlannerLoop` calls
+/// it when a fact comes, and every five seconds. Nothing per push, and never a token or a record's
+/// content.
 struct ConsumerWatch {
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)

@@ -6,9 +6,12 @@ internal import LinuxIO
 internal import Nghttp2
 internal import PushModel
 
-/// The state of one delivery thread, and its turns: read answers, take pushes, send them, keep the
-/// deadlines, hand back outcomes, sleep. One clock reading per turn; no allocation, lock or log
-/// line per push.
+/// The loop of one delivery thread with nghttp2; `CurlDeliveryLoop` is the one with libcurl. What
+/// both do alike is in `DeliveryDesk`. `NGHTTP2Transport` runs it.
+///
+/// A turn reads answers, takes pushes from the `DeliveryPort`, sends them, keeps the deadlines,
+/// hands back outcomes and sleeps. One clock reading per turn; no allocation, lock or log line per
+/// push.
 struct DeliveryLoop: ~Copyable {
     var desk: DeliveryDesk
     let connections: ConnectionPlaces<PushConnection>

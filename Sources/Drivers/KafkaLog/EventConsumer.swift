@@ -6,8 +6,12 @@ package import Logging
 package import PushModel
 internal import Rdkafka
 
-/// Reads the event topics as a member of the fleet's group. Belongs to one thread, which sleeps on
-/// `wakeDescriptor` and does everything else through these methods.
+/// Reads the event topics and `deferred` as a member of the fleet's group. Belongs to one thread,
+/// the planner, which sleeps on `wakeDescriptor` and does everything else through these methods.
+///
+/// `store` hands offsets to librdkafka, which commits them every `auto.commit.interval.ms`, when
+/// partitions are given back, and when it closes. Only a start that the group has not committed yet
+/// is committed at once (`StartResolver`).
 ///
 /// The thread's contract: when woken, `clearWakeUp`, then `poll` until it returns less than its
 /// limit, then act on `takeFacts`; only then sleep, at most until `nextDeadline` and never longer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Identifies a holder: an event that still owes something, so that the committable offset does not
-/// pass it.
+/// Names a holder: an offset that may not be stored yet, nor any after it, because what its record
+/// asks for has not ended. `OffsetTracker` makes holders, and removes one with its last claim.
 @usableFromInline
 package struct HolderID: Hashable, Sendable, BitwiseCopyable {
     @usableFromInline package let rawValue: UInt32
@@ -11,7 +11,8 @@ package struct HolderID: Hashable, Sendable, BitwiseCopyable {
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
-/// A claim on a holder. Its owner must give it back to the offset tracker exactly once.
+/// One claim on a holder. `OffsetTracker` gives it out; a push, a walk or an unacknowledged record
+/// has it and must give it back exactly once, by `OffsetTracker.release`.
 @usableFromInline
 package struct Hold: Hashable, Sendable, BitwiseCopyable {
     /// The `AssignmentID.epoch` of the holder's assignment; 0 where there is no claim.

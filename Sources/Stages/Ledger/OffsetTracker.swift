@@ -56,7 +56,9 @@ package struct OffsetTracker: ~Copyable {
         var kind: List
     }
 
-    /// An assignment has two lists, each in offset order because each is appended to in that order.
+    /// An assignment has two lists, each in offset order because each is appended to in that order:
+    /// `events` for records and for rows of tables, and `pins` for events that are past. A pin
+    /// holds the oldest offset within its grace period for a token that registered after the event.
     private enum List: UInt8, BitwiseCopyable { case events, pins }
 
     private struct Assignment: BitwiseCopyable {

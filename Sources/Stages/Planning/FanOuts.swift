@@ -38,8 +38,10 @@ package struct FanOutRequest {
     }
 }
 
-/// Events that are still on their way through their subject's tokens: at most `cursorsMax` walks,
-/// each with at most two claims per assignment.
+/// The walks under way: events whose tokens are visited some each turn, because they are many or
+/// slots are short. `FanOut` starts walks and asks for each `step`: this decides which tokens are
+/// next, and `FanOut` makes their pushes. Bounded: `cursorsMax` walks, each with at most two claims
+/// per assignment.
 package struct FanOuts: ~Copyable {
     private var walks: [Walk?] = []
     private var free: [Int] = []
