@@ -192,7 +192,7 @@ package struct WorkerLifecycle: Sendable {
         guard end == nil else { return [] }
         assert(isDraining || facts == nil, "facts of a drain that is not under way")
         guard isDraining else { return restartIfDue(now: now) }
-        guard let facts else { preconditionFailure("a drain is judged by facts") }
+        guard let facts else { preconditionFailure("a drain needs facts") }
         var actions: [LifecycleAction] = []
         if revoke?.isOver(facts, events: open.events, now: now) == true, let drained = revoke {
             revoke = nil

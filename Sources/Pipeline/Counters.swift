@@ -94,7 +94,7 @@ package struct Counters: Sendable, Equatable {
     package var named: [(name: String, value: Int)] {
         Mirror(reflecting: self).children.map { child in
             guard let name = child.label, let value = child.value as? Int else {
-                preconditionFailure("a counter that is no number")
+                preconditionFailure("a counter is not an Int")
             }
             return (name, value)
         }

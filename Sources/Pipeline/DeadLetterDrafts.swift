@@ -158,7 +158,7 @@ struct DeadLetterDrafts {
         for (key, draft) in drafts {
             precondition(
                 order[first...].contains { $0.key == key && $0.due == draft.due },
-                "a draft whose time never comes")
+                "a draft is not in the order of due times")
         }
     }
 }

@@ -181,7 +181,7 @@ extension Outbox {
         for ticket in refusedShards[firstRefused...] {
             precondition(
                 tickets[ticket].map { $0.record.topic == .events } ?? true,
-                "a refused shard that is none")
+                "a refused ticket is not a shard's")
         }
     }
 }

@@ -79,14 +79,17 @@ package struct PipelineSettings: Sendable {
     /// checked when it is read; this finds mistakes in the code that fills in the settings.
     func check() {
         precondition(slots > 0 && immediateFanOutMax > 0, "no room for one event's pushes")
-        precondition(fanOutsMax > 0 && splitAbove > 0 && unacknowledgedMax > 0, "a bound of none")
-        precondition(attemptsMax > 0 && deadLetterTokensMax > 0, "a push is tried once at least")
+        precondition(
+            fanOutsMax > 0 && splitAbove > 0 && unacknowledgedMax > 0, "a bound must be above zero")
+        precondition(
+            attemptsMax > 0 && deadLetterTokensMax > 0,
+            "attemptsMax and deadLetterTokensMax must be above zero")
         precondition(
             recentSubjectCells > 0 && recentSubjectCells & (recentSubjectCells - 1) == 0,
             "the cells of recent subjects are no power of two")
         precondition(
             holdMax > .zero && registrationGrace >= .zero && deadLetterDelay >= .zero,
-            "a time below zero")
+            "a duration is out of range")
         precondition(
             wireDefaults.priorities.count == PushType.all.count
                 && wireDefaults.expirations.count == PushType.all.count,

@@ -69,7 +69,7 @@ package struct Column<Element: BitwiseCopyable>: ~Copyable, Sendable {
     /// Drops elements from the end, or adds copies of `element`.
     @inlinable
     package mutating func resize(to count: Int, filling element: Element) {
-        precondition(count >= 0, "a column has rows or none")
+        precondition(count >= 0, "a column cannot have a negative count")
         if count > capacity { isFull() }
         var index = size
         while index < count {

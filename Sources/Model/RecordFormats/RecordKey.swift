@@ -19,7 +19,7 @@ package enum RecordKey {
     ) -> [UInt8] {
         precondition(
             isPart(app) && isPart(installation) && isPart(handler),
-            "a key of parts that nobody could read")
+            "a part of the key is invalid")
         return Array("\(environment.name)/\(app)/\(installation)/\(handler)".utf8)
     }
 
@@ -27,7 +27,8 @@ package enum RecordKey {
     /// "look again".
     package static func token(route: Route, token: UnsafeBufferPointer<UInt8>) -> [UInt8] {
         precondition(
-            (1...RecordLimits.tokenBytesMax).contains(token.count), "a token of no readable length")
+            (1...RecordLimits.tokenBytesMax).contains(token.count),
+            "the token's length is out of range")
         return Array(
             "\(route.environment.name)/\(route.apnsTopic)/\(Hexadecimal.encode(token))".utf8)
     }

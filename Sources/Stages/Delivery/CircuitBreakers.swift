@@ -151,7 +151,7 @@ package struct CircuitBreakers: ~Copyable {
 
     /// The pool's pushes that were taken have been handed over, `count` of them.
     package mutating func handedOver(_ count: Int, of pool: PoolID, now: MonotonicTime) {
-        assert(count >= 0, "pushes are handed over or none")
+        assert(count >= 0, "a negative number of pushes was handed over")
         let row = Int(pool.rawValue)
         pools[row].inFlight += count
         if count > 0 { pools[row].lastHandedOverAt = now }

@@ -95,7 +95,7 @@ package struct PoolSizing: Sendable {
 
     /// A turn has ended. Its load lasts until the end of the next one.
     package mutating func turned(_ load: Load, at now: MonotonicTime) {
-        assert(now >= lastAt, "turns go forward")
+        assert(now >= lastAt, "a turn ended before the last one")
         assert(bounds.contains(wanted), "a pool has as many connections as it may")
         if last.isSaturated { saturated += now - lastAt }
         last = load

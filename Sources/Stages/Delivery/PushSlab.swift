@@ -78,7 +78,7 @@ package struct PushSlab: @unchecked Sendable {
         let push = push(slot)
         assert(
             push.pointee.longToken != nil || push.pointee.tokenBytes <= Self.inlineTokenBytes,
-            "a long token is nowhere")
+            "a long token has no memory of its own")
         return UnsafeBufferPointer(
             start: push.pointee.longToken ?? UnsafePointer(inlineToken(slot)),
             count: Int(push.pointee.tokenBytes))

@@ -231,8 +231,8 @@ package struct OffsetTracker: ~Copyable {
     /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
     package mutating func holdRow(_ id: AssignmentID, offset: Int64) -> Hold {
         let place = place(of: id)
-        precondition(assignments[place].isTable, "rows are of tables")
-        precondition(endedRows.isEmpty, "a row that has ended must be seen to first")
+        precondition(assignments[place].isTable, "only a table has rows")
+        precondition(endedRows.isEmpty, "rows that have ended must be taken first")
         precondition(offset >= assignments[place].nextOffset, "offset \(offset) read twice")
         assignments[place].nextOffset = offset + 1
         return append(to: .events, of: place, offset: offset)
@@ -367,7 +367,7 @@ extension OffsetTracker {
                 assignment.isOpen || assignment.holders > 0, "\(assignment.id) is over, and kept")
             precondition(
                 (openPlace(of: assignment.id) == place) == assignment.isOpen,
-                "exactly what is open is found")
+                "an assignment must be found exactly while it is open")
         }
         precondition(listed == holderCount, "a holder stands in no list")
     }

@@ -221,7 +221,7 @@ package struct FanOuts: ~Copyable {
     /// negative.
     package mutating func awaitVisits(of subject: SubjectID, _ count: Int) {
         let left = awaited[subject, default: 0] + count
-        precondition(left >= 0, "an entry was awaited by nobody")
+        precondition(left >= 0, "fewer than no entries are awaited")
         awaited[subject] = left == 0 ? nil : left
     }
 

@@ -32,7 +32,7 @@ package struct HoldPool: ~Copyable {
     /// a large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need: the new one, or the one that it replaces.
     package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
-        assert(hold.offset >= 0 && hold.offset < .max, "a claim on no offset")
+        assert(hold.offset >= 0 && hold.offset < .max, "a claim has no valid offset")
         if set.isEmpty {
             set.first = hold
             return nil
