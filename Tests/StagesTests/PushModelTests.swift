@@ -51,6 +51,15 @@ internal import Testing
         #expect(WallTime(rfc3339: text) == nil)
     }
 
+    @Test func `a time too far away for the monotonic clock stays in the past or in the future`() {
+        let now = Now(
+            monotonic: MonotonicTime(nanoseconds: 5), wall: WallTime(milliseconds: 1_700_000_000_000))
+        let yearOne = WallTime(milliseconds: -62_135_596_800_000)
+        #expect(now.monotonic(at: yearOne) < now.monotonic)
+        #expect(now.monotonic(at: WallTime(milliseconds: .min)) < now.monotonic)
+        #expect(now.monotonic(at: WallTime(milliseconds: .max)) == .distantFuture)
+    }
+
     @Test func `every third day of 400 years survives the round trip`() {
         var time = WallTime(rfc3339: "1900-01-01T13:14:15.016Z")!
         for _ in 0..<(146_097 / 3) {

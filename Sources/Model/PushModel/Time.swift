@@ -84,13 +84,17 @@ package struct Now: Sendable {
         self.wall = wall
     }
 
-    /// Converts a time of the wall clock to the monotonic clock; too far away is `distantFuture`.
+    /// Converts a time of the wall clock to the monotonic clock. One that is too far away for that
+    /// is `distantFuture`, or the earliest time there is.
     /// It computes in integers because a `Duration` in between would divide 128 bits.
     package func monotonic(at time: WallTime) -> MonotonicTime {
         let (distance, tooFar) = (time.milliseconds &- wall.milliseconds)
             .multipliedReportingOverflow(by: 1_000_000)
         let (sum, overflow) = monotonic.nanoseconds.addingReportingOverflow(distance)
-        return tooFar || overflow ? .distantFuture : MonotonicTime(nanoseconds: sum)
+        if tooFar || overflow {
+            return time < wall ? MonotonicTime(nanoseconds: .min) : .distantFuture
+        }
+        return MonotonicTime(nanoseconds: sum)
     }
 
     /// Converts a time of the monotonic clock to the wall clock, assuming that nobody sets the
