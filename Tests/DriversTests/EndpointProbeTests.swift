@@ -32,7 +32,7 @@ internal import Testing
         #expect(!closed.isConfiguration)
 
         let stranger = try Self.finding(port: port, caFile: simulator.strangersFile())
-        #expect(stranger.wrong == "shows a certificate that nobody trusted has signed")
+        #expect(stranger.wrong == "shows a certificate that no trusted authority has signed")
         #expect(stranger.remedy.contains("apns.caFile"))
         #expect(stranger.isConfiguration)
 
@@ -88,7 +88,8 @@ internal import Testing
             let refused = try finding(strict.url(credentials))
             #expect(
                 refused.wrong.hasPrefix(
-                    "cannot be reached: the proxy 127.0.0.1:\(strict.port) does not know us"))
+                    "cannot be reached: the proxy 127.0.0.1:\(strict.port) refuses our credentials"
+                ))
             #expect(refused.wrong.contains("\(status)"))
             #expect(refused.remedy == "check apns.proxy's user and password")
             #expect(!"\(refused)".contains("swordfish"))
@@ -99,7 +100,7 @@ internal import Testing
         let forbidding = try PlayedProxy(answering: "HTTP/1.1 403 Forbidden\r\n\r\n")
         let forbidden = try finding("http://127.0.0.1:\(forbidding.port)")
         #expect(forbidden.wrong.hasSuffix("127.0.0.1:\(forbidding.port) answers 403 to CONNECT"))
-        #expect(forbidden.remedy == "have it allow CONNECT to 127.0.0.1:\(simulator.port)")
+        #expect(forbidden.remedy == "let it allow CONNECT to 127.0.0.1:\(simulator.port)")
 
         let gone = try finding("http://user:swordfish@127.0.0.1:1")
         #expect(gone.wrong == "cannot be reached: the proxy 127.0.0.1:1 takes no connection")

@@ -54,7 +54,7 @@ internal import Testing
         let errors = proxied.errors
         #expect(errors.count == 1)
         #expect(errors[0].contains("response \(status)"))
-        #expect(errors[0].contains("the user and the password that the proxy at"))
+        #expect(errors[0].contains("a user and password that the proxy at"))
         #expect(errors[0].contains("127.0.0.1:\(proxy.port)"))
         #expect(!proxied.log.all.joined().contains("swordfish"))
         #expect(simulator.simulator.counts.connectionsOpened == 0)
@@ -67,7 +67,8 @@ internal import Testing
         #expect(proxied.kinds(of: 3) == [.unprocessed, .unprocessed, .unprocessed])
         #expect(proxied.counts.connectFailures > 0)
         #expect(proxied.errors.count == 1)
-        #expect(proxied.errors[0].contains("127.0.0.1:\(proxy.port) answers 403: does it allow"))
+        #expect(
+            proxied.errors[0].contains("127.0.0.1:\(proxy.port) answers 403: check that it allows"))
         #expect(proxy.tunnels.first == "127.0.0.1:\(simulator.port)")
     }
 
@@ -81,7 +82,7 @@ internal import Testing
         #expect(proxied.kinds(of: 3) == [.unprocessed, .unprocessed, .unprocessed])
         #expect(proxied.counts.connectFailures > 0)
         #expect(proxied.errors.count == 1)
-        #expect(proxied.errors[0].contains("does the HTTP proxy at 127.0.0.1:\(port) run"))
+        #expect(proxied.errors[0].contains("check that the HTTP proxy at 127.0.0.1:\(port) runs"))
         #expect(!proxied.log.all.joined().contains("swordfish"))
         proxy = try TinyProxy(port: port)
         #expect(proxied.bench.wait { proxied.kinds(of: 1) == [.answered] })
@@ -125,7 +126,7 @@ internal import Testing
         #expect(proxied.errors.count == 1)
         #expect(
             proxied.errors[0].contains(
-                answer == nil ? "does the HTTP proxy at" : "has made a tunnel"))
+                answer == nil ? "check that the HTTP proxy at" : "opened the tunnel"))
         #expect(!proxied.log.all.joined().contains("fish"))
         // It learns where to, and who we are to it: nothing that is for APNs.
         let heard = proxy.heard

@@ -14,7 +14,7 @@ enum CertificateAdvice {
         }
     }
 
-    /// - Parameter verifyResult: OpenSSL's on the chain.
+    /// - Parameter verifyResult: OpenSSL's result of verifying the certificate chain.
     static func remedy(verifyResult: Int) -> String {
         remedy(ExchangeFailure.CertificateFault(verifyResult: verifyResult))
     }

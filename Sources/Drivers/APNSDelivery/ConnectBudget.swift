@@ -22,7 +22,8 @@ package final class ConnectBudget: Sendable {
         state = Mutex(State(tokens: Double(burst), filledAt: MonotonicTime(nanoseconds: 0)))
     }
 
-    /// Takes one connect. Returns nil when it may be made now, else when to ask again.
+    /// Takes one connect from the budget. Returns nil if the connect may be made now, otherwise the
+    /// time at which to ask again.
     package func take(at now: MonotonicTime) -> MonotonicTime? {
         state.withLock { state in
             let elapsed = Double((now - state.filledAt).nanoseconds) / 1e9

@@ -4,8 +4,8 @@
 internal import Logging
 internal import PushModel
 
-/// What a pool tells the operator of its connections: one line of a kind in ten seconds at most,
-/// with the number of those left out.
+/// Writes a pool's log lines about its connections: at most one line of each kind in ten seconds,
+/// with the number of lines left out.
 struct ConnectionLog {
     enum Kind: Int, CaseIterable {
         case connected, connectFailed, certificateRefused, http2Refused, lost, goAway

@@ -9,32 +9,32 @@ internal import PushModel
 /// One pool of a delivery thread: what waits to be sent, and when it may connect.
 struct ConnectionPool: ~Copyable {
     let settings: PoolSettings
-    /// The pool's places in the thread's table of connections.
+    /// The positions of the pool's connections in the thread's table.
     let places: Range<Int>
     var waiting = SlotList()
     private(set) var inFlight = 0
-    /// The token of this turn.
+    /// The provider token that this turn sends with; nil if none could be made.
     var token: ProviderToken?
     private var tls: (context: TLSContext, madeAt: MonotonicTime)?
-    /// Connects are held back until then.
+    /// No connection is opened before this time.
     var connectAt = MonotonicTime(nanoseconds: 0)
-    /// Connects in a row that led to no accepted request.
+    /// Consecutive connects on none of which APNs has accepted the provider token.
     var failures = 0
-    /// Takes the addresses of a host in turn.
+    /// Rotates through the addresses of a host, so that connections spread over them.
     var addressTurn = 0
-    /// When there was last something to send.
+    /// When the pool last had something to send.
     var usedAt: MonotonicTime
     var publishedCapacity = -1
     var log: ConnectionLog
     var sizing: PoolSizing
     private let backoff: Backoff
 
-    /// A pool without traffic does not reconnect for its own sake: opening and closing is what
-    /// Apple calls an attack. A busy one does so ahead of need.
+    /// How long after its last push a pool keeps replacing lost connections. An idle pool does not
+    /// reconnect: Apple treats repeated opening and closing of connections as an attack.
     static let idleAfter = Duration.seconds(60)
     private static let rootsAgeMax = Duration.seconds(60)
-    /// What a pool without an open connection takes all the same, so that its first pushes are
-    /// at hand when one is open.
+    /// How many pushes a pool takes while it has no open connection, so that they are at hand once
+    /// one is open.
     static let coldCapacity = 32
 
     init(settings: PoolSettings, places: Range<Int>, log: ConnectionLog, at now: MonotonicTime) {
@@ -50,19 +50,20 @@ struct ConnectionPool: ~Copyable {
             least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)
     }
 
-    /// Places for the most connections, for as many that drain after being replaced as there are
-    /// at least, and two more, so that one GOAWAY after another does not leave a pool without.
+    /// The places a pool needs: one for each connection of the most, one for each of the fewest
+    /// while replaced connections drain, and two more, so that a series of GOAWAYs leaves the pool
+    /// with a connection.
     static func placesNeeded(_ settings: PoolSettings) -> Int {
         settings.connections.upperBound + settings.connections.lowerBound + 2
     }
 
-    /// So many pushes were given to its connections.
+    /// Notes that this many pushes were given to the pool's connections.
     mutating func sent(_ count: Int) {
         assert(count >= 0, "pushes are sent or none")
         inFlight &+= count
     }
 
-    /// So many pushes have an outcome, or wait again.
+    /// Notes that this many pushes in flight got an outcome or went back to the queue.
     mutating func returned(_ count: Int) {
         inFlight &-= count
         assert(inFlight >= 0, "more pushes come back than were sent")
@@ -72,9 +73,9 @@ struct ConnectionPool: ~Copyable {
         !waiting.isEmpty || inFlight > 0 || now - usedAt < Self.idleAfter
     }
 
-    /// What a connect begins with. It reads the trusted roots from disk, anew where the last time
-    /// was long ago: roots are replaced under a worker that lives for months. If they cannot be
-    /// read then, those from before stay.
+    /// The TLS context for a new connection. The trusted roots are read from disk again when they
+    /// are older than a minute, since they are replaced while a worker runs for months. If they
+    /// cannot be read, the previous ones stay in use.
     mutating func trust(at now: MonotonicTime) throws(TLSError) -> TLSContext {
         if let tls, now - tls.madeAt < Self.rootsAgeMax { return tls.context }
         do {

@@ -6,22 +6,21 @@ internal import Delivery
 internal import PushModel
 
 /// One place for a connection of a pool: a multi handle and the easy handles that it has needed so
-/// far, which stay for the next connection in this place. What may happen when is the machine's to
-/// say.
+/// far, which the next connection in this place reuses. `machine` decides what may happen when.
 struct CurlConnection: PooledConnection, ~Copyable {
     let pool: Int
     var machine: CurlConnectionMachine
     var multi: MultiHandle
-    /// When libcurl wants to be called even if nothing happens.
+    /// When libcurl must be called even if no socket event arrives.
     private(set) var timerAt = MonotonicTime.distantFuture
-    /// When something was last seen to happen on it.
+    /// When the connection last had an event, or was last kicked for lack of one.
     var progressAt = MonotonicTime(nanoseconds: 0)
     var shownTokens = ShownProviderTokens()
-    /// An answer has come on it by which APNs has taken the provider token.
+    /// Whether APNs has accepted the provider token in an answer on this connection.
     var isAuthenticated = false
-    /// It has been counted as connected.
+    /// Whether `TransportCounts.connects` includes this connection.
     var wasCounted = false
-    /// Ends that libcurl has reported and that are not handled yet.
+    /// Ends of requests that libcurl has reported and that are not handled yet.
     private(set) var ends: [MultiHandle.End] = []
 
     private let template: RequestTemplate
@@ -43,7 +42,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
             requestTimeout: settings.limits.requestTimeout)
         if let proxy = settings.proxy {
             template.proxy = HTTPProxy(proxy.text)
-            // Without the text, which may hold a password.
+            // The message leaves the proxy's URL out, because it may hold a password.
             precondition(template.proxy != nil, "the proxy is not http://host:port")
         }
         self.template = template
@@ -56,7 +55,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         handles.deallocate()
     }
 
-    /// `host:port`; nil without a proxy.
+    /// The proxy's `host:port`; nil without a proxy.
     var proxyAddress: String? { template.proxy?.address }
 
     var isVacant: Bool { machine.phase == .closed }
@@ -73,7 +72,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     mutating func retire() { machine.retired() }
 
-    /// Everything of an earlier connection is forgotten.
+    /// Prepares the place for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         precondition(isVacant && ends.isEmpty, "its place is taken")
         machine = CurlConnectionMachine(limits: limits, at: now, jitter: jitter)
@@ -94,7 +93,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     // MARK: Requests
 
-    /// Takes an idle easy handle; the machine's limit leaves one.
+    /// Takes an idle easy handle, or makes one. The machine's limit guarantees that one is left.
     mutating func claim() -> Int {
         let position: Int
         if let free = idle.popLast() {
@@ -114,7 +113,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
 
     subscript(position: Int) -> UnsafeMutablePointer<EasyHandle> { handles + position }
 
-    /// Takes a request out of libcurl, ended or not.
+    /// Removes a request from libcurl, whether or not it has ended.
     mutating func release(_ position: Int) {
         precondition(isBusy[position], "a request is taken out of libcurl twice")
         multi.remove(handles[position])
@@ -122,7 +121,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         idle.append(position)
     }
 
-    /// The requests that libcurl still has.
+    /// The positions of the requests that libcurl still holds.
     var busy: [Int] { isBusy.indices.filter { isBusy[$0] } }
 
     // MARK: Driving libcurl
@@ -135,7 +134,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         collectEnds(at: now)
     }
 
-    /// Reads what the last call into libcurl has left: the timer and the ends.
+    /// Reads the timer and the ended requests that the last call into libcurl produced.
     mutating func collectEnds(at now: MonotonicTime) {
         switch multi.takeTimer() {
         case .after(let delay): timerAt = now + delay
@@ -153,7 +152,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
         return ends
     }
 
-    /// An IPv6 address, as a URL wants it.
+    /// A host name as a URL needs it: an IPv6 address gets brackets.
     static func bracketed(_ name: String) -> String {
         name.contains(":") ? "[\(name)]" : name
     }

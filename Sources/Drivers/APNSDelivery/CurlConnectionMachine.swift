@@ -4,33 +4,34 @@
 package import Delivery
 package import PushModel
 
-/// What one connection of libcurl's may do next: facts go in, permissions come out. libcurl hides
-/// SETTINGS and GOAWAY, so unlike `ConnectionMachine` it goes by answers alone.
+/// What one libcurl connection may do next: facts go in, permissions come out. libcurl hides
+/// SETTINGS and GOAWAY, so unlike `ConnectionMachine` this machine relies on answers alone.
 package struct CurlConnectionMachine: Sendable {
     package enum Phase: Sendable {
         /// libcurl connects with the first request. *Can transition to:* warming, retiring, closed.
         case cold
-        /// One request at a time: the connect, then the proof that APNs takes the provider token,
-        /// or after a silence that the peer is alive. *Can transition to:* open, retiring, closed.
+        /// One request at a time: it connects and proves that APNs accepts the provider token, or,
+        /// after a silence, that the peer is alive. *Can transition to:* open, retiring, closed.
         case warming
-        /// As many requests as the bounds allow. *Can transition to:* warming, retiring, closed.
+        /// Sends as many requests as the bounds allow. *Can transition to:* warming, retiring,
+        /// closed.
         case open
-        /// No new request; those in flight finish. *Can transition to:* closed.
+        /// Sends no new request; those in flight finish. *Can transition to:* closed.
         case retiring
-        /// Final.
+        /// There is no connection. Final.
         case closed
     }
 
     /// How a request ended.
     package enum RequestEnd: Sendable {
-        /// An answer by which APNs has taken the provider token.
+        /// APNs answered and accepted the provider token.
         case authenticated
-        /// A 403, or another answer that refuses the provider token.
+        /// APNs answered with a 403, or otherwise refused the provider token.
         case forbidden
         case timedOut
         /// The server reset the stream.
         case reset
-        /// The connection broke, or was never made.
+        /// The connection broke, or was never established.
         case lost
     }
 
@@ -45,12 +46,12 @@ package struct CurlConnectionMachine: Sendable {
     /// libcurl walks every request of a connection at each event of its socket; beyond this many
     /// the walk costs more than the concurrency gains.
     package static let requestsMax = 100
-    /// Half of HTTP/2's initial window of 65,535 bytes: the other half may be with a server that
-    /// has read it and not yet said so. With the window exhausted libcurl 7.88 spins at full CPU
-    /// (curl issue 10618).
+    /// Half of HTTP/2's initial window of 65,535 bytes: the server may have read the other half
+    /// without having sent a WINDOW_UPDATE. With the window exhausted libcurl 7.88 spins at full
+    /// CPU (curl issue 10618).
     package static let bytesMax = 32_767
 
-    /// - Parameter jitter: 0…1, spreads the ages at which connections are replaced.
+    /// - Parameter jitter: from 0 to 1; spreads the ages at which connections are replaced.
     package init(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         assert((0...1).contains(jitter), "a jitter beyond a tenth of the age")
         self.limits = limits
@@ -62,8 +63,8 @@ package struct CurlConnectionMachine: Sendable {
 
     // MARK: Facts
 
-    /// About to be used. After a silence the peer may be gone without a trace, and libcurl sends
-    /// no PING: the next request goes alone.
+    /// Tells the machine that its connection is about to be used. After a silence the peer may be
+    /// gone, and libcurl sends no PING, so the next request is sent alone.
     package mutating func wanted(at now: MonotonicTime) {
         guard phase == .open, requestsInFlight == 0, now - heardAt >= limits.pingAfterSilence
         else { return }
@@ -98,7 +99,8 @@ package struct CurlConnectionMachine: Sendable {
         }
     }
 
-    /// An answer said to leave, the server ended the connection, or the driver is draining.
+    /// Tells the machine that the connection takes no new request: an answer demanded it, the
+    /// server ended the connection, or the driver is draining.
     package mutating func retired() {
         if phase != .closed { phase = .retiring }
     }
@@ -111,29 +113,29 @@ package struct CurlConnectionMachine: Sendable {
 
     // MARK: Permissions
 
-    /// How many requests may be sent now, bytes aside.
+    /// How many requests may be sent now, apart from the bound on bytes.
     package var requestsFree: Int { max(0, requestLimit &- requestsInFlight) }
 
-    /// Whether a body of so many bytes fits; the largest body that APNs takes (5,120) always fits a
-    /// connection that carries nothing else.
+    /// Whether a body of this size fits. The largest body that APNs accepts (5,120 bytes) always
+    /// fits a connection that carries nothing else.
     package func hasRoom(for bytes: Int) -> Bool {
         requestsInFlight == 0 || bytesInFlight &+ bytes <= Self.bytesMax
     }
 
-    /// What this connection adds to its pool's capacity.
+    /// How many pushes this connection adds to its pool's capacity.
     package var capacity: Int { phase == .cold ? 0 : requestLimit }
 
-    /// Counts towards the connections that a pool wants.
+    /// Whether this connection counts towards the connections that its pool wants.
     package var isWanted: Bool { phase != .retiring && phase != .closed }
 
     package var isDrained: Bool { phase == .retiring && requestsInFlight == 0 }
 
-    /// Nothing is answered any more: close it now.
+    /// Whether so many requests in a row timed out that the connection must be closed now.
     package var isDead: Bool { unansweredInARow >= limits.timeoutsMax && phase != .closed }
 
     package func isOld(at now: MonotonicTime) -> Bool { isWanted && now >= retireAt }
 
-    /// The next time at which `isOld` says something new.
+    /// The next time at which `isOld` changes.
     package var nextDeadline: MonotonicTime { isWanted ? retireAt : .distantFuture }
 
     private var requestLimit: Int {

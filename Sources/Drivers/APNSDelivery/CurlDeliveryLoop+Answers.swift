@@ -7,8 +7,9 @@ internal import Logging
 internal import OpenSSL
 internal import PushModel
 
-/// From the ends of libcurl's transfers to outcomes. The status decides, not libcurl's code: with
-/// HTTP/2 7.88 calls complete what was cut and incomplete what was answered.
+/// Turns the ends of libcurl's transfers into outcomes. The status decides, not libcurl's result
+/// code: with HTTP/2, libcurl 7.88 reports some cut-off answers as complete and some complete ones
+/// as incomplete.
 extension CurlDeliveryLoop {
     mutating func endRequests() {
         for index in connections.indices where !connections[index].ends.isEmpty {
@@ -27,7 +28,7 @@ extension CurlDeliveryLoop {
         let isAnswered = status == 200 || (status > 200 && end.code == .ok)
         let requestEnd: CurlConnectionMachine.RequestEnd
         if isAnswered, !easy.pointee.isHTTP2 {
-            // It was not APNs: what it did with the push nobody knows.
+            // This is not APNs, so the fate of the push is unknown.
             requestEnd = .lost
             desk.unknown(slot)
             http2Refused(pool)
@@ -46,7 +47,7 @@ extension CurlDeliveryLoop {
             requestEnd, bytes: Int(desk.slab.push(slot).pointee.bodyBytes), at: desk.now.monotonic)
     }
 
-    /// - Returns: whether APNs has taken the provider token.
+    /// - Returns: whether APNs has accepted the provider token.
     private mutating func answered(
         _ index: Int, _ position: Int, slot: PushSlot, status: UInt16
     ) -> Bool {
@@ -78,7 +79,7 @@ extension CurlDeliveryLoop {
         desk.pools[connections[index].pool].authenticated()
     }
 
-    /// It was sent, and nobody knows what became of it.
+    /// Ends a push that was sent but not answered: its fate is unknown.
     private mutating func unanswered(
         _ index: Int, _ end: MultiHandle.End, slot: PushSlot
     ) -> CurlConnectionMachine.RequestEnd {
@@ -89,15 +90,15 @@ extension CurlDeliveryLoop {
             return .timedOut
         case .streamReset: return .reset
         case .none, .connect, .certificate, .connectionLost, .other:
-            // GOAWAY may have left it out, or the connection may have broken: both look the same.
+            // A GOAWAY that excludes this request and a broken connection look the same here.
             let isEnded = connections[index].multi.wantedAnotherConnection
             lost(index, isEnded ? "ended by the server" : errorText(index, end))
             return .lost
         }
     }
 
-    /// It was never given to a connection: the connect failed, or libcurl wanted another
-    /// connection than the one it had.
+    /// Sends a push again that was never put on a connection: the connect failed, or libcurl wanted
+    /// a new connection because the server had ended this one.
     private mutating func notSent(_ index: Int, _ end: MultiHandle.End, slot: PushSlot) {
         let pool = connections[index].pool
         sendAgain(slot, pool: pool)
@@ -126,14 +127,14 @@ extension CurlDeliveryLoop {
         guard let proxy = connections[index].proxyAddress else { return endpoint }
         let status = connections[index][end.position].pointee.proxyStatus
         return switch status {
-        case 0: "does the HTTP proxy at \(proxy) run, and is it apns.proxy that it should be?"
-        case 200..<300: "the proxy at \(proxy) has made a tunnel: \(endpoint) behind it"
-        // 401 is wrong here, and what tinyproxy says of wrong credentials.
+        case 0: "check that the HTTP proxy at \(proxy) runs and that apns.proxy names it"
+        case 200..<300: "the proxy at \(proxy) opened the tunnel; behind it, \(endpoint)"
+        // The correct status is 407, but tinyproxy answers 401 to wrong credentials.
         case 401, 407:
-            "give apns.proxy the user and the password that the proxy at \(proxy) wants"
+            "set apns.proxy to a user and password that the proxy at \(proxy) accepts"
         default:
-            "the proxy at \(proxy) answers \(status): does it allow CONNECT to the endpoint's "
-                + "host and port, and reach them?"
+            "the proxy at \(proxy) answers \(status): check that it allows CONNECT to the "
+                + "endpoint's host and port, and can reach them"
         }
     }
 
@@ -142,10 +143,11 @@ extension CurlDeliveryLoop {
         desk.holdBackConnects(of: pool)
         desk.pools[pool].log.write(
             .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
-            remedy: "is there a TLS-inspecting proxy on the way to APNs?", at: desk.now.monotonic)
+            remedy: "check for a TLS-inspecting proxy between here and APNs",
+            at: desk.now.monotonic)
     }
 
-    /// The connection broke: told once, however many requests were on it.
+    /// Notes that the connection broke: once, however many requests were on it.
     private mutating func lost(_ index: Int, _ why: String) {
         guard connections[index].machine.isWanted else { return }
         desk.counts.connectionsLost &+= 1
@@ -153,7 +155,7 @@ extension CurlDeliveryLoop {
         connections[index].machine.retired()
     }
 
-    /// What has become visible of the connection itself.
+    /// Records what the ended requests reveal about the connection itself.
     private mutating func noteConnection(_ index: Int) {
         let pool = connections[index].pool
         if connections[index].multi.isEstablished, !connections[index].wasCounted {
@@ -173,7 +175,7 @@ extension CurlDeliveryLoop {
 
     private mutating func noteLoss(_ index: Int, _ why: String) {
         let pool = connections[index].pool
-        // A server that takes connections and nothing else must not be hammered.
+        // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
             desk.holdBackConnects(of: pool)
         }

@@ -6,11 +6,11 @@ internal import Delivery
 internal import LinuxIO
 internal import PushModel
 
-/// The life of connections and their sockets, and what time does to them and to the pushes that
-/// wait for them.
+/// The life cycle of connections and their sockets, and the deadlines of connections and of waiting
+/// pushes.
 extension CurlDeliveryLoop {
-    /// Makes a place ready for a connection; libcurl connects when it gets the first request. One
-    /// at a time for each pool: another follows when that one is in use and pushes still wait.
+    /// Prepares a place for a connection; libcurl connects when it gets the first request. Each
+    /// pool prepares one at a time: the next follows when that one is in use and pushes still wait.
     mutating func connectWhereNeeded() {
         guard desk.phase == .running else { return }
         for pool in desk.pools.indices where !desk.pools[pool].waiting.isEmpty {
@@ -41,23 +41,25 @@ extension CurlDeliveryLoop {
             if desk.phase != .running || connections[index].machine.isOld(at: desk.now.monotonic) {
                 connections[index].machine.retired()
             }
-            // A connect under way may take long, and nothing that waits for it will be sent.
+            // A connect under way may take long, and the requests that wait for it will not be
+            // sent.
             if desk.phase != .running, !connections[index].multi.isEstablished { abandon(index) }
             if connections[index].machine.isDrained { connections[index].close() }
         }
         desk.giveBackWaiting()
     }
 
-    /// The port is stopping: what is in flight gets its outcome now, as what waits does with its
-    /// deadline.
+    /// Gives every request in flight its outcome at once, because the port is stopping. Waiting
+    /// pushes get theirs from `giveBackWaiting`.
     mutating func abandonEverything() {
         for index in connections.indices where !connections[index].isVacant { abandon(index) }
     }
 
-    /// Gives up a connection with all that is in flight on it.
+    /// Closes a connection and gives each request on it its outcome.
     mutating func abandon(_ index: Int) {
         let pool = connections[index].pool
-        // Their ends are among the busy ones, since those are released with their end.
+        // The ended requests are among the busy ones: a request is released when its end is
+        // handled.
         _ = connections[index].takeEnds()
         for position in connections[index].busy {
             let slot = connections[index][position].pointee.tag
@@ -69,7 +71,7 @@ extension CurlDeliveryLoop {
         connections[index].close()
     }
 
-    /// Tells epoll what libcurl wants to hear of.
+    /// Registers with epoll the socket events that libcurl wants.
     mutating func watchSockets() {
         for index in connections.indices {
             while let change = connections[index].multi.nextSocketChange() {
@@ -79,12 +81,13 @@ extension CurlDeliveryLoop {
         }
     }
 
-    /// Best effort in the end: a socket that epoll refuses for want of memory is served by kicks.
+    /// Watches or unwatches one socket. If epoll refuses it for lack of memory, `driveConnections`
+    /// still serves it, by kicking libcurl every second.
     private func watch(_ change: MultiHandle.SocketChange, tag: UInt64) {
         var interest: Epoll.Interest = change.reads ? .read : []
         if change.writes { interest.insert(.write) }
         guard !interest.isEmpty else {
-            // Closed already, as often as not.
+            // The socket is often closed already.
             try? desk.epoll.remove(change.descriptor)
             return
         }
@@ -95,7 +98,8 @@ extension CurlDeliveryLoop {
                 try desk.epoll.add(change.descriptor, for: interest, tag: tag)
             }
         } catch {
-            // The number went from a closed socket to a new one, or was never let go.
+            // The descriptor's number passed from a closed socket to a new one, or epoll still has
+            // it.
             if change.isKnown {
                 try? desk.epoll.add(change.descriptor, for: interest, tag: tag)
             } else {

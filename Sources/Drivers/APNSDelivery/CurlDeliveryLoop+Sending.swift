@@ -6,9 +6,9 @@ internal import Delivery
 internal import Logging
 internal import PushModel
 
-/// From a pool's queue to the requests of its connections.
+/// Moves pushes from a pool's queue to requests on its connections.
 extension CurlDeliveryLoop {
-    /// So many pushes go to one connection before the least loaded one is chosen anew.
+    /// How many pushes go to one connection before the least loaded one is chosen again.
     private static let chunk = 16
 
     mutating func dispatchAll() {
@@ -25,7 +25,7 @@ extension CurlDeliveryLoop {
         }
     }
 
-    /// The head of the queue, once those have left it that expired meanwhile.
+    /// The first push in the queue that has not expired. Expired ones before it leave the queue.
     private mutating func nextWaiting(of pool: Int) -> PushSlot? {
         while !desk.pools[pool].waiting.isEmpty {
             let slot = desk.pools[pool].waiting.first
@@ -73,12 +73,13 @@ extension CurlDeliveryLoop {
         }
         desk.pools[pool].sent(sent)
         desk.counts.requests &+= UInt64(sent)
-        // Adding sets the timer, to zero, which starts the requests.
+        // Adding a request sets libcurl's timer to zero, which starts the request.
         connections[index].collectEnds(at: desk.now.monotonic)
     }
 
-    /// Gives a push that was never sent another chance. It has waited since it came: libcurl connects
-    /// with it, so that each failed connect is a try of it.
+    /// Queues again a push that was never sent. Its wait counts from when it was taken from the
+    /// port: each of its tries is a connect of libcurl's, so a failed connect must not restart the
+    /// wait.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
         desk.sendAgain(slot, pool: pool, waitingSince: desk.places[Int(slot)].takenAt)
     }

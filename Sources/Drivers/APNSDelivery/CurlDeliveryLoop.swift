@@ -6,15 +6,15 @@ internal import Delivery
 internal import LinuxIO
 internal import PushModel
 
-/// The state of one delivery thread of libcurl's, and its turns: the same as `DeliveryLoop`'s, with
-/// libcurl to do what lies below requests.
+/// The state and the turns of a delivery thread that uses libcurl. The turns are those of
+/// `DeliveryLoop`; libcurl does everything below requests.
 struct CurlDeliveryLoop: ~Copyable {
     var desk: DeliveryDesk
     let connections: ConnectionPlaces<CurlConnection>
     var request: CurlRequest
 
-    /// libcurl 7.88 loses timers and wake-ups (fixed in 8.4.0, 8.7.0, 8.11.1), so with requests in
-    /// flight it is asked at least this often.
+    /// The longest sleep while requests are in flight: libcurl 7.88 loses timers and wake-ups
+    /// (fixed in 8.4.0, 8.7.0, 8.11.1).
     private static let tick = Duration.milliseconds(100)
 
     init(desk: consuming DeliveryDesk) {
@@ -25,7 +25,7 @@ struct CurlDeliveryLoop: ~Copyable {
 
     deinit { connections.deinitialize().deallocate() }
 
-    /// Returns when the port is draining or stopping and nothing is left.
+    /// Runs turns until the port is draining or stopping and nothing is left.
     mutating func run() {
         var woken = 0
         while true {
@@ -35,7 +35,8 @@ struct CurlDeliveryLoop: ~Copyable {
             endRequests()
             desk.takeSubmissions()
             if desk.phase == .stopping { abandonEverything() }
-            // Before the choice of connections: a new key retires those that have seen another.
+            // Tokens come before connections are chosen: a new key retires those that have seen
+            // another.
             if desk.phase == .running { desk.refreshTokens(for: connections) }
             keepDeadlines()
             connectWhereNeeded()
@@ -52,8 +53,8 @@ struct CurlDeliveryLoop: ~Copyable {
             guard let event = desk.event(position) else { continue }
             let index = Int(event.tag >> 32)
             precondition(connections.indices.contains(index), "epoll names a place there is not")
-            // A socket that was closed since, here or earlier in this loop, is unknown to libcurl,
-            // which takes no notice.
+            // The socket may have been closed since epoll reported it; libcurl ignores an unknown
+            // one.
             connections[index].multi.ready(
                 CInt(truncatingIfNeeded: event.tag), reads: event.isReadable,
                 writes: event.isWritable)
@@ -62,7 +63,7 @@ struct CurlDeliveryLoop: ~Copyable {
         }
     }
 
-    /// Calls libcurl where its timer is due, and where it may have lost one.
+    /// Calls libcurl for each connection whose timer is due or may have been lost.
     private mutating func driveConnections() {
         for index in connections.indices where connections[index].machine.requestsInFlight > 0 {
             connections[index].keepTimer(at: desk.now.monotonic)
@@ -79,7 +80,8 @@ struct CurlDeliveryLoop: ~Copyable {
     private func nextDeadline() -> MonotonicTime {
         var next = MonotonicTime.distantFuture
         for index in connections.indices where !connections[index].isVacant {
-            // Ends that the dispatch brought are handled, and their places filled, at once.
+            // Requests that ended while others were being sent are handled at once, to reuse their
+            // places.
             if !connections[index].ends.isEmpty { return desk.now.monotonic }
             next = min(next, connections[index].machine.nextDeadline)
             guard connections[index].machine.requestsInFlight > 0 else { continue }

@@ -5,8 +5,8 @@ internal import Curl
 internal import Delivery
 internal import PushModel
 
-/// Composes the target and the headers of a push for libcurl: those that `RequestHeaders` composes
-/// for nghttp2, and no other.
+/// Composes the target and the headers of a push for libcurl: exactly those that `RequestHeaders`
+/// composes for nghttp2.
 struct CurlRequest: ~Copyable {
     private static let pathPrefix: StaticString = "/3/device/"
     private static let decimals = (0...10).map { Array(String($0).utf8) }
@@ -14,7 +14,7 @@ struct CurlRequest: ~Copyable {
     private let topics: [[UInt8]]
     private let pushTypes: [[UInt8]]
     private let apnsID: UnsafeMutablePointer<UInt8>
-    /// NUL terminated.
+    /// The scratch for a request's path, which libcurl takes terminated by a zero byte.
     private var path: UnsafeMutableBufferPointer<UInt8>
 
     init(plan: DeliveryPlan) {
@@ -30,7 +30,7 @@ struct CurlRequest: ~Copyable {
         path.deallocate()
     }
 
-    /// The request of one push, ready to be added.
+    /// Fills in the request of one push; afterwards it can be added to the multi handle.
     mutating func compose(
         _ slot: PushSlot, of slab: PushSlab, token providerToken: ProviderToken,
         on easy: inout EasyHandle
@@ -79,7 +79,8 @@ struct CurlRequest: ~Copyable {
         return UnsafeRawPointer(path.baseAddress!).assumingMemoryBound(to: CChar.self)
     }
 
-    /// Tokens have no fixed length: the scratch follows the longest one seen.
+    /// Makes room for a token of this size. Device tokens have no fixed length, so the scratch
+    /// grows to the longest one seen.
     private mutating func growPath(tokenBytes: Int) {
         let prefixBytes = Self.pathPrefix.utf8CodeUnitCount
         path.deallocate()

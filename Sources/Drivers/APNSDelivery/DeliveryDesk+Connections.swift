@@ -5,34 +5,34 @@ internal import Delivery
 internal import Logging
 internal import PushModel
 
-/// A place for a connection of a pool, as far as the desk has to know it.
+/// A place for a connection of a pool: the part of it that the desk uses.
 protocol PooledConnection: ~Copyable {
-    /// A vacant place.
+    /// Makes a vacant place.
     init(pool: Int, settings: PoolSettings)
 
-    /// Nothing is open or opening in this place.
+    /// Whether nothing is open or opening in this place.
     var isVacant: Bool { get }
-    /// Pushes may be sent on it, now or when others have ended, and APNs has taken the provider
-    /// token on it.
+    /// Whether the connection is open for pushes, now or when others have ended, and APNs has
+    /// accepted the provider token on it.
     var isServing: Bool { get }
-    /// How many pushes it may carry at once.
+    /// How many pushes the connection may carry at once.
     var capacity: Int { get }
     var inFlightCount: Int { get }
-    /// Whether its limits let it take a push with a body of so many bytes now.
+    /// Whether the connection can take a push with a body of this size now.
     func takes(bodyBytes: Int) -> Bool
-    /// The provider tokens that were shown on it.
+    /// The provider tokens that were sent on this connection.
     var shownTokens: ShownProviderTokens { get }
 
-    /// It takes no new push.
+    /// Makes the connection take no new push.
     mutating func retire()
 }
 
-/// The places of a thread, those of a pool next to each other; at fixed addresses.
+/// The places of a thread at fixed addresses, those of one pool next to each other.
 typealias ConnectionPlaces<Connection: ~Copyable> = UnsafeMutableBufferPointer<Connection>
 
-/// What the state of the connections means for pools and their pushes.
+/// Applies the state of the connections to pools and their pushes.
 extension DeliveryDesk {
-    /// All vacant. The caller's to deinitialize.
+    /// Makes the places of all pools, all vacant. The caller must deinitialize and deallocate them.
     func makePlaces<Connection: PooledConnection & ~Copyable>() -> ConnectionPlaces<Connection> {
         let count = pools.indices.last.map { pools[$0].places.upperBound } ?? 0
         let connections = ConnectionPlaces<Connection>.allocate(capacity: count)
@@ -45,9 +45,9 @@ extension DeliveryDesk {
         return connections
     }
 
-    /// Gets this turn's token for each pool with something to send, and leaves the connections that
-    /// must not see it: they have seen another key, or another token too short a time ago. A pool
-    /// whose token cannot be made has none.
+    /// Gets this turn's provider token for each pool with something to send, and retires the
+    /// connections that must not see it, because they have seen another key, or another token too
+    /// recently. If a token cannot be made, the pool has none and sends nothing.
     mutating func refreshTokens<Connection: PooledConnection & ~Copyable>(
         for connections: ConnectionPlaces<Connection>
     ) {
@@ -70,10 +70,10 @@ extension DeliveryDesk {
         }
     }
 
-    /// Gives waiting pushes back: all of them when nothing is sent any more, else those that have
-    /// waited for longer than a pool may keep them. What keeps them does not matter: an open
-    /// connection may have a stream limit of 0 or an answer every ten seconds, and the planner alone
-    /// can defer a push that waits.
+    /// Gives waiting pushes back to the planner: all of them while draining or stopping, otherwise
+    /// those that have waited longer than a pool may keep them. The cause of the wait does not
+    /// matter (an open connection may have a stream limit of 0, or an answer every ten seconds):
+    /// only the planner can defer a waiting push.
     mutating func giveBackWaiting() {
         for pool in pools.indices where !pools[pool].waiting.isEmpty {
             let limit = now.monotonic - pools[pool].settings.limits.waitMax
@@ -96,13 +96,13 @@ extension DeliveryDesk {
         return next
     }
 
-    /// The next connect of the pool waits, with jitter: the last one led to nothing.
+    /// Delays the pool's next connect, with back-off and jitter, because the last one failed.
     mutating func holdBackConnects(of pool: Int) {
         pools[pool].connectFailed(at: now.monotonic, random: &random)
     }
 
-    /// Tells the planner how many pushes each pool takes, where that has changed, and lets the pool
-    /// judge its size.
+    /// Tells the planner how many pushes each pool takes, if that has changed, and adjusts the
+    /// number of connections of each pool.
     func measurePools<Connection: PooledConnection & ~Copyable>(
         of connections: ConnectionPlaces<Connection>
     ) {
@@ -134,8 +134,8 @@ extension DeliveryDesk {
         return Int(slab.push(pools[pool].waiting.first).pointee.bodyBytes)
     }
 
-    /// What the open connections carry, and an eighth more (at least 32), so that a freed stream
-    /// finds the next push here instead of waiting for a round through the planner.
+    /// The pushes that a pool takes: what its connections carry, and an eighth more (at least 32),
+    /// so that a freed stream finds its next push here instead of waiting for the planner.
     private static func room(_ carried: Int) -> Int {
         carried + max(ConnectionPool.coldCapacity, carried / 8)
     }

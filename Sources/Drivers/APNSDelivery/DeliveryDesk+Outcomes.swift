@@ -5,9 +5,9 @@ internal import Delivery
 internal import Logging
 internal import PushModel
 
-/// How a push ends, or waits once more.
+/// Gives pushes their outcomes, or queues them again.
 extension DeliveryDesk {
-    /// A push that could not be sent more often than this goes back to the planner.
+    /// A push that had to be queued again more often than this goes back to the planner.
     private static let resendsMax = 8
 
     mutating func accepted(_ slot: PushSlot) {
@@ -16,29 +16,29 @@ extension DeliveryDesk {
                 slot: slot, kind: .answered, status: 200, sentAt: places[Int(slot)].since))
     }
 
-    /// - Parameter slot: an accepted push; one of those that came together will do.
+    /// - Parameter slot: an accepted push; of those that were answered together, any one.
     mutating func noteAnswerTime(of slot: PushSlot, pool: Int) {
         assert(places[Int(slot)].since <= now.monotonic, "answered before it was sent")
         pools[pool].sizing.accepted(after: now.monotonic - places[Int(slot)].since)
     }
 
-    /// It was sent, and nobody knows what became of it.
+    /// Ends a push that was sent and not answered: its fate is unknown.
     mutating func unknown(_ slot: PushSlot) {
         outcomes.append(
             PushOutcome(slot: slot, kind: .unknown, sentAt: places[Int(slot)].since))
     }
 
-    /// What an answer other than 200 means for the connection it came on.
+    /// What an answer other than 200 means for its connection.
     struct AnswerEffect {
-        /// Send nothing more on it.
+        /// Whether nothing more may be sent on the connection.
         let isToLeave: Bool
-        /// APNs has taken the provider token on it.
+        /// Whether the answer shows that APNs has accepted the provider token.
         let isAuthenticated: Bool
     }
 
-    /// An answer other than 200. It is the push's outcome, unless it was refused for a provider token
-    /// of which there is a newer one: then it is sent again with that.
-    /// - Parameter shown: the provider tokens that the connection has seen.
+    /// Handles an answer other than 200. It becomes the push's outcome, unless APNs refused the
+    /// provider token and a newer one exists: then the push is sent again with that.
+    /// - Parameter shown: the provider tokens that were sent on the connection.
     mutating func rejected(
         _ slot: PushSlot, pool: Int, status: UInt16, retryAfterSeconds: UInt16, _ body: AnswerBody,
         shown: ShownProviderTokens
@@ -73,7 +73,7 @@ extension DeliveryDesk {
     }
 
     /// Puts a push that was provably not processed back at the head of its queue.
-    /// - Parameter since: from when on it counts as waiting.
+    /// - Parameter since: the time from which the push counts as waiting.
     mutating func sendAgain(_ slot: PushSlot, pool: Int, waitingSince since: MonotonicTime) {
         let place = places + Int(slot)
         place.pointee.resends += 1
@@ -85,13 +85,13 @@ extension DeliveryDesk {
         pools[pool].waiting.prepend(slot, places)
     }
 
-    /// Whether there is a newer provider token than those that APNs has called expired on a
-    /// connection; it is minted where the clocks allow it.
+    /// Whether a newer provider token exists than those that APNs has called expired on a
+    /// connection. Mints one if the current one is old enough.
     private mutating func hasNewerToken(_ pool: Int, _ shown: ShownProviderTokens) -> Bool {
         guard let token = pools[pool].token else { return false }
         let isOnly = shown.areOnly(key: token.keyGeneration, generation: token.generation)
         guard isOnly else { return true }
-        // An error here comes again, and is logged, when the next push wants a token.
+        // An error is ignored here: it recurs, and is logged, when the next push needs a token.
         let decision = try? pools[pool].settings.providerTokens.refused(token, now: now)
         guard case .tooEarly(let age) = decision else { return decision != nil }
         pools[pool].log.write(

@@ -7,9 +7,9 @@ internal import Logging
 internal import PushModel
 internal import Simdjson
 
-/// What every delivery thread does alike, whichever transport it runs: it takes pushes from the
-/// port, sorts them into pools, hands back outcomes, reads the clocks once a turn, and sleeps.
-/// Owned by the transport's loop; no allocation, lock or log line per push.
+/// What every delivery thread does, whichever transport it runs: it takes pushes from the port,
+/// sorts them into pools, hands back outcomes, reads the clocks once a turn, and sleeps. The
+/// transport's loop owns it. It makes no allocation, lock or log line per push.
 package struct DeliveryDesk: ~Copyable {
     let port: DeliveryPort
     let slab: PushSlab
@@ -18,11 +18,12 @@ package struct DeliveryDesk: ~Copyable {
     let epoll: Epoll
     private let counters: TransportCounters
 
-    /// At fixed addresses, so that their noncopyable contents are changed in place.
+    /// The pools of this thread, at fixed addresses, so that their noncopyable contents are changed
+    /// in place.
     let pools: UnsafeMutableBufferPointer<ConnectionPool>
-    /// One for each slot of the slab.
+    /// What the thread keeps of each push: one place for each slot of the slab.
     let places: UnsafeMutablePointer<SlotPlace>
-    /// The pool of each route.
+    /// The pool of each route, by the route's number.
     private let poolsByRoute: [Int]
     private let taken: UnsafeMutableBufferPointer<PushSlot>
 
@@ -34,7 +35,7 @@ package struct DeliveryDesk: ~Copyable {
     private(set) var phase = DeliveryPort.Phase.running
 
     private static let wakerTag = UInt64.max
-    /// So many pushes are taken from the port in one turn; the rest wait for the next.
+    /// The most pushes taken from the port in one turn; the rest wait for the next.
     private static let takenMax = 1024
 
     init(_ duty: DeliveryDuty) throws(SystemError) {
@@ -98,8 +99,8 @@ package struct DeliveryDesk: ~Copyable {
         phase = next
     }
 
-    /// Sorts what the planner has handed over into its pools; gives it back at once when nothing
-    /// is sent any more.
+    /// Sorts the pushes that the planner has handed over into their pools, or gives them back at
+    /// once while draining or stopping.
     mutating func takeSubmissions() {
         let count = port.take(into: taken)
         guard count > 0 else { return }
@@ -119,14 +120,15 @@ package struct DeliveryDesk: ~Copyable {
         }
     }
 
-    /// What epoll reports at this position; nil for a wake-up, which needs no handling.
+    /// The event that epoll reports at this position; nil for a wake-up, which needs no handling.
     func event(_ position: Int) -> Epoll.Event? {
         let event = epoll.event(position)
         return event.tag == Self.wakerTag ? nil : event
     }
 
-    /// Shows what the turn has changed, and hands its outcomes to the planner. Returns whether it
-    /// was the last: nothing is sent any more, and nothing is left to be handed back.
+    /// Publishes capacities and counts, and hands the turn's outcomes to the planner. Returns
+    /// whether this was the last turn: the port is draining or stopping and every push has its
+    /// outcome.
     mutating func endTurn<Connection: PooledConnection & ~Copyable>(
         with connections: ConnectionPlaces<Connection>
     ) -> Bool {
@@ -141,7 +143,7 @@ package struct DeliveryDesk: ~Copyable {
         if port.hasSubmissions || deadline <= now.monotonic { return epoll.wait(timeout: .zero) }
         port.deliveryWaker.prepareToSleep()
         defer { port.deliveryWaker.awake() }
-        // The second look, without which a hand-over just now would find nobody to wake.
+        // Looks a second time: a hand-over before `prepareToSleep` has sent no wake-up.
         if port.hasSubmissions || port.currentPhase != phase { return epoll.wait(timeout: .zero) }
         let timeout = deadline == .distantFuture ? nil : deadline - Self.readClocks().monotonic
         return epoll.wait(timeout: timeout)

@@ -7,9 +7,9 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// From bytes that came to outcomes.
+/// Turns received bytes into outcomes.
 extension DeliveryLoop {
-    /// So many records are read from one connection before the others have their turn.
+    /// The most TLS records read from one connection before the others have their turn.
     private static let readsMax = 8
 
     mutating func read(_ index: Int) {
@@ -27,12 +27,12 @@ extension DeliveryLoop {
         connections[index].hasMoreToRead = true
     }
 
-    /// Feeds the session; false when the connection is gone.
+    /// Feeds the session with received bytes. Returns false if the connection is gone.
     private mutating func received(_ index: Int, _ count: Int) -> Bool {
         do {
             let bytes = UnsafeRawBufferPointer(rebasing: input[..<count])
             try connections[index].link!.session.receive(bytes)
-            // Acknowledgements go out now, so that nothing is ahead of the next HEADERS.
+            // Acknowledgements are serialised now, so that nothing precedes the next HEADERS.
             try connections[index].serialise()
         } catch {
             endStreams(index)
@@ -46,7 +46,8 @@ extension DeliveryLoop {
         return true
     }
 
-    /// Turns the ends of streams into outcomes, or sends again what was not processed.
+    /// Turns the ends of streams into outcomes, and queues again the pushes that were not
+    /// processed.
     mutating func endStreams(_ index: Int) {
         let ends = connections[index].link!.session.ends
         guard ends.count > 0 else { return }
@@ -60,7 +61,7 @@ extension DeliveryLoop {
             connections[index].inFlight.remove(slot, desk.places)
             let status = end.stream.pointee.status
             if status == 200 {
-                // Nothing can follow that would change it, so a stream cut after it is accepted.
+                // Nothing can follow that would change a 200, so a stream cut after it is accepted.
                 answered &+= 1
                 authenticated &+= 1
                 accepted = slot
@@ -87,13 +88,13 @@ extension DeliveryLoop {
         connections[index].link!.session.forgetEnds()
     }
 
-    /// No more is heard of a stream that was open. Of an answer its head may have come: 200 stays
-    /// 200, whatever would have followed.
+    /// Ends a push whose stream was still open when its connection ended. The head of the answer
+    /// may have arrived: a 200 counts, whatever would have followed.
     mutating func leftOpen(_ slot: PushSlot) {
         if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { desk.unknown(slot) }
     }
 
-    /// An answer other than 200.
+    /// Handles an answer other than 200.
     private mutating func rejected(
         _ index: Int, _ stream: UnsafeMutablePointer<ClientStream>
     ) -> DeliveryDesk.AnswerEffect {
@@ -110,7 +111,7 @@ extension DeliveryLoop {
         return effect
     }
 
-    /// What the session has learnt about the connection itself.
+    /// Passes on what the session has learnt about the connection: SETTINGS, PING answers, GOAWAY.
     private mutating func noteFacts(_ index: Int) {
         let pool = connections[index].pool
         if connections[index].link!.session.takeSettings() {

@@ -8,9 +8,9 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// The life of connections: name, TCP, TLS, established, gone.
+/// The life cycle of connections: name look-up, TCP, TLS, established, gone.
 extension DeliveryLoop {
-    /// So many addresses of a host are tried for one connection.
+    /// The most addresses of a host tried for one connection.
     private static let addressesMax = 4
 
     mutating func connectWhereNeeded() {
@@ -78,8 +78,8 @@ extension DeliveryLoop {
         connectFailed(index, connections[index].unreachable.joined(separator: "; "))
     }
 
-    /// The address cannot be reached. The next one is tried within the same connect, where the
-    /// process may connect once more now.
+    /// Gives up an unreachable address. The next one is tried within the same connect if the
+    /// process's connect budget allows it now.
     private mutating func addressFailed(_ index: Int, _ why: String) {
         if !connections[index].otherAddresses.isEmpty,
             desk.budget.take(at: desk.now.monotonic) != nil
@@ -89,8 +89,8 @@ extension DeliveryLoop {
         giveUpAddress(index, why)
     }
 
-    /// The address cannot be reached soon, so the next one has its turn. While the process may not
-    /// connect once more, this one still may answer.
+    /// Moves on to the next address because this one has not answered in time. While the connect
+    /// budget is spent, this one is given more time.
     mutating func addressIsLate(_ index: Int) {
         assert(connections[index].stage == .connecting, "an address is late that is not tried")
         if let later = desk.budget.take(at: desk.now.monotonic) {
@@ -127,7 +127,7 @@ extension DeliveryLoop {
         connections[index].stage = .connecting
     }
 
-    /// Epoll reports something on the connection.
+    /// Handles an event that epoll reports on the connection.
     mutating func ready(_ index: Int, _ event: Epoll.Event) {
         precondition(connections.indices.contains(index), "epoll names a place that there is not")
         switch connections[index].stage {
@@ -155,7 +155,7 @@ extension DeliveryLoop {
             guard error.verification != nil else {
                 return connectFailed(
                     index, "TLS: \(error)",
-                    remedy: "is this an APNs endpoint, and no proxy or HTTP/1.1 server?")
+                    remedy: "check that the endpoint is APNs, not a proxy or an HTTP/1.1 server")
             }
             desk.counts.certificatesRefused &+= 1
             connectFailed(
@@ -170,7 +170,7 @@ extension DeliveryLoop {
             desk.counts.http2Refused &+= 1
             return connectFailed(
                 index, "the server does not speak HTTP/2 (ALPN)", kind: .http2Refused,
-                remedy: "is there a TLS-inspecting proxy on the way to APNs?")
+                remedy: "check for a TLS-inspecting proxy between here and APNs")
         }
         desk.counts.connects &+= 1
         connections[index].stage = .established
@@ -190,14 +190,15 @@ extension DeliveryLoop {
         do {
             try desk.epoll.modify(connections[index].descriptor, for: interest, tag: UInt64(index))
         } catch {
-            // Only for want of kernel memory; the connection would never be heard of again.
+            // This fails only for lack of kernel memory, and no event of the connection would come
+            // again.
             lost(index, error.description)
         }
     }
 
     // MARK: Ends
 
-    /// A connection that never got as far as HTTP/2. The next one waits, with jitter.
+    /// Ends a connection that was never established. The next connect waits, with jitter.
     mutating func connectFailed(
         _ index: Int, _ text: String, kind: ConnectionLog.Kind = .connectFailed,
         remedy: String? = nil
@@ -211,8 +212,8 @@ extension DeliveryLoop {
         vacate(index)
     }
 
-    /// An established connection is gone. What was provably not processed is sent again; the end
-    /// of the rest is unknown.
+    /// Handles the loss of an established connection. Pushes that were provably not processed are
+    /// sent again; the fate of the others is unknown.
     mutating func lost(_ index: Int, _ why: String) {
         let pool = connections[index].pool
         guard connections[index].stage == .established else {
@@ -226,7 +227,7 @@ extension DeliveryLoop {
                 at: desk.now.monotonic)
         }
         giveBackInFlight(index)
-        // A server that takes connections and nothing else must not be hammered.
+        // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
             desk.holdBackConnects(of: pool)
             if inFlight == 0 {
@@ -241,7 +242,7 @@ extension DeliveryLoop {
     private mutating func giveBackInFlight(_ index: Int) {
         let pool = connections[index].pool
         desk.pools[pool].returned(connections[index].inFlight.count)
-        // From the newest, since each that is sent again goes to the head of the queue.
+        // The newest comes first, since each push that is sent again goes to the head of the queue.
         while let slot = connections[index].inFlight.popLast(desk.places) {
             if connections[index].wasNeverSent(streams + Int(slot)) {
                 sendAgain(slot, pool: pool)
@@ -251,14 +252,14 @@ extension DeliveryLoop {
         }
     }
 
-    /// The orderly end of a connection without requests.
+    /// Ends a connection without requests in an orderly way.
     mutating func leave(_ index: Int) {
         if connections[index].stage == .established {
             connections[index].link!.session.goAway()
-            // Best effort: the server learns it from the closed connection otherwise.
+            // An error is ignored: the server then learns it from the closed connection.
             _ = try? connections[index].flush(partly: true, bytes: &desk.counts.bytesSent)
             connections[index].link!.tls.close()
-            // Nothing was ever accepted on it: a successor at once would fare no better.
+            // Nothing was ever accepted on it, so an immediate successor would fare no better.
             if !connections[index].isAuthenticated {
                 let pool = connections[index].pool
                 desk.holdBackConnects(of: pool)

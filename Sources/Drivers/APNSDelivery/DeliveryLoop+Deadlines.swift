@@ -6,7 +6,7 @@ internal import LinuxIO
 internal import Nghttp2
 internal import PushModel
 
-/// What time does: requests, connections and waiting pushes that are overdue, and the end.
+/// Enforces the deadlines of requests, connections and waiting pushes, and ends turns.
 extension DeliveryLoop {
     mutating func keepDeadlines() {
         for index in connections.indices where connections[index].stage != .vacant {
@@ -32,7 +32,8 @@ extension DeliveryLoop {
         connections[index].machine.pingSent(at: desk.now.monotonic)
     }
 
-    /// Requests are in flight in the order they were sent, so only the first is looked at.
+    /// Gives requests without an answer in time their outcome. They are listed in the order they
+    /// were sent, so only the first has to be checked.
     private mutating func timeOutRequests(_ index: Int) {
         let pool = connections[index].pool
         let limit = desk.now.monotonic - desk.pools[pool].settings.limits.requestTimeout
@@ -48,7 +49,7 @@ extension DeliveryLoop {
         }
     }
 
-    /// The end of the turn: writes what is left, watches for room where there is none, and closes
+    /// Ends the turn: writes what is left, watches sockets that take no more bytes, and closes
     /// connections that have nothing more to do.
     mutating func endTurn() {
         for index in connections.indices where connections[index].stage != .vacant {
@@ -90,8 +91,8 @@ extension DeliveryLoop {
         return min(next, desk.nextGiveBack())
     }
 
-    /// The port is stopping: what is in flight gets its outcome now, as what waits does with its
-    /// deadline.
+    /// Gives every push in flight its outcome at once, because the port is stopping. Waiting pushes
+    /// get theirs from `giveBackWaiting`.
     mutating func abandonEverything() {
         for index in connections.indices where connections[index].stage != .vacant {
             while let slot = connections[index].inFlight.popFirst(desk.places) {

@@ -7,9 +7,9 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// From a pool's queue to the streams of its connections.
+/// Moves pushes from a pool's queue to streams on its connections.
 extension DeliveryLoop {
-    /// So many pushes go to one connection before the least loaded one is chosen anew.
+    /// How many pushes go to one connection before the least loaded one is chosen again.
     private static let chunk = 32
 
     mutating func dispatchAll() {
@@ -48,7 +48,7 @@ extension DeliveryLoop {
         return best
     }
 
-    /// Gives the next pushes of the pool to a connection that has streams and room for them.
+    /// Sends the pool's next pushes on a connection, as far as its streams and its room allow.
     private mutating func send(pool: Int, connection index: Int) {
         let openedMax = min(Self.chunk, connections[index].machine.streamsFree)
         assert(openedMax > 0 && connections[index].pool == pool, "no stream of the pool is free")
@@ -89,12 +89,13 @@ extension DeliveryLoop {
         if let failure { sessionFailed(index, failure) } else { flush(index, partly: false) }
     }
 
-    /// Writes what waits; `partly` at the end of the turn, full records before.
+    /// Writes the waiting output: only full TLS records, or everything if `partly`, at the end of a
+    /// turn.
     mutating func flush(_ index: Int, partly: Bool) {
         do {
             let progress = try connections[index].flush(
                 partly: partly, bytes: &desk.counts.bytesSent)
-            // Writing ends streams too: those that were cancelled or answered early.
+            // Writing also ends streams: those that were cancelled or answered early.
             endStreams(index)
             if case .failed(let error) = progress { lost(index, error.description) }
         } catch {
@@ -102,8 +103,8 @@ extension DeliveryLoop {
         }
     }
 
-    /// A session that refuses to go on: out of stream ids after 2^30 requests, or a peer that
-    /// breaks the protocol. What nghttp2 has to say about it is still sent.
+    /// Handles a session that cannot go on: its stream IDs are used up after 2^30 requests, or the
+    /// peer broke the protocol. nghttp2's own answer to that is still sent.
     mutating func sessionFailed(_ index: Int, _ error: HTTP2Error) {
         if error.isOutOfStreams {
             connections[index].machine.retired()
@@ -114,7 +115,7 @@ extension DeliveryLoop {
         lost(index, error.description)
     }
 
-    /// Gives a push that was provably not processed another chance, and a wait of its own.
+    /// Queues again a push that was provably not processed. Its wait starts over.
     mutating func sendAgain(_ slot: PushSlot, pool: Int) {
         desk.sendAgain(slot, pool: pool, waitingSince: desk.now.monotonic)
     }

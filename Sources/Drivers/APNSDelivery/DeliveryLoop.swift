@@ -15,12 +15,12 @@ internal import PushModel
 struct DeliveryLoop: ~Copyable {
     var desk: DeliveryDesk
     let connections: ConnectionPlaces<PushConnection>
-    /// One for each slot of the slab.
+    /// The HTTP/2 stream of each push: one for each slot of the slab.
     let streams: UnsafeMutablePointer<ClientStream>
     let input: UnsafeMutableRawBufferPointer
     let resolver: Resolver
     let constants: RequestConstants
-    /// Questions that the resolver has not answered yet.
+    /// Look-ups that the resolver has not answered yet.
     var lookupsOwed = 0
 
     init(desk: consuming DeliveryDesk, lookUp: @escaping Resolver.LookUp) {
@@ -30,7 +30,7 @@ struct DeliveryLoop: ~Copyable {
         streams = .allocate(capacity: desk.slab.slots)
         streams.initialize(
             repeating: ClientStream(tag: 0, body: nil, bodyBytes: 0), count: desk.slab.slots)
-        // One TLS record at a time is what SSL_read returns.
+        // SSL_read returns at most one TLS record.
         input = .allocate(byteCount: 16_384, alignment: 64)
         self.desk = desk
     }
@@ -41,7 +41,7 @@ struct DeliveryLoop: ~Copyable {
         input.deallocate()
     }
 
-    /// Returns when the port is draining or stopping and nothing is left.
+    /// Runs turns until the port is draining or stopping and nothing is left.
     mutating func run() {
         var woken = 0
         while true {
@@ -51,7 +51,7 @@ struct DeliveryLoop: ~Copyable {
             if desk.phase == .stopping { abandonEverything() }
             keepDeadlines()
             dispatchAll()
-            // First, so that a connection that was left unauthenticated holds its successor back.
+            // Ended connections come first: one that was never authenticated delays its successor.
             endTurn()
             connectWhereNeeded()
             if desk.endTurn(with: connections) { return }
@@ -63,7 +63,8 @@ struct DeliveryLoop: ~Copyable {
         for position in 0..<count {
             if let event = desk.event(position) { ready(Int(event.tag), event) }
         }
-        // Asked for as long as one is owed: the wake-up that told of it may have been spent.
+        // The resolver is asked while a look-up is open: its wake-up may have been consumed
+        // already.
         if lookupsOwed > 0 {
             for answer in resolver.collect() { resolved(answer) }
         }

@@ -7,12 +7,11 @@ package import LinuxIO
 package import PushModel
 internal import Synchronization
 
-/// The one interface between the planner and a delivery thread, whichever transport the thread
-/// runs: submit a batch, collect outcomes, live capacity, drain.
+/// The interface between the planner and a delivery thread, whichever transport the thread runs:
+/// the planner submits batches, collects outcomes, reads capacities, and asks for drain or stop.
 ///
-/// The outbox has room for every slot of the slab, so each push handed over has its place reserved
-/// and delivery never waits for the planner; the planner keeps what it hands over within
-/// `capacity(of:)`, so the inbox never fills either.
+/// Inbox and outbox have room for every slot of the slab, so neither side ever waits for the other.
+/// The planner keeps what it hands over within `capacity(of:)`.
 package final class DeliveryPort: Sendable {
     package let slab: PushSlab
     /// Wakes the delivery thread.
@@ -28,9 +27,10 @@ package final class DeliveryPort: Sendable {
 
     package enum Phase: UInt8, Sendable {
         case running
-        /// Finish what is in flight, give back what is not sent as `unprocessed`, say GOAWAY, exit.
+        /// The thread finishes what is in flight, gives back what is not sent as `unprocessed`,
+        /// sends GOAWAY, and exits.
         case draining
-        /// Give everything back now and exit.
+        /// The thread gives everything back now and exits.
         case stopping
     }
 
@@ -59,8 +59,8 @@ package final class DeliveryPort: Sendable {
         outbox.pop(into: batch)
     }
 
-    /// How many pushes of this pool may be with this thread at once, counting those in flight:
-    /// the open connections' live stream limits plus a few milliseconds of sending.
+    /// How many pushes of this pool the thread may hold at once, counting those in flight: the
+    /// stream limits of its open connections, and an eighth more (at least 32).
     package func capacity(of pool: PoolID) -> Int {
         capacities[Int(pool.rawValue)].value.load(ordering: .relaxed)
     }
@@ -71,7 +71,7 @@ package final class DeliveryPort: Sendable {
         deliveryWaker.wake()
     }
 
-    /// The thread has returned every outcome and is gone.
+    /// Whether the thread has returned every outcome and ended.
     package var hasExited: Bool { exited.load(ordering: .acquiring) }
 
     package var hasOutcomes: Bool { outbox.count > 0 }

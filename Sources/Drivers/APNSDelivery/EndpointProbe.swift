@@ -5,22 +5,23 @@ internal import Curl
 internal import OpenSSL
 internal import PushModel
 
-/// Looks for the reason why an APNs endpoint leaves a push unanswered, by one request of libcurl's
-/// over the same way: address, server name, trusted roots and proxy are the pool's.
+/// Finds out why an APNs endpoint leaves a push unanswered, with one libcurl request to the same
+/// address, with the pool's server name, trusted roots and proxy.
 package struct EndpointProbe {
     private let settings: PoolSettings
 
     package init(_ settings: PoolSettings) { self.settings = settings }
 
-    /// What is wrong, as it completes "APNs production (host:443) …", and what to do about it.
+    /// What is wrong with the endpoint, as a predicate that completes "APNs production (host:443)
+    /// …", and what to do about it.
     package struct Finding: Hashable, Sendable {
         package let wrong: String
         package let remedy: String
-        /// Whether to ask again without a change here comes to the same.
+        /// Whether asking again is useless until the configuration changes.
         package var isConfiguration = false
     }
 
-    /// Blocks for at most 11 s.
+    /// Sends the request and explains its result. Blocks for at most 11 s.
     package func finding() -> Finding {
         let name = CurlConnection.bracketed(settings.serverName)
         var exchange = HTTPExchange(url: "https://\(name)/")
@@ -33,7 +34,7 @@ package struct EndpointProbe {
             return answer.isHTTP2
                 ? Finding(
                     wrong: "leaves the push unanswered, and answers \(answer.status) to a probe",
-                    remedy: "try again; if it stays so, see what on the way ends connections")
+                    remedy: "try again; if this persists, find what closes connections on the way")
                 : withoutHTTP2
         } catch {
             return finding(of: error, proxy: exchange.proxy?.address)
@@ -43,8 +44,8 @@ package struct EndpointProbe {
     private var withoutHTTP2: Finding {
         Finding(
             wrong: "does not speak HTTP/2 (ALPN)",
-            remedy: "check apns.endpoints; if that is right, something on the way reads the "
-                + "traffic: have it leave this host alone")
+            remedy: "check apns.endpoints; if it is right, a proxy on the way inspects TLS "
+                + "traffic: exempt this host from it")
     }
 
     private func finding(of failure: ExchangeFailure, proxy: String?) -> Finding {
@@ -53,39 +54,39 @@ package struct EndpointProbe {
             proxy.map { unreached(failure, by: $0) } ?? unreached(failure)
         case .unresolvedProxy:
             Finding(
-                wrong: "cannot be reached: no address is known of the proxy \(proxy ?? "")",
+                wrong: "cannot be reached: the proxy \(proxy ?? "") has no address",
                 remedy: "check apns.proxy and the DNS")
-        // 401 is wrong here, and what tinyproxy says of wrong credentials.
+        // The correct status is 407, but tinyproxy answers 401 to wrong credentials.
         case .proxyStatus(401), .proxyStatus(407):
             Finding(
-                wrong: "cannot be reached: the proxy \(proxy ?? "") does not know us "
+                wrong: "cannot be reached: the proxy \(proxy ?? "") refuses our credentials "
                     + "(\(failure.text))",
                 remedy: "check apns.proxy's user and password")
         case .proxyStatus(let status):
             Finding(
                 wrong: "cannot be reached: the proxy \(proxy ?? "") answers \(status) to CONNECT",
-                remedy: "have it allow CONNECT to \(settings.host):\(settings.port)")
+                remedy: "let it allow CONNECT to \(settings.host):\(settings.port)")
         case .answerTimeout:
             Finding(
                 wrong: "takes a connection and answers nothing",
-                remedy: "check apns.endpoints, and what on the way holds traffic back")
+                remedy: "check apns.endpoints, and what blocks traffic on the way")
         case .handshakeTimeout:
             Finding(
                 wrong: "takes a connection and makes no TLS session",
-                remedy: "check apns.endpoints, and what on the way holds traffic back")
+                remedy: "check apns.endpoints, and what blocks traffic on the way")
         case .certificate(let fault): finding(of: fault)
         case .unreadableCAFile:
             Finding(
                 wrong: "cannot be verified", remedy: CertificateAdvice.unreadableCAFile,
                 isConfiguration: true)
-        // The alert of a server that knows none of the protocols that it was offered.
+        // This is the TLS alert of a server that speaks none of the offered protocols.
         case .handshake where failure.text.contains("no application protocol"): withoutHTTP2
-        // Without ALPN libcurl asks in HTTP/1.1, which an HTTP/2 server answers in frames.
+        // Without ALPN libcurl speaks HTTP/1.1, which an HTTP/2 server answers in frames.
         case .notHTTP: withoutHTTP2
         case .handshake:
             Finding(
                 wrong: "makes no TLS session: \(TLSError.sentence(of: failure.text))",
-                remedy: "check apns.endpoints: is it APNs that listens there?")
+                remedy: "check that apns.endpoints names APNs")
         case .tooLarge, .other:
             Finding(
                 wrong: "cannot be asked (\(failure.text))",
@@ -109,7 +110,7 @@ package struct EndpointProbe {
         default:
             Finding(
                 wrong: "ends the connection without an answer (\(failure.text))",
-                remedy: "check apns.endpoints, and what on the way ends connections")
+                remedy: "check apns.endpoints, and what closes connections on the way")
         }
     }
 
@@ -127,7 +128,7 @@ package struct EndpointProbe {
             Finding(
                 wrong: "cannot be reached: the proxy \(proxy) ends the connection "
                     + "(\(failure.text))",
-                remedy: "check apns.proxy: is it an HTTP proxy that listens there?")
+                remedy: "check that apns.proxy names an HTTP proxy")
         }
     }
 
@@ -143,7 +144,7 @@ package struct EndpointProbe {
                 remedy: "set this machine's clock")
         case .untrusted:
             Finding(
-                wrong: "shows a certificate that nobody trusted has signed",
+                wrong: "shows a certificate that no trusted authority has signed",
                 remedy: settings.caFile == nil
                     ? "install ca-certificates, or name the authority's PEM file in apns.caFile"
                     : "name its authority's PEM file in apns.caFile",

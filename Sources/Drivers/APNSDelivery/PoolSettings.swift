@@ -4,24 +4,24 @@
 package import Delivery
 package import PushModel
 
-/// One pool of connections as a transport is told to run it. The same for both transports.
+/// How a transport must run one pool of connections; the same for both transports.
 package struct PoolSettings: Sendable {
     package var id: PoolID
-    /// Where to connect. Resolved anew for each connection.
+    /// The host to connect to. Its name is resolved for each connection.
     package var host: String
     package var port: UInt16
     /// Sent as SNI and `:authority`, and verified against the certificate; `host` by default.
     package var serverName: String
-    /// PEM file of trusted roots; nil means the system's.
+    /// The PEM file of trusted roots; nil means the system's.
     package var caFile: String?
-    /// The HTTP proxy that libcurl tunnels through, `http://user:password@host:port` with both
-    /// percent-encoded, which `CurlTransport.understands`; nil for none. The nghttp2 transport has no
-    /// use for it.
+    /// The URL of the HTTP proxy that libcurl tunnels through, `http://user:password@host:port`
+    /// with user and password percent-encoded; nil for none. `CurlTransport.understands` checks it.
+    /// The nghttp2 transport ignores it.
     package var proxy: Secret?
-    /// Connections of this pool on this thread: the fewest while there is something to send, and
-    /// the most when their streams are too few for it.
+    /// The fewest and the most connections of this pool on this thread: it has the fewest while
+    /// there is something to send, and more when their streams are too few.
     package var connections: ClosedRange<Int>
-    /// Signs for the (team, key) of this pool; shared by every thread and both environments.
+    /// The source of this pool's provider tokens, shared by every thread.
     package var providerTokens: ProviderTokens
     package var limits: ConnectionLimits
 
@@ -42,7 +42,8 @@ package struct PoolSettings: Sendable {
     }
 }
 
-/// A route as a transport needs it: what goes into `apns-topic`, and which pool carries it.
+/// What a transport delivers: the routes, each with its `apns-topic`, and the pools that carry
+/// them.
 package struct DeliveryPlan: Sendable {
     package var routing: RoutingTable
     package var pools: [PoolSettings]

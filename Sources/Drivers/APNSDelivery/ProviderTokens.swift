@@ -6,15 +6,16 @@ internal import OpenSSL
 package import PushModel
 internal import Synchronization
 
-/// A signed provider token at a fixed address, as `authorization` carries it. Immutable.
+/// A signed provider token at a fixed address, in the form that the `authorization` header carries.
+/// Immutable.
 package final class ProviderToken: @unchecked Sendable {
     // SAFETY: written in `init` only.
-    /// `bearer ` and the JWT; valid while this object is.
+    /// `bearer ` and the JWT; valid as long as this object lives.
     package let bearer: UnsafeBufferPointer<UInt8>
-    /// Counts the tokens of its key.
+    /// The number of this token among those of its key.
     package let generation: Int
-    /// Which key of this process has signed it. A connection must not see two: APNs ties it to the
-    /// first.
+    /// The number of the key that signed this token. A connection must not carry tokens of two
+    /// keys: APNs ties it to the first.
     package let keyGeneration: Int
 
     init(jwt: [UInt8], generation: Int, keyGeneration: Int) {
@@ -29,9 +30,9 @@ package final class ProviderToken: @unchecked Sendable {
     deinit { bearer.deallocate() }
 }
 
-/// Why no provider token can be made. Never quotes the key.
+/// Why no provider token can be made. The description never quotes the key.
 package enum ProviderTokenError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A team or key identifier that is not 1 to 32 letters and digits (Apple's have 10).
+    /// The team or key identifier is not 1 to 32 letters and digits (Apple's have 10).
     case identifier(String)
     /// The PEM text is not an EC P-256 private key; OpenSSL's words.
     case key(String)
@@ -47,8 +48,8 @@ package enum ProviderTokenError: Error, Hashable, Sendable, CustomStringConverti
     }
 }
 
-/// One key of a team and its provider token: one at a time, shared by every connection of the
-/// process, in both environments.
+/// One signing key of a team and its current provider token, which all connections that use the key
+/// share.
 package final class SigningKey: Sendable {
     private struct State {
         var schedule = ProviderTokenSchedule()
@@ -57,7 +58,7 @@ package final class SigningKey: Sendable {
 
     package let teamID: String
     package let keyID: String
-    /// Names this key within the process.
+    /// Identifies this key within the process.
     package let number: Int
     private let key: ES256Key
     private let state = Mutex(State())
@@ -115,7 +116,7 @@ package final class SigningKey: Sendable {
         return token
     }
 
-    /// What passes needs no escaping in JSON.
+    /// Throws unless the identifier is letters and digits, which need no escaping in JSON.
     private static func check(_ identifier: String) throws(ProviderTokenError) {
         let isSound = identifier.utf8.allSatisfy {
             switch $0 {
@@ -129,11 +130,11 @@ package final class SigningKey: Sendable {
     }
 }
 
-/// What the connections to one environment sign with: the token of the key in use. Asked once per
-/// turn of a delivery thread, never per push.
+/// The provider tokens for the connections to one environment: those of the key in use. Delivery
+/// threads ask once per turn, never per push.
 package final class ProviderTokens: Sendable {
     private let key: Mutex<SigningKey>
-    /// The number of the key that APNs has refused since somebody last asked; 0 for none.
+    /// The number of the key that APNs has refused since the last `takeRefusal`; 0 for none.
     private let refusedKey = Atomic<Int>(0)
 
     package init(_ key: SigningKey) { self.key = Mutex(key) }
@@ -146,14 +147,14 @@ package final class ProviderTokens: Sendable {
 
     package var keyInUse: SigningKey { key.withLock { $0 } }
 
-    /// The token to send with, minted at first use and renewed in time. Who asks meanwhile waits
-    /// for the one signature, tens of microseconds.
+    /// The token to send with, minted at first use and renewed in time. Other threads that ask
+    /// meanwhile wait for the one signature, which takes tens of microseconds.
     package func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
         try keyInUse.current(now: now)
     }
 
-    /// APNs called `token` expired. Mints another if that one is still the current one and is old
-    /// enough to be replaced. `keep`: a newer one is there already.
+    /// Notes that APNs called `token` expired. Mints another if `token` is still the current one
+    /// and old enough to be replaced. Returns `keep` if a newer one exists already.
     package func refused(
         _ token: ProviderToken, now: Now
     ) throws(ProviderTokenError) -> ProviderTokenSchedule.Decision {
@@ -162,11 +163,11 @@ package final class ProviderTokens: Sendable {
         return try key.refused(token, now: now)
     }
 
-    /// Signs with another key from now on. Connections that have seen a token of the one before are
-    /// retired by their transports.
+    /// Signs with another key from now on. Transports retire the connections that have seen a token
+    /// of the previous key.
     package func use(_ key: SigningKey) { self.key.withLock { $0 = key } }
 
-    /// APNs takes no token of this key.
+    /// Notes that APNs refuses the tokens of this key.
     package func keyRefused(_ number: Int) {
         precondition(number > 0, "zero is no key's number")
         refusedKey.store(number, ordering: .relaxed)
@@ -178,7 +179,7 @@ package final class ProviderTokens: Sendable {
     }
 }
 
-/// RFC 4648 §5 without padding, as JOSE wants it.
+/// Base64url (RFC 4648 §5) without padding, as JOSE requires.
 enum Base64URL {
     private static let digits = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)

@@ -7,21 +7,21 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// One place for a connection of a pool, and the connection in it when there is one. It moves bytes
-/// and knows its requests; what may happen when is the machine's to say.
+/// One place for a connection of a pool, and the connection in it if there is one. It moves bytes
+/// and knows its requests; `machine` decides what may happen when.
 struct PushConnection: PooledConnection, ~Copyable {
     enum Stage {
         case vacant
         case resolving
-        /// TCP.
+        /// The TCP connect is under way.
         case connecting
-        /// TLS.
+        /// The TLS handshake is under way.
         case handshaking
         case established
     }
 
-    /// What epoll knows of it, and what it reads and writes. The order matters at the end: TLS
-    /// lets go before the socket closes.
+    /// The socket of a connection and the layers on it. `interest` is what epoll watches. The order
+    /// of the fields matters at the end: TLS is freed before the socket closes.
     struct Link: ~Copyable {
         let socket: Socket
         var tls: TLSStream
@@ -33,41 +33,43 @@ struct PushConnection: PooledConnection, ~Copyable {
     var stage = Stage.vacant
     var machine: ConnectionMachine
     var link: Link?
-    /// Starts anew with each connection, like the peer's table.
+    /// The HPACK encoder of this connection; each connection starts with an empty table, as the
+    /// peer does.
     var headers: RequestHeaders?
-    /// What it connects or is connected to.
+    /// The address of the current connection or connect.
     var address: SocketAddress?
-    /// The host's other addresses, which are tried when this one cannot be reached.
+    /// The host's other addresses, tried if this one cannot be reached.
     var otherAddresses: ArraySlice<SocketAddress> = []
-    /// When the next of them has its turn, even if this one has not failed.
+    /// When the next address is tried, even if this one has not failed.
     var nextAddressAt = MonotonicTime.distantFuture
-    /// How the addresses before this one failed.
+    /// How the addresses before this one failed, for the log.
     var unreachable: [String] = []
     var inFlight = SlotList()
-    /// Counts the connections made in this place; an answer of the resolver to an earlier one is
-    /// thereby known.
+    /// Counts the connections in this place, so that a resolver's answer to an earlier one is
+    /// recognised.
     var attempt: UInt32 = 0
     var shownTokens = ShownProviderTokens()
-    /// An answer has come on it by which APNs has taken the provider token.
+    /// Whether APNs has accepted the provider token in an answer on this connection.
     var isAuthenticated = false
-    /// There may be more to read than one turn took.
+    /// Whether more may be left to read than one turn took.
     var hasMoreToRead = false
-    /// The request before was the last one known to be with the kernel; those after it are still
-    /// in `output` when the connection dies, hence were never sent.
+    /// The stream ID of the last request that the kernel is known to have taken. Later requests may
+    /// still be in `output` when the connection dies; see `wasNeverSent`.
     private(set) var flushedThrough: Int32 = 0
     private var lastSubmitted: Int32 = 0
     private var takenSinceFlush = 0
-    /// TLS has taken nothing since the last write that it could not finish.
+    /// Whether the last write ended because the socket took no more.
     private(set) var isBlocked = false
 
-    /// Allocated for the first connection in this place: most places never have one.
+    /// The output buffer, allocated for the first connection in this place: most places never have
+    /// one.
     private var output: UnsafeMutableRawPointer!
     private var outputStart = 0
     private var outputEnd = 0
 
     /// A TLS record holds 16 KiB; fewer, fuller records cost fewer system calls.
     private static let recordBytes = 16_384
-    /// One record that waits, and room for the largest chunk twice.
+    /// One waiting record, and room for two of the largest chunks.
     private static let outputBytes = recordBytes + 2 * ClientSession.chunkBytesMax
 
     init(pool: Int, settings: PoolSettings) {
@@ -79,7 +81,7 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     deinit { output?.deallocate() }
 
-    /// Everything of an earlier connection is forgotten.
+    /// Prepares the place for a new connection and discards the state of the previous one.
     mutating func begin(limits: ConnectionLimits, at now: MonotonicTime, jitter: Double) {
         precondition(stage == .vacant && inFlight.isEmpty, "its place is taken")
         precondition(link == nil, "the connection before is still there")
@@ -112,7 +114,7 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     mutating func retire() { machine.retired() }
 
-    /// Of the socket; there must be one.
+    /// The descriptor of the socket, which must exist.
     var descriptor: CInt {
         switch link {
         case .some(let link): link.socket.descriptor
@@ -120,7 +122,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         }
     }
 
-    /// The session has ended for good, whoever ended it.
+    /// Whether the session has ended for good, whichever side ended it.
     var hasFinished: Bool {
         guard stage == .established else { return false }
         switch link {
@@ -129,7 +131,7 @@ struct PushConnection: PooledConnection, ~Copyable {
         }
     }
 
-    /// How the TCP connect ended, nil for well.
+    /// The error of the TCP connect; nil if it succeeded.
     func pendingError() -> SystemError? {
         switch link {
         case .some(let link): link.socket.pendingError()
@@ -139,12 +141,14 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     // MARK: Requests
 
-    /// A request may be submitted: TLS takes bytes, and there is room to serialise the request.
+    /// Whether a request may be submitted: TLS takes bytes, and there is room to serialise the
+    /// request.
     var hasRoom: Bool {
         !isBlocked && outputEnd &- outputStart < Self.recordBytes
     }
 
-    /// Opens a stream and serialises its frames behind those that wait. Needs `hasRoom`.
+    /// Opens a stream and serialises its frames behind those that wait. The caller must check
+    /// `hasRoom`.
     mutating func submit(
         _ push: UnsafePointer<WirePush>, token: UnsafeBufferPointer<UInt8>,
         authorization: Authorization, stream: UnsafeMutablePointer<ClientStream>,
@@ -173,12 +177,13 @@ struct PushConnection: PooledConnection, ~Copyable {
 
     enum Progress {
         case done
-        /// The socket takes no more for now.
+        /// The socket takes no more bytes for now.
         case blocked
         case failed(TLSError)
     }
 
-    /// Writes whole records; with `partly`, also what does not fill one. Adds to `bytes`.
+    /// Writes full TLS records and, if `partly`, the rest that does not fill one. Adds the number
+    /// of bytes written to `bytes`.
     mutating func flush(partly: Bool, bytes: inout UInt64) throws(HTTP2Error) -> Progress {
         while true {
             let waiting = outputEnd &- outputStart
@@ -186,8 +191,8 @@ struct PushConnection: PooledConnection, ~Copyable {
                 guard partly, link!.session.wantsToWrite else { return .done }
                 compact()
                 try serialise()
-                // Nothing came although it wants to: the peer's window is full. Its update will
-                // be read, so there is nothing to spin for.
+                // The session wants to write but produced nothing: the peer's window is full.
+                // Trying again before a WINDOW_UPDATE arrives would spin.
                 if outputEnd == outputStart { return .done }
                 continue
             }
@@ -214,8 +219,9 @@ struct PushConnection: PooledConnection, ~Copyable {
         }
     }
 
-    /// A request that was submitted but of which the peer can have nothing: since the output was
-    /// last empty TLS has taken none of it, and a record that was cut cannot be decrypted.
+    /// Whether the peer can have nothing of a submitted request: it was submitted after the output
+    /// was last empty, and TLS has finished no record since. A record sent in part cannot be
+    /// decrypted.
     func wasNeverSent(_ stream: UnsafePointer<ClientStream>) -> Bool {
         takenSinceFlush == 0 && stream.pointee.id > flushedThrough
     }

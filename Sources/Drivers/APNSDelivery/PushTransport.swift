@@ -3,7 +3,8 @@
 
 package import Logging
 
-/// What a delivery thread is given for its life, and where it shows what it does.
+/// What a delivery thread works with: its port, plan, connect budget and log, and the counters it
+/// keeps.
 package struct DeliveryDuty: Sendable {
     let port: DeliveryPort
     let plan: DeliveryPlan
@@ -12,8 +13,8 @@ package struct DeliveryDuty: Sendable {
     let counters = TransportCounters()
 }
 
-/// Carries pushes from a port to APNs, on one thread with an event loop of its own. Each push that
-/// is handed over gets exactly one outcome, whichever the transport.
+/// Carries pushes from a port to APNs, on one thread with its own event loop. Each push that is
+/// handed over gets exactly one outcome.
 package protocol PushTransport: Sendable {
     init(_ duty: DeliveryDuty)
 
@@ -24,21 +25,21 @@ package protocol PushTransport: Sendable {
 }
 
 extension PushTransport {
-    /// - Parameter budget: the process's one, shared by all transports.
+    /// - Parameter budget: the budget of the process, shared by all transports.
     package init(port: DeliveryPort, plan: DeliveryPlan, budget: ConnectBudget, logger: Logger) {
         self.init(DeliveryDuty(port: port, plan: plan, budget: budget, logger: logger))
     }
 
-    /// What the thread has done; safe to read from any thread.
+    /// The counts of what the thread has done; safe to read from any thread.
     package var counters: TransportCounters { duty.counters }
 
-    /// The delivery thread's body. Returns once every push has its outcome and the port's phase
-    /// says that there will be no more.
+    /// The body of the delivery thread. Returns once the port is draining or stopping and every
+    /// push has its outcome.
     package func run() {
         do {
             deliver(at: try DeliveryDesk(duty))
         } catch {
-            // Without epoll nothing can be delivered; the process is out of descriptors.
+            // The process is out of descriptors. Without epoll nothing can be delivered.
             fatalError("delivery cannot start: \(error)")
         }
         duty.port.markExited()

@@ -8,13 +8,14 @@ internal import PushModel
 /// The headers that pushes repeat, numbered once for all connections of a delivery thread.
 struct RequestConstants: ~Copyable {
     let text: HeaderConstants
-    /// The first of a run each: by pool, by route, by push type, by priority (0…10).
+    /// Each is the number of the first header of a run: by pool, by route, by push type, by
+    /// priority (0 to 10).
     private let authorities: Int
     private let topics: Int
     private let pushTypes: Int
     private let priorities: Int
     let expirationZero: ConstantHeader
-    /// Names whose values are unique to a push.
+    /// Headers whose values are unique to a push; only their names are constant.
     let apnsID: ConstantHeader
     let expiration: ConstantHeader
     let collapseID: ConstantHeader
@@ -59,7 +60,7 @@ struct RequestConstants: ~Copyable {
     }
 }
 
-/// What `authorization` says, lent by a `ProviderToken` that outlives the use.
+/// The value of the `authorization` header, lent by a `ProviderToken` that must outlive its use.
 struct Authorization: BitwiseCopyable {
     let bearer: UnsafeBufferPointer<UInt8>
     let generation: Int
@@ -70,13 +71,13 @@ struct Authorization: BitwiseCopyable {
     }
 }
 
-/// Composes the header blocks of one connection's pushes: `:method`, `:scheme`, `:authority`,
-/// `:path`, `authorization`, the `apns-` headers, and no other.
+/// Composes the header blocks of one connection's pushes: exactly `:method`, `:scheme`,
+/// `:authority`, `:path`, `authorization` and the `apns-` headers.
 ///
-/// HPACK: what repeats is indexed, also `authorization`; what is unique to a push never is, so
-/// that it does not push the rest out of APNs's table of 4096 bytes.
+/// Headers that repeat are indexed by HPACK, `authorization` included. Those that are unique to a
+/// push never are, so that they do not evict the others from APNs's table of 4096 bytes.
 struct RequestHeaders: ~Copyable {
-    /// Of HPACK's static table (RFC 7541, appendix A).
+    /// Indexes of HPACK's static table (RFC 7541, appendix A).
     private enum StaticIndex {
         static let post = 3
         static let path = 4
@@ -84,12 +85,13 @@ struct RequestHeaders: ~Copyable {
     }
 
     private static let pathPrefix: StaticString = "/3/device/"
-    /// APNs takes 8,000 bytes of headers (its SETTINGS of 2021). A token of 512 bytes, the longest
-    /// that a registration may hold, is 1 KiB of it; a provider token 250 bytes.
+    /// The size of the buffer for one block. APNs takes 8,000 bytes of headers (its SETTINGS of
+    /// 2021). A device token of 512 bytes, the longest that a registration may hold, takes 1 KiB of
+    /// them, and a provider token 250 bytes.
     private static let blockBytesMax = 8192
 
     private var encoder: HPACKEncoder
-    /// What is put into the table for a token; a new one with each generation.
+    /// The generation of the provider token that is in the HPACK table.
     private var tokenGeneration = -1
     /// Room for the decimal digits of `apns-expiration` (19 at most) and for `apns-id`.
     private let scratch: UnsafeMutablePointer<UInt8>

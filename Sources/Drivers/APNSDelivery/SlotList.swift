@@ -4,22 +4,22 @@
 internal import Delivery
 internal import PushModel
 
-/// What a delivery thread keeps of each push it has: at fixed addresses, one place per slot of the
-/// slab, so that nothing is allocated, looked up or counted per push.
+/// What a delivery thread keeps of each push it has. There is one place per slot of the slab, at a
+/// fixed address, so that nothing is allocated or looked up per push.
 struct SlotPlace: BitwiseCopyable {
-    /// Links of the one list the push is in; see `SlotList`.
+    /// The links of the list that the push is in; see `SlotList`.
     var next = SlotList.none
     var previous = SlotList.none
-    /// How often it was given back by a server that had not processed it.
+    /// How often the push was queued again because it had not been processed.
     var resends: UInt16 = 0
-    /// When it was taken from the port.
+    /// When the push was taken from the port.
     var takenAt = MonotonicTime(nanoseconds: 0)
-    /// The same, then when it was given to a connection.
+    /// When the push began to wait in its pool, or when it was given to a connection.
     var since = MonotonicTime(nanoseconds: 0)
 }
 
-/// A list of slots in the order they came, linked through their places: the pushes that wait
-/// in a pool, or those in flight on a connection, oldest first. A slot is in one list at a time.
+/// A list of slots, linked through their places, oldest first: the pushes that wait in a pool, or
+/// those in flight on a connection. A slot is in one list at a time.
 struct SlotList {
     static let none = PushSlot.max
 

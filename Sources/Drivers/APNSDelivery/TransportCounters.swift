@@ -3,10 +3,10 @@
 
 internal import Synchronization
 
-/// What one delivery thread has done since it started. Only ever grows.
+/// What one delivery thread has done since it started. The counts only grow.
 package struct TransportCounts: Sendable, Equatable {
     package var connects: UInt64 = 0
-    /// Connects that failed, whatever the cause; the next three say why some did.
+    /// Connects that failed, whatever the cause. The next two count two of the causes.
     package var connectFailures: UInt64 = 0
     package var certificatesRefused: UInt64 = 0
     package var http2Refused: UInt64 = 0
@@ -23,7 +23,7 @@ package struct TransportCounts: Sendable, Equatable {
     package init() {}
 }
 
-/// Where a delivery thread shows its counts to others, once per turn.
+/// Publishes a delivery thread's counts to other threads, once per turn.
 package final class TransportCounters: Sendable {
     private let counts = Mutex(TransportCounts())
 
