@@ -34,14 +34,14 @@ import Worker
         ("topic.blacklist", "lamplighter.*", "a topic that it names would never be read"),
         ("allow.auto.create.topics", "true", "a misspelt topic would be created"),
         ("api.version.request", "false", "records would lose their headers"),
-        ("reconnect.backoff.max.ms", "3600000", "a broker that was restarted is left alone"),
+        ("reconnect.backoff.max.ms", "3600000", "a restarted broker is left unused"),
         ("enable.gapless.guarantee", "true", "the first record that is refused would end"),
         ("statistics.interval.ms", "100", "nobody reads the library's statistics"),
         ("internal.termination.signal", "15", "signals stop or reload the worker"),
         ("plugin.library.paths", "/tmp/x", "it would load foreign code"),
-        ("stats_cb", "text", "it is no text but a part of the program"),
-        ("socket_cb", "text", "it is no text but a part of the program"),
-        ("default_topic_conf", "text", "it is no text but a part of the program"),
+        ("stats_cb", "text", "it is not text but a pointer inside the program"),
+        ("socket_cb", "text", "it is not text but a pointer inside the program"),
+        ("default_topic_conf", "text", "it is not text but a pointer inside the program"),
     ])
     func `what would stop the worker without a word is refused with the reason`(
         property: String, value: String, reason: String

@@ -128,7 +128,7 @@ import Testing
                 logger: logger)
         }
         for error in [admin, table] {
-            #expect(error?.description == "Kafka wants a token, and \(said)")
+            #expect(error?.description == "Kafka requires a token, and \(said)")
         }
         #expect(producer.tokenFailure?.kind == .unreachable)
 

@@ -99,7 +99,7 @@ import Testing
         #expect(consumer.takeFacts().count == 1 && consumer.partitions.assigned().count == 1)
         let waiting = facts(after: .seconds(4))
         #expect(told(waiting).map(\.partition) == [0])
-        #expect("\(try #require(told(waiting).first).cause)".contains("events/1 is away"))
+        #expect("\(try #require(told(waiting).first).cause)".contains("events/1 is unavailable"))
         #expect(offsets(in: waiting).isEmpty && consumer.unavailableCount == 1)
         #expect(try committed("events") == [Offset.unset])
 

@@ -64,7 +64,7 @@ import Testing
             (.status(503), .unusable, "answers 503 invalid_client: see what is wrong with it"),
             (
                 .text("<html>Hello</html>"), .unusable,
-                "answers what is no JSON object: \(urlRemedy)"
+                "answers with something other than a JSON object: \(urlRemedy)"
             ),
             (.text("{}"), .unusable, "answers without a usable access_token: \(urlRemedy)"),
             (
@@ -73,12 +73,12 @@ import Testing
             ),
             (
                 .text(#"{"access_token":"opaque","expires_in":60}"#), .unusable,
-                "answers with a token that is no JSON Web Token with a subject (sub): \(urlRemedy)"
+                "answers with a token that is not a JSON Web Token with a subject (sub): \(urlRemedy)"
             ),
             (
                 .text(#"{"access_token":"\#(Self.token(["sub": ""]))","expires_in":60}"#),
                 .unusable,
-                "answers with a token that is no JSON Web Token with a subject (sub): \(urlRemedy)"
+                "answers with a token that is not a JSON Web Token with a subject (sub): \(urlRemedy)"
             ),
             (
                 .text(#"{"access_token":"\#(Self.token(["sub": "me"]))"}"#), .unusable,
@@ -117,7 +117,7 @@ import Testing
         let cases: [([String: String], String)] = [
             (
                 ["https.ca.location": other.caFile],
-                "shows a certificate that nobody trusted has signed"
+                "shows a certificate that no trusted authority has signed"
             ),
             (["https.ca.location": "/nowhere.pem"], "must name a readable PEM file"),
             (

@@ -162,7 +162,7 @@ struct `The command line` {
             ["check"], changing: [caFile: "caFile: \(stranger.path)"])
         for (result, words) in [
             (try await empty, "cannot be verified: apns.caFile must name a readable PEM file"),
-            (try await untrusted, "shows a certificate that nobody trusted has signed"),
+            (try await untrusted, "shows a certificate that no trusted authority has signed"),
         ] {
             #expect(result.status == 78)
             result.expect("wrong   APNs production", words)
@@ -187,7 +187,7 @@ struct `The command line` {
         #expect(result.status == 69)
         result.expect(
             "ok      signing keys",
-            "wrong   Kafka wants a token, and the token endpoint http://127.0.0.1:1/token takes no "
+            "wrong   Kafka requires a token, and the token endpoint http://127.0.0.1:1/token takes no "
                 + "connection: check sasl.oauthbearer.token.endpoint.url")
         #expect(!result.output.contains("Kafka does not answer"))
         #expect(!result.output.contains(secret))

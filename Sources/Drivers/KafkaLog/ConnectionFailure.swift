@@ -3,14 +3,14 @@
 
 package import Rdkafka
 
-/// Why no connection to Kafka comes about, made out from what the library said of each try.
+/// Why a connection to Kafka fails, derived from what librdkafka logged about each attempt.
 package struct ConnectionFailure: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
-        /// Of the broker's certificate.
+        /// What is wrong with the broker's certificate.
         case expired, notYetValid, otherName, unknownAuthority, certificate
-        /// The broker wants a certificate of ours.
+        /// The broker requires a client certificate.
         case clientCertificate
-        /// User or password.
+        /// The broker refuses the user or the password.
         case credentials
         case mechanism, noSASL, wantsSASL
         case plaintextPort, tlsPort, handshake
@@ -18,12 +18,12 @@ package struct ConnectionFailure: Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// `host:port`, as far as known.
+    /// The broker's `host:port`, as far as known.
     package let broker: String
-    /// What else the library or the broker says.
+    /// What else librdkafka or the broker reports.
     let detail: String
 
-    /// - Parameter lines: of the library's log, oldest first.
+    /// - Parameter lines: lines of librdkafka's log, oldest first.
     package init?(lines: [String], refusal: CertificateRefusal?) {
         if let refusal {
             kind =
@@ -38,7 +38,7 @@ package struct ConnectionFailure: Hashable, Sendable {
             detail = refusal.reason
             return
         }
-        // What says most stands first: a wrong password is followed by disconnections.
+        // The most telling marks come first: disconnections follow a wrong password.
         for (kind, marks) in Self.marks {
             let last = lines.last { line in marks.contains { line.contains($0) } }
             guard let last else { continue }
@@ -66,7 +66,8 @@ package struct ConnectionFailure: Hashable, Sendable {
         .wantsSASL: ["in state UP"],
     ]
 
-    /// `[thrd:x]: ssl://host:port/bootstrap: …`, without the parts that are not always there.
+    /// The `host:port` in a line such as `[thrd:x]: ssl://host:port/bootstrap: …`. The prefix, the
+    /// scheme and the suffix are optional.
     private static func broker(in line: String) -> String {
         var rest = line[...]
         if rest.hasPrefix("[thrd:"), let end = rest.firstRange(of: "]: ") {
@@ -84,7 +85,7 @@ package struct ConnectionFailure: Hashable, Sendable {
         return String(text[..<(text.firstRange(of: " (after ")?.lowerBound ?? text.endIndex)])
     }
 
-    /// Whether starting again without a change of the configuration comes to the same.
+    /// Whether a restart is useless until the configuration changes.
     package var isConfiguration: Bool {
         switch kind {
         case .otherName, .unknownAuthority, .certificate, .clientCertificate, .credentials,
@@ -107,7 +108,7 @@ extension ConnectionFailure: CustomStringConvertible {
         case .otherName: "shows a certificate for another host name"
         case .unknownAuthority: "shows a certificate of an authority that is not trusted here"
         case .certificate: "shows a certificate that is not accepted (\(detail))"
-        case .clientCertificate: "wants a client certificate"
+        case .clientCertificate: "requires a client certificate"
         case .credentials: "refuses the user name or the password"
         case .mechanism: "does not take this SASL mechanism"
         case .noSASL: "has no SASL on this port"
@@ -123,8 +124,8 @@ extension ConnectionFailure: CustomStringConvertible {
 
     private var remedy: String {
         switch kind {
-        case .expired: "renew it on the broker, and see that the clock here is right"
-        case .notYetValid: "see that the clocks here and there are right"
+        case .expired: "renew it on the broker, and check this machine's clock"
+        case .notYetValid: "check the clocks of this machine and of the broker"
         case .otherName:
             "name the broker in kafka.bootstrap, and in its advertised.listeners, as "
                 + "its certificate does"
@@ -152,13 +153,13 @@ extension ConnectionFailure: CustomStringConvertible {
         case .handshake: "check kafka.properties: the ssl.… settings"
         case .unresolved: "check kafka.bootstrap, and the broker's advertised.listeners"
         case .refused: "check kafka.bootstrap, and that the broker is up"
-        case .silent: "check kafka.bootstrap, and what lies between: a firewall may"
+        case .silent: "check kafka.bootstrap, and whether a firewall blocks it"
         }
     }
 }
 
 extension Client {
-    /// Nil while nothing that is known has gone wrong.
+    /// Why this client cannot connect; nil if no known failure was logged.
     var connectionFailure: ConnectionFailure? {
         ConnectionFailure(lines: troubles.lines, refusal: troubles.refusal)
     }

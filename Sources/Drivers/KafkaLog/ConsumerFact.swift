@@ -13,7 +13,8 @@ package struct Assignment: Hashable, Sendable {
     /// The offset of the first record that can be delivered.
     package let startOffset: Int64
     package let reason: StartReason
-    /// Offsets of the log before this one that the group has never read and does not read now.
+    /// How many offsets before the start are in the log and were never read by the group. They are
+    /// skipped.
     package let skipped: Int64
 
     package init(
@@ -29,18 +30,19 @@ package struct Assignment: Hashable, Sendable {
     }
 }
 
-/// Why reading begins where it does.
+/// Why reading of a partition starts where it does.
 package enum StartReason: String, Hashable, Sendable {
-    /// Where the group has stopped.
+    /// The group's committed offset.
     case committed
-    /// The group has committed nothing of the topic, or its commits have expired.
+    /// The position that `kafka.startFrom` gives, because the group has committed nothing in the
+    /// topic or its commits have expired.
     case startFrom
-    /// The oldest record: a partition that was added, one whose committed offset the log does not
-    /// have, or one that is read from its beginning each time.
+    /// The oldest record, because the partition was added to its topic, the log does not have the
+    /// committed offset, or the topic is read from its beginning in every assignment.
     case beginning
 }
 
-/// The offset of the next record to read after a crash.
+/// The offset from which the next owner of the partition reads.
 package struct StoredPosition: Hashable, Sendable {
     package var assignment: AssignmentID
     package var offset: Int64
@@ -51,57 +53,61 @@ package struct StoredPosition: Hashable, Sendable {
     }
 }
 
-/// Records that were owed and are not in the log any more.
+/// Records that the group has not read and that are no longer in the log.
 package struct OffsetLoss: Hashable, Sendable {
     package enum Cause: Hashable, Sendable {
-        /// The log starts above the committed offset: retention removed what lies between.
+        /// The log starts above the committed offset: retention removed the records between.
         case retention
-        /// The log ends below the committed offset: it was cut, or the topic was made anew.
+        /// The log ends below the committed offset: it was truncated, or the topic was recreated.
         case truncation
     }
 
     package let topic: Int
     package let partition: Int32
     package let cause: Cause
-    /// The offset that was committed.
+    /// The offset that the group had committed.
     package let committed: Int64
-    /// Where reading begins instead.
+    /// The offset at which reading starts instead.
     package let startOffset: Int64
 
-    /// How many offsets were removed unread; zero for a truncation, where nobody can tell.
+    /// How many offsets were removed unread; zero for a truncation, where the number is unknown.
     package var offsetsMax: Int64 { cause == .retention ? startOffset - committed : 0 }
 }
 
-/// Something the library complains about and deals with itself. At most one per code and interval.
+/// A problem that librdkafka reports and handles itself. At most one is reported per code and
+/// interval.
 package struct KafkaWarning: Hashable, Sendable {
-    /// Bounded: fit for a metric label.
+    /// The name of librdkafka's error code. There is a bounded number of them, so it can be a
+    /// metric label.
     package let code: String
     package let text: String
-    /// Equal warnings since the last one that was reported.
+    /// How many equal warnings were left out since the last one reported.
     package let suppressed: Int
 }
 
-/// What happened to a consumer apart from records, in order.
+/// What happened to a consumer, apart from its records.
 package enum ConsumerFact: Hashable, Sendable {
-    /// These partitions are ours, and their records follow. May be empty, and more may follow: each
-    /// begins when it is known where.
+    /// These partitions now belong to this consumer, and their records follow. The list may be
+    /// empty, and more partitions may follow: each starts once its start offset is known.
     case assigned([Assignment])
-    /// The group wants these back. None of their records is delivered from here on; finish what
-    /// was, then call `completeRevoke`. The whole group waits, so be quick.
+    /// The group takes these back. No more of their records are delivered. The caller must finish
+    /// those that were, then call `completeRevoke`. The whole group waits meanwhile.
     case revoking([AssignmentID])
-    /// These belong to somebody else already, or their client was closed. Nothing can be stored.
+    /// These partitions already belong to another member, or their client was closed. No offset of
+    /// them can be stored.
     case lost([AssignmentID])
     /// The end of this partition was reached for the first time in this assignment.
     case endOfPartition(AssignmentID)
     case offsetsLost(OffsetLoss)
-    /// All that cannot be read at the moment: when that has lasted for a while, and again as long
-    /// as it does. The others are read.
+    /// All assigned partitions that cannot be read at the moment; the others are read. Reported
+    /// after the first has been unavailable for a few seconds, and then every minute.
     case unavailable([UnavailablePartition])
-    /// One that `unavailable` told of is read again.
+    /// A partition that was reported as `unavailable` is read again.
     case availableAgain(topic: Int, partition: Int32)
     case warning(KafkaWarning)
-    /// Some partition gets no records any more, or could not be started: call `restart`.
+    /// A partition no longer gets records, or could not be started. The caller must call `restart`.
     case restartNeeded(RdkafkaError)
-    /// The client does nothing any more. After FENCED_INSTANCE_ID the next one may: call `restart`.
+    /// The client has failed for good. After FENCED_INSTANCE_ID a new client may succeed: call
+    /// `restart`.
     case fatal(RdkafkaError)
 }

@@ -5,7 +5,8 @@ internal import LinuxIO
 internal import Logging
 internal import Rdkafka
 
-/// One life of a consumer: a client, its topics, and the queue that wakes its thread.
+/// What a consumer holds between opening and closing: a client, its topics, and the queue that
+/// wakes its thread.
 final class ConsumerSession {
     let client: Client
     let topics: [Topic]
@@ -22,7 +23,8 @@ final class ConsumerSession {
         tokens = settings.tokens
         do throws(RdkafkaError) {
             try client.pollEverythingAsConsumer()
-            // Held for the client's life: while they live, no other topic can have their identity.
+            // The handles are held for the client's life, so that no other topic can get their
+            // identity.
             var topics: [Topic] = []
             for name in names { topics.append(try Topic(name, of: client)) }
             self.topics = topics
@@ -35,8 +37,8 @@ final class ConsumerSession {
         queue?.wake(descriptor: waker.descriptor, owner: waker)
     }
 
-    /// The position of the message's topic in the list. Most messages have the topic of the one
-    /// before them.
+    /// The position of the message's topic in `topics`. The last one is remembered, since most
+    /// messages have the topic of the message before.
     func index(of message: borrowing Message) -> Int? {
         guard let identity = message.topicIdentity else { return nil }
         if identity == lastIdentity { return lastIndex }
@@ -48,7 +50,8 @@ final class ConsumerSession {
         return index
     }
 
-    /// The queue goes first, as the library demands.
+    /// Closes the consumer; false if it did not close in time. librdkafka requires that the queue
+    /// is released first.
     func close(timeout: Duration) -> Bool {
         queue = nil
         return client.closeConsumer(timeout: timeout)

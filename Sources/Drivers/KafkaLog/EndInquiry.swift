@@ -6,8 +6,8 @@ internal import PushModel
 internal import Rdkafka
 internal import Synchronization
 
-/// Asks brokers for the ends of partitions, on a thread of its own for as long as that takes: a
-/// partition without a leader keeps it for a second, and must not keep the planner.
+/// Asks brokers for the end offsets of partitions, on a thread of its own: a partition without a
+/// leader can block the request for seconds, which must not block the planner.
 final class EndInquiry: Sendable {
     enum Answer: Hashable {
         case end(Int64)
@@ -29,7 +29,7 @@ final class EndInquiry: Sendable {
 
     private static let timeout = Duration.seconds(2)
 
-    /// What has been answered since the last call.
+    /// The answers since the last call; nil if there are none.
     func takeAnswers() -> Answers? {
         state.withLock { state in
             defer { state.answers = nil }
@@ -37,7 +37,7 @@ final class EndInquiry: Sendable {
         }
     }
 
-    /// Does nothing while the question before is still under way.
+    /// Starts asking for the end offsets. Does nothing while the previous request is under way.
     func begin(
         with client: Client, topics: [Topic], _ partitions: [TopicPartition], now: MonotonicTime
     ) {
@@ -57,15 +57,16 @@ final class EndInquiry: Sendable {
                 }
             }
         } catch {
-            // The next look asks again.
+            // Without a thread nothing is asked now; the next `begin` tries again.
             state.withLock { $0.isUnderWay = false }
         }
     }
 
-    /// No question begins any more; one that is under way ends by itself.
+    /// Prevents further requests; one under way ends by itself.
     func cancel() { state.withLock { $0.isCancelled = true } }
 
-    /// A leader that does not answer costs the others' partitions one timeout, whatever it leads.
+    /// Asks for the end offsets. A leader that does not answer delays the answers for all
+    /// partitions by one timeout, however many partitions it leads.
     private func ask(
         _ client: Client, _ topics: [Topic], _ partitions: [TopicPartition]
     ) -> [TopicPartition: Answer] {

@@ -7,9 +7,9 @@ internal import Rdkafka
 extension EventConsumer {
     // MARK: Positions
 
-    /// Hands positions to the library, which commits them within `auto.commit.interval.ms`, and
-    /// returns how many it took. Those of an earlier assignment are ignored, as are those that say
-    /// nothing new or would move backwards.
+    /// Hands positions to librdkafka, which commits them within `auto.commit.interval.ms`, and
+    /// returns how many it took. Ignores positions of an earlier assignment and those that are not
+    /// above the stored one.
     @discardableResult
     package func store(_ positions: [StoredPosition]) -> Int {
         guard let session else { return 0 }
@@ -27,7 +27,7 @@ extension EventConsumer {
         session.client.store(list)
         precondition(list.count == offered.count, "the library answers for other partitions")
         var taken = 0
-        // An element is refused when its partition is not ours any more: the next owner's matter.
+        // librdkafka refuses the position of a partition that now belongs to another member.
         for (index, position) in offered.enumerated() where list[index].error == .none {
             partitions.update(position.assignment) { $0.stored = position.offset }
             taken += 1
@@ -37,10 +37,12 @@ extension EventConsumer {
 
     // MARK: Back-pressure
 
-    /// Pauses every assigned partition that is not paused yet. What was prefetched of them is
-    /// fetched again after the resume; keep polling meanwhile, or the group expels us.
+    /// Pauses every assigned partition that is not paused yet. Their prefetched records are fetched
+    /// again after the resume. The caller must keep polling meanwhile, or the group expels this
+    /// member.
     ///
-    /// - Parameter isWanted: by the topic's position in `topics`.
+    /// - Parameter isWanted: whether to pause the partitions of the topic at this position in
+    ///   `topics`.
     package func pauseAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
         let flowing = partitions.assigned {
             !$0.isPaused && !$0.isMuted && isWanted($0.topic)
@@ -82,7 +84,7 @@ extension EventConsumer {
 
     private func resume(_ ids: [AssignmentID], now: Now) {
         resume(ids)
-        // Silence is counted from here.
+        // A partition counts as silent from its resume on.
         for id in ids { partitions.update(id) { $0.activeAt = now.monotonic } }
     }
 
@@ -91,7 +93,7 @@ extension EventConsumer {
         precondition(
             ids.allSatisfy { partitions.row($0)?.isPaused == true },
             "a partition that is not paused would be read again")
-        // Nothing to be done about an error here: it says that the partition is gone.
+        // An error means that the partition is no longer assigned, and needs no handling.
         try? session.client.resume(list(of: ids))
         for id in ids { partitions.update(id) { $0.isPaused = false } }
     }

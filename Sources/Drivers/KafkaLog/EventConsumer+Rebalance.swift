@@ -5,7 +5,7 @@ package import PushModel
 internal import Rdkafka
 
 extension EventConsumer {
-    /// Answers announced rebalances in order, until one needs time.
+    /// Answers the announced rebalances in order, until one needs time.
     func answerRebalances(_ now: Now) {
         while !rebalances.isEmpty {
             if pending != nil, !preempts(rebalances[0]) { return }
@@ -13,7 +13,8 @@ extension EventConsumer {
         }
     }
 
-    /// A loss or an error makes whatever was being answered pointless.
+    /// Whether this rebalance cancels the one being answered: any rebalance cancels an assignment
+    /// that is still starting, and a loss or an error cancels a revocation.
     private func preempts(_ rebalance: Rebalance) -> Bool {
         if case .assigning = pending { return true }
         return rebalance.isLost || !rebalance.code.isOrderly
@@ -24,7 +25,8 @@ extension EventConsumer {
         let isKept = session?.client.isCooperative == true
         switch rebalance.code {
         case .assignPartitions:
-            // Incremental lists name what is new; what waits to be started is ours still.
+            // An incremental list names only the new partitions. Those that still wait to be
+            // started remain assigned.
             let list = rebalance.partitions.copy()
             if isKept, let unstarted { list.append(contentsOf: unstarted.list) }
             forgetUnstarted()
@@ -47,7 +49,8 @@ extension EventConsumer {
 
     // MARK: Revocation
 
-    /// The answer is deferred until the caller has finished what it was given of these partitions.
+    /// Reports the revocation as a fact. The group is answered in `completeRevoke`, once the caller
+    /// has finished the records of these partitions.
     private func beginRevoke(_ list: TopicPartitionList, now: Now) {
         let revoked = assignments(of: list)
         guard !revoked.isEmpty else { return letGo(list, [], now: now) }
@@ -57,14 +60,14 @@ extension EventConsumer {
         append(.revoking(revoked))
     }
 
-    /// Whether the group waits for `completeRevoke`.
+    /// Whether the group is waiting for `completeRevoke`.
     package var isRevoking: Bool {
         if case .revoking = pending { true } else { false }
     }
 
-    /// Stores these positions and gives the partitions of the last `revoking` fact back; the
-    /// library commits on the way. Stores nothing if they were lost meanwhile. Without effect when
-    /// nothing is being revoked.
+    /// Stores these positions and gives back the partitions of the last `revoking` fact; librdkafka
+    /// commits the positions as it does so. Stores nothing if the partitions were lost meanwhile.
+    /// Has no effect if nothing is being revoked.
     package func completeRevoke(store positions: [StoredPosition], now: Now) {
         guard case .revoking(let list, let revoked) = pending, let session else { return }
         pending = nil
@@ -77,12 +80,13 @@ extension EventConsumer {
         answerRebalances(now)
     }
 
-    /// Resumes exactly those that we paused, because the flag outlives the assignment and a resumed
-    /// partition that was not paused is read twice; then unassigns.
+    /// Resumes exactly the partitions that this consumer has paused, then unassigns them.
+    /// librdkafka's pause flag outlives the assignment, and resuming a partition that is not paused
+    /// reads records twice.
     private func letGo(_ list: TopicPartitionList, _ ids: [AssignmentID], now: Now) {
         resume(ids.filter { partitions.row($0)?.isPaused == true })
         for id in ids { partitions.update(id) { $0.isAssigned = false } }
-        // What was never started the library does not know.
+        // librdkafka does not know the partitions that were never started.
         let held = Set(
             ids.map { id in
                 let (topic, partition) = partitions.partition(of: id)
@@ -100,7 +104,7 @@ extension EventConsumer {
                 try client.unassignAll()
             }
         } catch {
-            // The library refuses when these partitions never were assigned to it.
+            // librdkafka refuses partitions that were never assigned to it.
             warn(error, now: now)
             do { try client.unassignAll() } catch { askForRestart(error) }
         }
@@ -116,8 +120,9 @@ extension EventConsumer {
 
     // MARK: Closing
 
-    /// Stores, leaves the group and lets everything go; false when the group could not be left in
-    /// time, and will notice by itself. Every partition still held is reported as `lost`.
+    /// Stores these positions, leaves the group and closes the client. Returns false if the group
+    /// could not be left in time: it then notices when the session expires. Every partition still
+    /// assigned is reported as `lost`.
     @discardableResult
     package func close(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
@@ -129,7 +134,7 @@ extension EventConsumer {
             store(positions)
         }
         if pending != nil || !rebalances.isEmpty {
-            // The library would wait for this answer before it closes.
+            // librdkafka would wait for this answer before it closes.
             try? session.client.unassignAll()
         }
         pending = nil
@@ -143,8 +148,8 @@ extension EventConsumer {
         return isClosed
     }
 
-    /// Closes and opens again, after `restartNeeded` or a stall: partitions come back under new
-    /// assignments and at their committed positions.
+    /// Closes the client and opens another, after `restartNeeded` or a stall. Partitions come back
+    /// as new assignments, at their committed offsets.
     package func restart(
         storing positions: [StoredPosition] = [], timeout: Duration, now: Now
     ) throws(KafkaError) {
@@ -154,6 +159,6 @@ extension EventConsumer {
 }
 
 extension ErrorCode {
-    /// Whether a rebalance goes as it should.
+    /// Whether this is the code of an ordinary rebalance rather than of an error.
     fileprivate var isOrderly: Bool { self == .assignPartitions || self == .revokePartitions }
 }

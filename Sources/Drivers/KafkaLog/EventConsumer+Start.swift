@@ -4,9 +4,10 @@
 internal import PushModel
 internal import Rdkafka
 
-/// How partitions begin that the group has given: each as soon as it is known where.
+/// Starts reading the partitions that the group has assigned, each as soon as its start offset is
+/// known.
 extension EventConsumer {
-    /// One attempt at finding the start positions, when it is time for one.
+    /// Tries once to find the start offsets of a new assignment, if an attempt is due.
     func advanceAssignment(_ now: Now) {
         guard case .assigning(var resolver) = pending, let session else { return }
         switch resolver.attempt(with: session.client, now: now) {
@@ -18,13 +19,15 @@ extension EventConsumer {
             start(starts, now: now)
         case .failed(let error):
             pending = nil
-            // Reading from anywhere else could skip or flood; nothing is read until the restart.
+            // Starting at another offset could skip or repeat records, so nothing is read until the
+            // restart.
             answerWithoutPartitions(resolver.list, now: now)
             askForRestart(error)
         }
     }
 
-    /// Asks again where the rest of the assignment begins, when it is time for it.
+    /// Tries again to find the start offsets of the partitions not started yet, if an attempt is
+    /// due.
     func startMore(_ now: Now) {
         guard pending == nil, rebalances.isEmpty, var resolver = unstarted, let session else {
             return
@@ -42,7 +45,9 @@ extension EventConsumer {
         }
     }
 
-    /// - Parameter taken: nil for all of them.
+    /// Forgets partitions that wait to be started, because they are no longer assigned.
+    ///
+    /// - Parameter taken: the partitions to forget; nil for all of them.
     func forgetUnstarted(_ taken: TopicPartitionList? = nil) {
         guard let taken else {
             unstarted = nil
@@ -56,7 +61,7 @@ extension EventConsumer {
         }
     }
 
-    /// Begins to read these beside those that are being read already.
+    /// Starts reading these partitions, in addition to those that are being read.
     private func start(_ starts: [StartResolver.Start], now: Now) {
         guard let client = session?.client else { return }
         precondition(pending == nil, "partitions are started while a rebalance is answered")
@@ -70,7 +75,7 @@ extension EventConsumer {
             if client.isCooperative {
                 try client.incrementalAssign(list)
             } else {
-                // An eager member can only replace its whole assignment.
+                // A member under the eager protocol can only replace its whole assignment.
                 let running = partitions.assigned()
                 appendPositions(of: running, to: list)
                 try client.assign(list)
@@ -106,7 +111,7 @@ extension EventConsumer {
         }
     }
 
-    /// What is being read goes on behind the last record that was handed out.
+    /// Adds partitions that are being read, at the offset after the last record delivered.
     private func appendPositions(of ids: [AssignmentID], to list: TopicPartitionList) {
         for id in ids {
             guard let row = partitions.row(id) else { continue }
@@ -115,15 +120,15 @@ extension EventConsumer {
         }
     }
 
-    /// The library commits what was stored of a partition that it is assigned anew, and forgets it:
-    /// say it again.
+    /// Lets offsets of these partitions be stored again: when a partition is assigned again,
+    /// librdkafka commits its stored offset and forgets it.
     private func forgetStored(_ ids: [AssignmentID]) {
         for id in ids { partitions.update(id) { $0.stored = $0.startOffset } }
     }
 
     // MARK: Partitions that cannot be read
 
-    /// How many of our partitions cannot be read at the moment.
+    /// How many assigned partitions cannot be read at the moment.
     package var unavailableCount: Int { unavailable.count }
 
     func tellOfUnavailable(_ now: Now) {
@@ -133,8 +138,9 @@ extension EventConsumer {
         assignRefused()
     }
 
-    /// Where nothing is written, only the end of the partition says that it can be read again, and
-    /// the library tells the end once in an assignment. Pauses outlive this, as every assignment.
+    /// Assigns the refused partitions again. If nothing is written to a partition, only its
+    /// end-of-partition event shows that it can be read again, and librdkafka raises that once per
+    /// assignment. A pause outlives the new assignment.
     private func assignRefused() {
         guard pending == nil, rebalances.isEmpty, let client = session?.client else { return }
         let refused = partitions.assigned { $0.isRefused }

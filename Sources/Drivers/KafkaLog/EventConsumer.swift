@@ -18,21 +18,21 @@ internal import Rdkafka
 /// than a second, since rebalances are answered by polling alone.
 package final class EventConsumer {
     package let topics: [String]
-    /// Positions in `topics` of those that are tables: read from their beginning in every assignment, and
-    /// their offsets never stored.
+    /// The positions in `topics` of tables: they are read from their beginning in every assignment,
+    /// and their offsets are never stored.
     package let replayed: Set<Int>
     let settings: KafkaClientSettings
     let startFrom: StartFrom
     let logger: Logger
     let waker = Waker()
 
-    /// Nil after `close`.
+    /// The open client; nil after `close`.
     var session: ConsumerSession?
     var partitions: PartitionTable
-    /// Of the current assignment, what could not be started with the rest of it.
+    /// The partitions of the current assignment that could not be started with the others.
     var unstarted: StartResolver?
     var unavailable = UnavailablePartitions()
-    /// The one being answered; the next ones wait in `rebalances`.
+    /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?
     var rebalances: [Rebalance] = []
     private var facts: [ConsumerFact] = []
@@ -41,7 +41,8 @@ package final class EventConsumer {
     private var hasReportedFatal = false
     private var polling = PollingHistory()
     private var prompter = FetchPrompter()
-    /// Messages whose keys `prefetch` was told; none between two calls of `poll`.
+    /// Messages whose keys were passed to `prefetch` and that are not delivered yet; empty between
+    /// calls of `poll`.
     private var ahead: MessageQueue
 
     enum PendingRebalance {
@@ -49,7 +50,8 @@ package final class EventConsumer {
         case revoking(TopicPartitionList, [AssignmentID])
     }
 
-    /// - Parameter prefetchMax: records whose keys are told before the first of them is.
+    /// - Parameter prefetchMax: the most records whose keys are passed to `prefetch` before the
+    ///   first of them is delivered.
     package init(
         settings: KafkaClientSettings, topics: [String], replayed: Set<Int> = [],
         startFrom: StartFrom, prefetchMax: Int = 32, logger: Logger
@@ -57,7 +59,7 @@ package final class EventConsumer {
         precondition(!topics.isEmpty, "a consumer without a topic")
         precondition(
             replayed.allSatisfy(topics.indices.contains), "a table that is not among the topics")
-        // The library would take it for a pattern, and deliver topics that have no position here.
+        // librdkafka would take it for a pattern, and deliver topics that have no position here.
         if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
         self.topics = topics
@@ -95,7 +97,7 @@ package final class EventConsumer {
 
     package func clearWakeUp() { waker.awake() }
 
-    /// When `poll` is wanted even if nothing arrives.
+    /// When `poll` must be called even if nothing arrives.
     package var nextDeadline: MonotonicTime? {
         if case .assigning(let resolver) = pending { return resolver.nextAttemptAt }
         return pending == nil && rebalances.isEmpty ? unstarted?.nextAttemptAt : nil
@@ -104,11 +106,11 @@ package final class EventConsumer {
     // MARK: Records
 
     /// Lends up to `limit` records to `body`, each for the length of its call, and returns how many
-    /// messages were looked at: less than `limit` means that none is left. Never waits for records;
-    /// while new partitions are being started it may wait for a broker for some seconds.
+    /// messages were examined: fewer than `limit` means that none is left. It never waits for
+    /// records, but while new partitions are being started it may wait seconds for a broker.
     ///
-    /// - Parameter prefetch: is told the keys of the next few records before `body` gets the first
-    ///   of them. Some may not come: those of a partition that is not ours any more.
+    /// - Parameter prefetch: is passed the keys of the next few records before `body` gets the
+    ///   first of them. Records of a partition that is no longer assigned do not follow.
     package func poll(
         now: Now, limit: Int,
         prefetch: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void = { _, _ in },
@@ -124,8 +126,8 @@ package final class EventConsumer {
         var looked = 0
         while looked < limit {
             let next = session.client.pollMessage()
-            // A rebalance that was announced on the way comes before the message, and after those
-            // that were polled before it.
+            // A rebalance announced by this poll precedes its message, and follows the messages
+            // polled before.
             if session.client.hasNews {
                 deliverAhead(of: session, now: now, body)
                 take(session.client.takeNews(), now: now)
@@ -193,10 +195,10 @@ package final class EventConsumer {
             if let id { reachedEnd(id) }
         case .autoOffsetReset, .offsetOutOfRange, .notCoordinator, .coordinatorNotAvailable,
             .groupAuthorizationFailed:
-            // The library has stopped fetching this partition.
+            // librdkafka has stopped fetching this partition.
             if id != nil { askForRestart(error) } else { warn(error, of: topic, now: now) }
         case .topicAuthorizationFailed:
-            // It says so once, and goes on asking.
+            // librdkafka reports this once and keeps fetching.
             guard let id, let topic else { return warn(error, of: topic, now: now) }
             partitions.update(id) { $0.isRefused = true }
             unavailable.note(topic, partition, error, now: now.monotonic)
@@ -220,10 +222,11 @@ package final class EventConsumer {
 
     // MARK: Facts
 
-    /// Whether `takeFacts` has something; a record's partition may be among them.
+    /// Whether `takeFacts` returns anything. The assignment of a record's own partition may be
+    /// among the facts.
     package var hasFacts: Bool { !facts.isEmpty }
 
-    /// What happened since the last call.
+    /// Returns the facts since the last call, in order.
     package func takeFacts() -> [ConsumerFact] {
         defer { facts.removeAll() }
         return facts
@@ -239,14 +242,17 @@ package final class EventConsumer {
         answerRebalances(now)
     }
 
-    /// - Parameter topic: that the error speaks of, where it speaks of one.
+    /// Reports an error as a warning, unless the same one was reported recently.
+    ///
+    /// - Parameter topic: the topic that the error is about, if it is about one.
     func warn(_ error: RdkafkaError, of topic: Int? = nil, now: Now) {
         if let warning = warnings.admit(error, of: topic, now: now.monotonic) {
             facts.append(.warning(warning))
         }
     }
 
-    /// Once per client: the caller needs one reason, not one per partition.
+    /// Reports `restartNeeded`, once per client: the caller needs one reason, not one per
+    /// partition.
     func askForRestart(_ error: RdkafkaError) {
         guard !hasAskedForRestart else { return }
         hasAskedForRestart = true
@@ -256,15 +262,15 @@ package final class EventConsumer {
     private func reportFatal(_ error: RdkafkaError) {
         guard !hasReportedFatal else { return }
         hasReportedFatal = true
-        // The library wraps the reason.
+        // The error of the message only says that there is a fatal one; the client has the cause.
         facts.append(.fatal(session?.client.fatalError ?? error))
     }
 
     // MARK: Watching
 
-    /// Partitions that should have delivered something by now: assigned, not paused, not at their
-    /// end, and silent for `silence` although they were polled and the queue ran empty. The library
-    /// can forget a partition after some errors; closing and opening the consumer always helps.
+    /// Partitions that should have delivered something: assigned, not paused, not at their end, and
+    /// silent for `silence` although the consumer was polled and its queue ran empty. librdkafka
+    /// can stop fetching a partition after some errors; restarting the consumer always helps.
     package func stalledPartitions(
         now: Now, silence: Duration = .seconds(60)
     ) -> [AssignmentID] {
@@ -274,8 +280,8 @@ package final class EventConsumer {
         }
     }
 
-    /// Records between what was delivered and the ends of the assigned partitions but those of
-    /// replayed topics, as of their last fetches; asks nobody.
+    /// How many records of the assigned partitions are not delivered yet, as of their last fetches,
+    /// without those of replayed topics. Makes no request.
     package var unread: Int64 {
         guard let session else { return 0 }
         return partitions.assigned().reduce(0) { sum, id in
@@ -287,8 +293,8 @@ package final class EventConsumer {
         }
     }
 
-    /// Records behind the end of the partition, counted from what is safely stored. Nil when it is
-    /// not assigned or nothing was fetched yet; asks nobody.
+    /// The distance between the stored offset and the end of the partition. Nil if the partition is
+    /// not assigned or nothing was fetched yet. Makes no request.
     package func lag(topic: Int, partition: Int32) -> Int64? {
         guard let session, let row = partitions[topic, partition], row.isAssigned,
             let marks = session.client.cachedWatermarks(
@@ -298,13 +304,13 @@ package final class EventConsumer {
     }
 }
 
-/// When the consumer was polled, for the judgement that a partition is silent.
+/// When the consumer was polled, which decides whether a partition is silent.
 private struct PollingHistory {
-    /// Polling has gone on without a gap since then.
+    /// Since when polling has gone on without a gap.
     private var steadySince = MonotonicTime(nanoseconds: 0)
     private var polledAt = MonotonicTime(nanoseconds: 0)
     private var drainedAt = MonotonicTime(nanoseconds: 0)
-    /// Longer than any sleep of the polling thread.
+    /// A pause in polling that counts as a gap: longer than any sleep of the polling thread.
     private static let gapMin = Duration.seconds(5)
 
     mutating func polled(at now: MonotonicTime) {
@@ -314,7 +320,8 @@ private struct PollingHistory {
 
     mutating func drained(at now: MonotonicTime) { drainedAt = now }
 
-    /// A queue that never runs empty explains a silence as well as a stall does.
+    /// Whether a partition has been silent for too long. The queue must have run empty meanwhile:
+    /// otherwise the partition's records may just be behind others.
     func isSilent(since: MonotonicTime, now: MonotonicTime, for silence: Duration) -> Bool {
         let begin = max(since, steadySince)
         return now - begin >= silence && drainedAt > begin && now - polledAt <= Self.gapMin

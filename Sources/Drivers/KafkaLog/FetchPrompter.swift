@@ -4,21 +4,23 @@
 internal import PushModel
 internal import Rdkafka
 
-/// Keeps the records coming where they are taken as fast as they come.
+/// Keeps librdkafka fetching for a reader that takes records as fast as they come.
 ///
-/// A librdkafka that does not know `fetch.queue.backoff.ms` leaves a broker alone for a second once
-/// its queue was full, unless there is something else to do for that broker; being asked for an end
-/// is. So the queue may be small, and is never empty for long. The answer is of no interest and not
-/// waited for.
+/// A librdkafka without `fetch.queue.backoff.ms` stops fetching from a broker for a second once its
+/// queue was full, unless it has another request for that broker. A request for end offsets is one.
+/// Its answer is ignored and not waited for. So the queue can be small without running empty for
+/// long.
 struct FetchPrompter {
     private var nextAt = MonotonicTime(nanoseconds: .min)
 
-    /// How long a full queue keeps from fetching: 100,000 events, or 32 MiB of registrations, last
-    /// longer or about as long.
+    /// How long fetching stops after the queue was full. A full queue (100,000 events, or 32 MiB of
+    /// registrations) takes about as long or longer to read.
     static let backoff = Duration.milliseconds(50)
-    /// Before 2.2 it is a second.
+    /// Whether librdkafka has the setting (since 2.2); before that it waits for a second.
     static let isInLibrary = RdkafkaVersion.number >= 0x0202_0000
 
+    /// Asks for the ends of the partitions, if librdkafka needs that and it is time.
+    ///
     /// - Parameter partitions: those that are read, with `Offset.end`.
     mutating func prompt(
         _ client: Client, now: MonotonicTime, _ partitions: () -> TopicPartitionList

@@ -5,17 +5,18 @@ internal import Logging
 package import PushModel
 internal import Rdkafka
 
-/// How to reach Kafka, and as whom: one map for every client the worker starts.
+/// How to reach Kafka and as which user: the settings of every client that the worker starts.
 package struct KafkaClientSettings: Sendable {
-    /// `host:port`, several separated by commas.
+    /// The bootstrap servers: `host:port`, separated by commas.
     package var bootstrap: String
     /// The consumer group: the fleet's name.
     package var group: String
-    /// Passed on to librdkafka, those of `OIDCSettings` excepted; they go before our defaults.
+    /// The user's properties. They override the defaults and are passed to librdkafka, except for
+    /// those of `OIDCSettings`.
     package let properties: [String: Secret]
     private let oidc: Result<OIDCSettings?, KafkaError>
-    /// Shared by all clients that are made from these settings and their copies; nil where Kafka
-    /// wants no token of an endpoint's.
+    /// The source of bearer tokens, shared by all clients made from these settings and their
+    /// copies; nil if no token endpoint is configured.
     let tokens: TokenSource?
 
     package init(bootstrap: String, group: String, properties: [String: String] = [:]) {
@@ -31,9 +32,9 @@ package struct KafkaClientSettings: Sendable {
         tokens = (try? oidc.get())?.map { TokenSource($0) }
     }
 
-    /// Checks every property against its rule and the library, and what belongs together, without
-    /// connecting to anything: the library judges some properties only when it makes a client, so one
-    /// of each kind is made that knows no broker.
+    /// Checks every property against its rule and librdkafka, and whether they fit together,
+    /// without connecting to anything. librdkafka checks some properties only when it makes a
+    /// client, so one of each kind is made without a broker.
     package func validate() throws(KafkaError) {
         for (name, value) in plainProperties.sorted(by: { $0.key < $1.key }) {
             try PropertyRule.rule(of: name)?.check(name, value)
@@ -41,7 +42,7 @@ package struct KafkaClientSettings: Sendable {
         for role in Role.allCases { try validate(role) }
     }
 
-    /// Checks one property alone.
+    /// Checks one property by itself.
     package static func validate(property: String, value: String) throws(KafkaError) {
         let settings = KafkaClientSettings(
             bootstrap: "", group: "", properties: [property: value])
@@ -51,24 +52,24 @@ package struct KafkaClientSettings: Sendable {
         try settings.set([property: value], in: Configuration())
     }
 
-    /// Every name that may stand there, refused ones included.
+    /// Every property name that librdkafka or this product knows, refused ones included.
     package static var knownProperties: [String] {
         Array(Set(Configuration.names + OIDCSettings.Property.allCases.map(\.rawValue))).sorted()
     }
 
-    /// Properties that may not be set to everything that librdkafka takes: what may be written, nil
-    /// for nothing, and why.
+    /// Properties for which not every value of librdkafka's is allowed: the allowed values (nil for
+    /// none) and the reason.
     package static var restrictedProperties: [(property: String, notation: String?, reason: String)]
     { PropertyRule.reference }
 
     private func validate(_ role: Role) throws(KafkaError) {
         var trial = try merged(for: role)
-        // Of the member of a group alone: the other clients have no heartbeat.
+        // Only the member of a group sends heartbeats.
         if role == .events { try Self.refuseSlowHeartbeats(trial) }
         trial["bootstrap.servers"] = nil
         // A consumer that belongs to a group would look for its coordinator.
         trial["group.id"] = nil
-        // A library that renews Kerberos tickets begins with it at once.
+        // Otherwise a librdkafka with Kerberos would renew its ticket at once.
         trial["sasl.kerberos.min.time.before.relogin"] = "0"
         let configuration = Configuration()
         try set(trial, in: configuration)
@@ -109,7 +110,7 @@ package struct KafkaClientSettings: Sendable {
         var merged = role.defaults(isStatic: properties["group.instance.id"] != nil)
         merged.merge(properties) { _, theirs in theirs }
         merged.merge(role.invariants) { _, ours in ours }
-        // The library refuses a fetch that is smaller than a message may be.
+        // librdkafka refuses a fetch size below the largest message size.
         if properties["fetch.max.bytes"] == nil,
             let fetch = merged["fetch.max.bytes"].flatMap({ Int($0) }),
             let message = properties["message.max.bytes"].flatMap({ Int($0) })
@@ -124,7 +125,7 @@ package struct KafkaClientSettings: Sendable {
     private func set(
         _ properties: [String: String], in configuration: borrowing Configuration
     ) throws(KafkaError) {
-        // Sorted, so that of several mistakes always the same one is reported.
+        // Sorted, so that the same one of several mistakes is always reported.
         for (name, value) in properties.sorted(by: { $0.key < $1.key }) {
             do throws(ConfigurationError) {
                 try configuration.set(name, value)
@@ -134,7 +135,7 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
-    /// A client that gets its tokens from `tokens`, where it needs any.
+    /// Makes a client, which gets its tokens from `tokens` if it needs any.
     func client(for role: Role, logger: Logger) throws(KafkaError) -> Client {
         let configuration = try configuration(for: role)
         var refresh: Client.TokenRefresh?
@@ -144,7 +145,7 @@ package struct KafkaClientSettings: Sendable {
                 role.kind, configuration: configuration, tokens: refresh,
                 log: LibraryLog.sink(logger, secrets: secrets))
         } catch {
-            // Such as a file that cannot be read, or properties that do not go together.
+            // For instance a file cannot be read, or properties exclude each other.
             throw .refusedTogether(secrets.redact(error.message))
         }
     }
@@ -160,14 +161,14 @@ package struct KafkaClientSettings: Sendable {
 
     var secrets: SecretFilter { SecretFilter(properties: properties) }
 
-    /// What no client of the worker's may be given, whoever asks for it.
+    /// Throws for a property that no client of the worker may be given.
     func refuseUnsafeProperties(libraryVersion: Int) throws(KafkaError) {
         for (name, value) in plainProperties.sorted(by: { $0.key < $1.key }) {
             guard let rule = PropertyRule.rule(of: name), rule.isReserved else { continue }
             try rule.check(name, value)
         }
         let strategy = properties["partition.assignment.strategy"]?.text ?? ""
-        // 2.10.0: older ones abort the process when a member without partitions closes.
+        // librdkafka before 2.10.0 aborts the process when a member without partitions closes.
         if strategy.contains("cooperative"), libraryVersion < 0x020a_0000 {
             throw .refusedProperty(
                 "partition.assignment.strategy",
@@ -176,8 +177,9 @@ package struct KafkaClientSettings: Sendable {
         }
     }
 
-    /// A member of which no heartbeat comes within its session is put out of the group, and comes
-    /// back, for ever. A third leaves room for two that are lost.
+    /// Throws if the heartbeat interval exceeds a third of the session timeout. A member without a
+    /// heartbeat within its session is expelled and rejoins, again and again; a third leaves room
+    /// for two lost heartbeats.
     private static func refuseSlowHeartbeats(_ merged: [String: String]) throws(KafkaError) {
         let defaults = (session: 45_000, heartbeat: 3000)
         let session = merged["session.timeout.ms"].flatMap { Int($0) } ?? defaults.session
@@ -190,13 +192,13 @@ package struct KafkaClientSettings: Sendable {
 }
 
 extension KafkaClientSettings.Role {
-    /// What the user may override.
-    /// - Parameter isStatic: the member has a name that it keeps over restarts.
+    /// The defaults, which the user may override.
+    /// - Parameter isStatic: whether the member keeps its identity over restarts.
     func defaults(isStatic: Bool) -> [String: String] {
         var values = [
             "client.id": "lamplighter",
             "socket.keepalive.enable": "true",
-            // Nagle is on by default until 2.10.
+            // librdkafka before 2.10 leaves Nagle's algorithm on.
             "socket.nagle.disable": "true",
             // An unreachable broker holds up coordinator queries for this long (librdkafka 4970).
             "socket.timeout.ms": "30000",
@@ -204,32 +206,36 @@ extension KafkaClientSettings.Role {
         ]
         switch self {
         case .events:
-            // 200 ms: a burst read just before a crash is sent again; five times less than the
-            // default kept duplicates per crash down to what 200 ms hold.
+            // After a crash, what was read since the last commit is sent again: at most 200 ms of
+            // it.
             values["auto.commit.interval.ms"] = "200"
             values["partition.assignment.strategy"] = "range"
             values["fetch.wait.max.ms"] = "100"
-            // A member that dies stops its partitions until its session is over, and the whole group
-            // where another joins meanwhile. 15 s: Kafka notices a dead broker after 9 s, and a
-            // coordinator that is away for longer than the session costs every member its partitions.
-            // A static member's restart disturbs nobody while its session lasts, so that is longer.
+            // The partitions of a member that died are not read until its session expires, and if
+            // another joins meanwhile the whole group waits for that. 15 s, because Kafka notices a
+            // dead broker after 9 s, and if the coordinator is away for longer than the session
+            // every member loses its partitions. A static member's restart causes no rebalance
+            // while its session lasts, so its session is longer.
             values["session.timeout.ms"] = isStatic ? "45000" : "15000"
-            // Members hear of a rebalance with the answer to a heartbeat, and all wait for the last.
+            // Members learn of a rebalance from the answer to a heartbeat, and all wait for the
+            // last.
             values["heartbeat.interval.ms"] = "1000"
             values["queued.max.messages.kbytes"] = "65536"
         case .table:
             // The end of a partition is noticed within one empty fetch.
             values["fetch.wait.max.ms"] = "50"
-            // Every record in the queue takes 0.4 KiB more, and all of it is needed at once with
+            // Every queued record takes 0.4 KiB on top, and the queue is in memory together with
             // the index: with 256 MiB a replay of a million registrations took 400 MiB more, and
-            // not less time.
+            // was not faster.
             values["queued.max.messages.kbytes"] = "32768"
-            // One answer is decompressed as a whole, however full the queue is; 50 MB become 200.
+            // An answer is decompressed as a whole, however full the queue is: 50 MB may become 200
+            // MB.
             values["fetch.max.bytes"] = "4194304"
         case .producer:
             values["compression.type"] = "lz4"
             values["linger.ms"] = "5"
-            // Java's partitioner, so that our records stand beside those of other producers.
+            // The partitioner of Java's client, so that a key's records from all producers share a
+            // partition.
             values["partitioner"] = "murmur2_random"
             values["message.timeout.ms"] = "300000"
             values["queue.buffering.max.messages"] = "100000"
@@ -244,14 +250,14 @@ extension KafkaClientSettings.Role {
         return values
     }
 
-    /// What nobody may override.
+    /// The settings that nobody may override.
     var invariants: [String: String] {
         switch self {
         case .events:
             [
                 "enable.auto.commit": "true", "enable.auto.offset.store": "false",
-                // Start positions are chosen here; a position that left the log is an error to
-                // count, not one to skip over.
+                // `StartResolver` chooses start offsets. A position that is no longer in the log is
+                // an error to report, not to skip silently.
                 "auto.offset.reset": "error", "enable.partition.eof": "true",
                 "allow.auto.create.topics": "false",
             ]
@@ -264,10 +270,10 @@ extension KafkaClientSettings.Role {
         case .producer:
             ["enable.idempotence": "true", "acks": "all"]
         case .admin:
-            // To ask for a topic must not make it.
+            // A request for a topic's metadata must not create it.
             ["allow.auto.create.topics": "false"]
         case .writeProbe:
-            // No broker writes a record with these: see `RightsProbe`.
+            // No broker writes a record with these settings; see `RightsProbe`.
             [
                 "enable.idempotence": "false", "acks": "2", "retries": "0", "linger.ms": "0",
                 "message.timeout.ms": "8000",

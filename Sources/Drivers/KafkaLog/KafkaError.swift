@@ -3,28 +3,28 @@
 
 package import Rdkafka
 
-/// Why Kafka cannot be used as configured: what, and what to do about it.
+/// Why Kafka cannot be used as configured, and what to do about it.
 package enum KafkaError: Error, Hashable, Sendable {
     case unknownProperty(String)
     case invalidProperty(String, message: String)
     case refusedProperty(String, reason: String)
     case missingProperty(String, remedy: String)
-    /// Each is right by itself; why they are not together.
+    /// Properties that are each valid contradict each other; the text says how.
     case refusedTogether(String)
-    /// The brokers want a token, and there is none to show them.
+    /// The brokers require a token, and none could be obtained.
     case noToken(TokenFailure)
-    /// No such topic, and we do not create it on the way.
+    /// The topic does not exist. It is never created implicitly.
     case missingTopic(String)
     /// No broker answered in time.
     case unreachable(RdkafkaError)
-    /// The same, and it is known why.
+    /// No connection could be made, and the cause is known.
     case noConnection(ConnectionFailure)
-    /// The broker knows who asks, and does not allow it.
+    /// The broker does not allow this user the operation.
     case forbidden(topic: String, operation: String)
-    /// This broker does not know the request; the embedded one knows no administration.
+    /// The broker does not support the request; the embedded one has no administration.
     case unsupported(operation: String)
     case topicExists(String)
-    /// Anything else, in the library's words.
+    /// Any other error, in librdkafka's words.
     case client(RdkafkaError)
 }
 
@@ -43,7 +43,7 @@ extension KafkaError: CustomStringConvertible {
         case .refusedTogether(let reason):
             "kafka.properties: \(reason)"
         case .noToken(let failure):
-            "Kafka wants a token, and \(failure)"
+            "Kafka requires a token, and \(failure)"
         case .missingTopic(let name):
             "Kafka has no topic '\(name)': create it (lamplighter topics create) or name another"
         case .unreachable(let error):
@@ -57,18 +57,19 @@ extension KafkaError: CustomStringConvertible {
             "this Kafka does not support '\(operation)': the embedded one has no administration; "
                 + "name its topics when you start it"
         case .topicExists(let name):
-            "Kafka has a topic '\(name)' already"
+            "Kafka already has a topic '\(name)'"
         case .client(let error):
             "Kafka: \(error)"
         }
     }
 
-    /// Sorts the library's errors into ours.
+    /// Translates an error of librdkafka's.
     /// - Parameters:
-    ///   - operation: the right that it takes, where it is about one.
-    ///   - client: which raised the error. Where it cannot connect, all that its calls say is that
-    ///     the time is over.
-    ///   - tokens: of the client. Without one it connects to nobody.
+    ///   - operation: the right that the operation needs.
+    ///   - client: the client that raised the error. If it cannot connect, its calls only report a
+    ///     timeout; the cause is in its log.
+    ///   - tokens: the client's source of tokens, if it needs any. Without a token it cannot
+    ///     connect.
     static func sorted(
         _ error: RdkafkaError, operation: String, topic: String, client: Client,
         tokens: TokenSource?

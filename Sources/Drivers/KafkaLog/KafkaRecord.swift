@@ -4,14 +4,14 @@
 package import PushModel
 internal import Rdkafka
 
-/// One record, lent for the length of a callback. Its bytes lie in the fetch response; copy what
-/// must outlive the callback.
+/// One record, lent for the length of a callback. Its bytes lie in the fetch response, so the
+/// callback must copy what has to outlive it.
 package struct KafkaRecord: ~Copyable {
     private let message: Message
-    /// The position of its topic in the list that the reader was started with.
+    /// The position of the record's topic in the list that the reader was started with.
     package let topic: Int
-    /// The assignment under which an `EventConsumer` was given it; nil for a record of a table, whose
-    /// partitions are assigned to nobody.
+    /// The assignment under which an `EventConsumer` got the record; nil for a record that a
+    /// `TableReader` read, outside any group.
     package let assignment: AssignmentID?
 
     init(_ message: consuming Message, topic: Int, assignment: AssignmentID? = nil) {
@@ -22,21 +22,22 @@ package struct KafkaRecord: ~Copyable {
 
     package var partition: Int32 { message.partition }
     package var offset: Int64 { message.offset }
-    /// Since 1970 UTC, by the producer or by the broker as the topic says; -1 when unknown.
+    /// The record's time in milliseconds since 1970 UTC, set by the producer or the broker as the
+    /// topic is configured; -1 if unknown.
     package var timestampMilliseconds: Int64 { message.timestampMilliseconds }
-    /// Nil is null, which empty is not.
+    /// The record's key; nil if it is null, which differs from an empty one.
     package var key: UnsafeRawBufferPointer? { message.key }
-    /// Nil is null (a tombstone), which empty is not.
+    /// The record's value; nil for a tombstone, which differs from an empty value.
     package var value: UnsafeRawBufferPointer? { message.value }
 
-    /// The value of the last header of this name; nil when there is none. The first call on a
-    /// record parses all its headers.
+    /// The value of the last header of this name; nil if there is none. The first call on a record
+    /// parses all its headers.
     package func header(_ name: StaticString) -> UnsafeRawBufferPointer? {
-        // A literal's bytes end with a zero.
+        // The bytes of a string literal end with a zero.
         name.withUTF8Buffer { message.header($0.baseAddress!) }
     }
 
-    /// All of them, for a copy of the record; of a record with more than 64 the first 64.
+    /// The first 64 headers, for a copy of the record.
     package var headers: [(name: String, value: [UInt8])] { message.headers(countMax: 64) }
 
     package func header(named name: String) -> UnsafeRawBufferPointer? {

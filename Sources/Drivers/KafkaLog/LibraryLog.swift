@@ -5,7 +5,7 @@ internal import Logging
 internal import PushModel
 internal import Rdkafka
 
-/// Brings librdkafka's log lines into ours, without the configuration's secrets.
+/// Writes librdkafka's log lines to the worker's log, without the configuration's secrets.
 enum LibraryLog {
     static func sink(_ logger: Logger, secrets: SecretFilter) -> Client.LogSink {
         { severity, facility, text in
@@ -16,12 +16,11 @@ enum LibraryLog {
         }
     }
 
-    /// - Parameter severity: syslog's, 0 (emergency) to 7 (debug).
+    /// - Parameter severity: a syslog severity, from 0 (emergency) to 7 (debug).
     static func level(severity: Int32, facility: String) -> Logger.Level {
-        // One map of properties serves consumers and producers; each of them warns about those
-        // meant for the other.
+        // Consumers and producers get the same properties, and each warns about the other's.
         if facility == "CONFWARN" { return .debug }
-        // Said of the embedded Kafka at every look at its topics; nothing can be done about it.
+        // The embedded Kafka causes this at every metadata request; nothing can be done about it.
         if facility == "AUTOCREATE" { return .debug }
         switch severity {
         case ...2: return .critical
@@ -34,7 +33,7 @@ enum LibraryLog {
     }
 }
 
-/// Replaces the values of secret properties wherever they turn up in text.
+/// Replaces the values of secret properties wherever they occur in a text.
 struct SecretFilter: Sendable {
     private let values: [Secret]
 
@@ -43,12 +42,13 @@ struct SecretFilter: Sendable {
             properties
             .filter { name, value in !value.text.isEmpty && Self.isSecret(name) }
             .map(\.value)
-            // The longest first, so that none is left over as a part of another.
+            // The longest come first, so that no part of one is left after replacing a shorter one.
             .sorted { $0.text.utf8.count > $1.text.utf8.count }
     }
 
-    /// Names of properties, not of values: `sasl.password`, `ssl.key.pem`, `ssl.key.password`,
-    /// `ssl.keystore.password`, `sasl.oauthbearer.client.secret`, `sasl.oauthbearer.config`.
+    /// Whether a property of this name holds a secret: `sasl.password`, `ssl.key.pem`,
+    /// `ssl.key.password`, `ssl.keystore.password`, `sasl.oauthbearer.client.secret`,
+    /// `sasl.oauthbearer.config`.
     static func isSecret(_ property: String) -> Bool {
         ["password", "secret", "key.pem", "oauthbearer.config"].contains(where: property.contains)
     }

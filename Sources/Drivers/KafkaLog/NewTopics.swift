@@ -3,29 +3,31 @@
 
 internal import PushModel
 
-/// The topics that one member has seen without a commit of the group, and when it may begin them.
+/// The topics in which this member has found no commit of the group, and when it may start them.
 ///
-/// Such a topic is begun whole. A partition that is left out would be taken for an added one by
-/// whoever finds the commits of the others, and be read from its beginning.
+/// All partitions of such a topic start together. A member that found commits for some partitions
+/// only would take the others for added ones and read them from the beginning.
 struct NewTopics {
     private struct Row {
         let seenAt: MonotonicTime
-        /// Since when the opener could have begun the topic.
+        /// Since when the opener, the member with partition 0, could have started the topic.
         var openableSince: MonotonicTime
-        /// One of its partitions was away at the last look.
+        /// Whether a partition of the topic was unavailable at the last attempt.
         var isIncomplete = false
     }
 
-    /// None is ever taken out: commits of ours do not make a topic one that the group had read.
+    /// The topics by name. None is ever removed: the commits that start a topic do not mean that
+    /// the group has read it.
     private var rows: [String: Row] = [:]
 
-    /// How long the others wait for the member that opens a topic.
+    /// How long the other members wait for the opener, the member with partition 0.
     static let openerPatience = Duration.seconds(5)
-    /// How long a topic waits for a partition that is away. An election takes seconds; a broker that
-    /// is not back after a minute may be away for days, and the rest of the topic is owed meanwhile.
+    /// How long a topic waits for an unavailable partition. An election takes seconds; a broker
+    /// that is not back after a minute may be away for days, and the other partitions must not wait
+    /// for it.
     static let absencePatience = Duration.seconds(60)
-    /// By so much the opener is ahead of the others: it may see the topic later than they, and looks
-    /// for what is away at intervals.
+    /// How much longer than the opener the other members wait: the opener may see the topic later
+    /// than they do, and it retries unavailable partitions at intervals.
     private static let openerLead = openerPatience + StartResolver.partialIntervalMax
 
     var isEmpty: Bool { rows.isEmpty }
@@ -36,13 +38,15 @@ struct NewTopics {
         if rows[topic] == nil { rows[topic] = Row(seenAt: now, openableSince: now) }
     }
 
-    /// Whether it is still the opener's turn.
+    /// Whether this member still waits for the opener to start the topic.
     func isAwaited(_ topic: String, at now: MonotonicTime) -> Bool {
         guard let row = rows[topic] else { return false }
         return now - row.openableSince < Self.openerPatience
     }
 
-    /// - Parameter isWhole: every partition of it can be begun.
+    /// Whether this member may start the topic now.
+    ///
+    /// - Parameter isWhole: whether every partition of the topic can be started.
     mutating func mayBegin(
         _ topic: String, isWhole: Bool, isOpener: Bool, at now: MonotonicTime
     ) -> Bool {
@@ -53,7 +57,7 @@ struct NewTopics {
             return now - row.seenAt >= Self.absencePatience + lead
         }
         guard row.isIncomplete, !isOpener else { return true }
-        // The opener has to find out first.
+        // The opener must first notice that the topic is complete.
         rows[topic]!.openableSince = now
         return false
     }

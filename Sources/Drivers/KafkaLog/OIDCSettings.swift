@@ -5,19 +5,17 @@ internal import FoundationEssentials
 internal import PushModel
 internal import Rdkafka
 
-/// Where bearer tokens come from and for whom: OAuth 2.0 client credentials (RFC 6749, section 4.4),
-/// under the names that librdkafka has for it. A librdkafka that was built without libcurl, as
-/// Debian's is, refuses these properties; so they are taken out of what it is given, and served
-/// here.
+/// The settings of a token endpoint for OAuth 2.0 client credentials (RFC 6749, section 4.4), under
+/// librdkafka's property names. A librdkafka built without libcurl, such as Debian's, refuses these
+/// properties, so they are not passed on to it but handled here.
 struct OIDCSettings: Sendable, Equatable {
     var endpoint: String
     var clientID: String
     var clientSecret: Secret
-    /// As the endpoint takes it: names with spaces between them.
+    /// The scope to request: names separated by spaces.
     var scope: String?
     var extensions: [BearerToken.Extension]
-    /// PEM file of the roots that the endpoint's certificate is verified against; nil for the
-    /// system's.
+    /// The PEM file of the roots that verify the endpoint's certificate; nil for the system's.
     var caFile: String?
 
     enum Property: String, CaseIterable {
@@ -30,7 +28,7 @@ struct OIDCSettings: Sendable, Equatable {
         case caFile = "https.ca.location"
     }
 
-    /// Nil when the properties ask for no token of an endpoint's.
+    /// Reads the settings from the properties; nil if these configure no token endpoint.
     init?(_ properties: [String: String]) throws(KafkaError) {
         let mechanism = properties["sasl.mechanisms"] ?? properties["sasl.mechanism"]
         let method = properties[Property.method.rawValue]
@@ -54,7 +52,7 @@ struct OIDCSettings: Sendable, Equatable {
         caFile = properties[Property.caFile.rawValue]
     }
 
-    /// What librdkafka may be given.
+    /// The properties without those handled here, for librdkafka.
     static func without(_ properties: [String: String]) -> [String: String] {
         properties.filter { Property(rawValue: $0.key) == nil }
     }
@@ -63,14 +61,15 @@ struct OIDCSettings: Sendable, Equatable {
 
     private static let unsecured = "enable.sasl.oauthbearer.unsecure.jwt"
 
-    /// The library's `default` makes tokens that nobody has signed.
+    /// Throws if properties of a token endpoint are set without the method `oidc`, or if
+    /// OAUTHBEARER would use librdkafka's `default` method, which makes unsigned tokens.
     private static func requireNone(
         of properties: [String: String], mechanism: String?
     ) throws(KafkaError) {
         for property in Property.allCases where property != .method {
             if properties[property.rawValue] != nil {
                 throw .refusedProperty(
-                    property.rawValue, reason: "it goes with \(Property.method.rawValue): oidc")
+                    property.rawValue, reason: "it needs \(Property.method.rawValue): oidc")
             }
         }
         let isUnsecured = ["true", "t", "1"].contains(properties[unsecured]?.lowercased())
@@ -106,7 +105,7 @@ struct OIDCSettings: Sendable, Equatable {
         return value
     }
 
-    /// Nil for text of another form.
+    /// Parses name=value pairs; nil for text of another form.
     fileprivate static func extensions(_ text: String) -> [BearerToken.Extension]? {
         var extensions: [BearerToken.Extension] = []
         for pair in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -124,7 +123,7 @@ struct OIDCSettings: Sendable, Equatable {
 }
 
 extension OIDCSettings.Property {
-    /// Whether the value can be right, whatever the other properties say.
+    /// Throws if the value is invalid whatever the other properties are.
     func check(_ value: String) throws(KafkaError) {
         let wrong: String? =
             switch self {
@@ -133,7 +132,7 @@ extension OIDCSettings.Property {
             case .extensions:
                 OIDCSettings.extensions(value) == nil
                     ? "must be name=value pairs joined by commas; names are letters" : nil
-            // Printable ASCII, and only spaces between the names (RFC 6749, section 3.3).
+            // RFC 6749, section 3.3: printable ASCII names separated by spaces.
             case .scope:
                 value.utf8.allSatisfy { (0x20...0x7E).contains($0) }
                     ? nil : "must be names with spaces between them"
@@ -142,7 +141,8 @@ extension OIDCSettings.Property {
         if let wrong { throw .invalidProperty(rawValue, message: wrong) }
     }
 
-    /// The client's secret goes there: in the clear to this machine alone.
+    /// What is wrong with the endpoint's URL; nil if nothing is. The client's secret is sent there,
+    /// so plain HTTP is allowed to this machine only.
     private static func complaint(ofEndpoint text: String) -> String? {
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
             let url = URLComponents(string: text), let host = url.host, !host.isEmpty,

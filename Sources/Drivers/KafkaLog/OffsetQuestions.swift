@@ -3,20 +3,22 @@
 
 internal import Rdkafka
 
-/// Questions about offsets of many partitions, of which some may have nobody to answer.
+/// Requests for offsets of many partitions, some of which may be unavailable.
 ///
-/// The library answers such a question whole or not at all: one partition without a leader, or one
-/// leader that is gone, fails it for all when the time is over. Then, or where that is to be expected,
-/// the partitions are asked for leader by leader.
+/// librdkafka answers such a request as a whole: one partition without a leader, or one unreachable
+/// leader, makes it time out for all. After that, or if it is to be expected, the partitions are
+/// requested leader by leader.
 struct OffsetQuestions {
     let topics: [Topic]
     let client: Client
     let timeout: Duration
     private let isAskedApart: Bool
-    /// Partitions that nobody can be asked about. Later questions leave them out.
+    /// The partitions whose offsets could not be obtained, with the cause. Later requests leave
+    /// them out.
     private(set) var faults: [TopicPartition: RdkafkaError] = [:]
 
-    /// - Parameter isAskedApart: some of the partitions could not be asked about before.
+    /// - Parameter isAskedApart: whether to request leader by leader from the start, because some
+    ///   partitions were unavailable before.
     init(topics: [Topic], client: Client, isAskedApart: Bool, timeout: Duration) {
         self.topics = topics
         self.isAskedApart = isAskedApart
@@ -24,8 +26,9 @@ struct OffsetQuestions {
         self.timeout = timeout
     }
 
-    /// What is missing in the result is in `faults`. Throws when no broker can be asked at all.
-    /// - Parameter time: as `Client.offsetsForTimes` takes it.
+    /// The offsets of the partitions. Those missing in the result are in `faults`. Throws if no
+    /// broker answers at all.
+    /// - Parameter time: a time, or a logical offset, as for `Client.offsetsForTimes`.
     mutating func offsets(
         of wanted: TopicPartitionList, at time: Int64
     ) throws(RdkafkaError) -> [TopicPartition: Int64] {

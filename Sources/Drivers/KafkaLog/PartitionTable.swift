@@ -4,40 +4,41 @@
 internal import PushModel
 internal import Synchronization
 
-/// What the consumer knows of each partition it has been given: found by three array steps for every
-/// record, and by one for whoever has the assignment.
+/// What the consumer knows of each partition it was ever assigned. A record finds its row by topic
+/// and partition, without hashing; an assignment finds it by its ordinal.
 struct PartitionTable {
     struct Row {
-        /// The latest one.
+        /// The latest assignment of the partition.
         let assignment: AssignmentID
         let topic: Int
         let partition: Int32
         var isAssigned = true
-        /// The group wants it back: its records are dropped, and belong to the next owner.
+        /// Whether the group is taking the partition back. Its records are dropped; the next owner
+        /// reads them.
         var isMuted = false
-        /// By us. Exact, because resuming a partition that is not paused rewinds it, and because
-        /// the flag outlives an assignment.
+        /// Whether this consumer has paused the partition. This must be exact: resuming a partition
+        /// that is not paused rewinds it, and librdkafka's own flag outlives the assignment.
         var isPaused = false
-        /// Its leader refuses to be read; the library goes on asking.
+        /// Whether this user may not read the partition. librdkafka keeps trying.
         var isRefused = false
-        /// No record since the end was reached.
+        /// Whether no record has come since the end was reached.
         var isAtEnd = false
-        /// In this assignment.
+        /// Whether the end was reached in this assignment.
         var hasReachedEnd = false
         let startOffset: Int64
         /// The highest offset delivered in this assignment, or the one before the start.
         var received: Int64
-        /// The last one handed to the library.
+        /// The last position handed to librdkafka.
         var stored: Int64
         var activeAt: MonotonicTime
     }
 
-    /// By ordinal.
+    /// The rows, by the ordinal of the assignment.
     private var rows: [Row] = []
-    /// By topic, then by partition; nil for one that has never been ours.
+    /// The ordinals by topic, then by partition; nil for a partition never assigned here.
     private var ordinals: [[UInt32?]]
 
-    /// Of all consumers of the process. Zero is never given out.
+    /// The last epoch used by any consumer of the process. The first is 1.
     private static let lastEpoch = Atomic<UInt32>(0)
 
     init(topics: Int) { ordinals = Array(repeating: [], count: topics) }
@@ -53,8 +54,8 @@ struct PartitionTable {
         return ordinals[topic][Int(partition)]
     }
 
-    /// The assignment under which a record is to be delivered; nil where it is not. Offsets that were
-    /// delivered under it are not: a pause of the library's own can repeat some.
+    /// Notes a record and returns the assignment under which to deliver it; nil if it must be
+    /// dropped. Offsets already delivered are dropped: a pause inside librdkafka can repeat some.
     mutating func receive(
         topic: Int, partition: Int32, offset: Int64, now: MonotonicTime
     ) -> AssignmentID? {
@@ -91,7 +92,7 @@ struct PartitionTable {
         return id
     }
 
-    /// Changes the row, if that assignment is still the current one.
+    /// Changes the row if the assignment is still the current one of its partition.
     mutating func update(_ id: AssignmentID, _ change: (inout Row) -> Void) {
         guard let before = row(id) else { return }
         change(&rows[Int(id.ordinal)])
@@ -105,13 +106,13 @@ struct PartitionTable {
         return rows[Int(id.ordinal)]
     }
 
-    /// The current assignment of a partition that is ours.
+    /// The current assignment of a partition; nil if it is not assigned here.
     func assignment(topic: Int, partition: Int32) -> AssignmentID? {
         guard let row = self[topic, partition], row.isAssigned else { return nil }
         return row.assignment
     }
 
-    /// The partition of an assignment, which may be over.
+    /// The partition of an assignment, which may have ended.
     func partition(of id: AssignmentID) -> (topic: Int, number: Int32) {
         (rows[Int(id.ordinal)].topic, rows[Int(id.ordinal)].partition)
     }

@@ -2,7 +2,8 @@
 // Part of Lamplighter.
 
 extension PropertyRule {
-    /// By preferred name. What librdkafka 2.0.2 refuses by itself is not repeated here.
+    /// The rules by preferred name. Values that librdkafka 2.0.2 itself refuses are not repeated
+    /// here.
     static let table: [String: PropertyRule] =
         connections.merging(consuming) { $1 }.merging(producing) { $1 }
 
@@ -18,9 +19,9 @@ extension PropertyRule {
         "topic.blacklist": .reserved("a topic that it names would never be read"),
         "allow.auto.create.topics": .only(
             "false", because: "a misspelt topic would be created and read instead"),
-        // Without it the broker is taken for one of version 0.10.
+        // Without version requests librdkafka takes the broker for version 0.10.
         "api.version.request": .only(
-            "true", because: "records would lose their headers, and idempotence is not to be had"),
+            "true", because: "records would lose their headers, and idempotence would not work"),
         "api.version.fallback.ms": .only(
             "0", because: "after one failed request records would lose their headers"),
         "topic.metadata.refresh.interval.ms": .within(
@@ -30,14 +31,14 @@ extension PropertyRule {
         "socket.max.fails": .within(
             1...10, because: "a dead connection would be kept for ever"),
         "reconnect.backoff.ms": .within(
-            0...60_000, because: "a broker that was restarted is left alone for so long"),
+            0...60_000, because: "a restarted broker is left unused for this long"),
         "reconnect.backoff.max.ms": .within(
-            0...60_000, because: "a broker that was restarted is left alone for so long"),
+            0...60_000, because: "a restarted broker is left unused for this long"),
         "retry.backoff.ms": .within(
-            1...10_000, because: "every request that a broker puts off waits for so long"),
+            1...10_000, because: "every request that a broker defers waits for this long"),
         "max.in.flight.requests.per.connection": .within(
             1...5, because: "idempotence keeps the order of no more requests"),
-        // Deferred pushes and dead letters have to fit.
+        // Deferred pushes and dead letters must fit.
         "message.max.bytes": .within(
             65_536...1_000_000_000, because: "the worker's own records would not fit"),
     ]
@@ -58,14 +59,14 @@ extension PropertyRule {
         "enable.partition.eof": .reserved("the worker needs it to know when it has caught up"),
         "isolation.level": .only(
             "read_committed", because: "events of aborted transactions would be pushed"),
-        // The planner may wait for a broker for some seconds, and drains before it polls again.
+        // The planner may wait seconds for a broker, and drains before it polls again.
         "max.poll.interval.ms": .within(
             30_000...86_400_000,
             because: "a worker that waits for a broker would be put out of its group"),
         "fetch.wait.max.ms": .within(
             0...10_000, because: "the end of each table is noticed only then"),
         "fetch.error.backoff.ms": .within(
-            0...60_000, because: "a partition is left unread for so long after any error"),
+            0...60_000, because: "a partition is left unread for this long after any error"),
     ]
 
     private static let producing: [String: PropertyRule] = [
@@ -93,7 +94,7 @@ extension PropertyRule {
             0...500,
             because: "every event that caused a record waits for so long, and so does a "
                 + "rebalance"),
-        // In KiB; a larger record is never taken.
+        // In KiB. A record larger than the queue is never accepted.
         "queue.buffering.max.kbytes": .within(
             4096...2_147_483_647, because: "the worker's largest records would never fit"),
         "queue.buffering.max.messages": .zeroOr(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the worker can live with of a librdkafka property, and what would happen otherwise. A value
-/// outside of its rule is accepted by the library and stops the worker without a word, loses records
-/// or makes two parts of the configuration disagree; so it is refused before anything starts.
+/// The values of a librdkafka property that the worker allows, and the reason. librdkafka accepts
+/// other values, but they would stop the worker silently, lose records, or make two parts of the
+/// configuration disagree, so they are refused before anything starts.
 struct PropertyRule: Sendable {
     private let allowed: Allowed
     private let reason: String
@@ -12,11 +12,11 @@ struct PropertyRule: Sendable {
         case nothing
         case values([String])
         case range(ClosedRange<Int>)
-        /// Where 0 means "without end".
+        /// A range, or 0 where that means "no limit".
         case zeroOr(ClosedRange<Int>)
     }
 
-    /// Nobody may set it.
+    /// A property that nobody may set.
     static func reserved(_ reason: String) -> Self { Self(allowed: .nothing, reason: reason) }
 
     static func only(_ values: String..., because reason: String) -> Self {
@@ -31,17 +31,17 @@ struct PropertyRule: Sendable {
         Self(allowed: .zeroOr(range), reason: reason)
     }
 
-    /// The rule of a property under any of its names; nil when every value will do.
+    /// The rule of a property under any of its names; nil if every value is allowed.
     static func rule(of property: String) -> PropertyRule? {
         if let rule = table[preferredName(of: property)] { return rule }
-        // The library would take the text for the address of a function, and call it.
+        // librdkafka would take the text for the address of a function, and call it.
         if property.hasSuffix("_cb") || pointers.contains(property) {
-            return .reserved("it is no text but a part of the program")
+            return .reserved("it is not text but a pointer inside the program")
         }
         return nil
     }
 
-    /// A setting of the worker's own, whatever its value.
+    /// Whether the worker sets this property itself, so that no value is allowed.
     var isReserved: Bool { if case .nothing = allowed { true } else { false } }
 
     func check(_ property: String, _ value: String) throws(KafkaError) {
@@ -57,13 +57,13 @@ struct PropertyRule: Sendable {
         case .values(let values):
             return values.contains(written)
                 || Self.truthValues[written].map { values.contains($0) } ?? false
-        // What is no number at all is for the library to refuse.
+        // librdkafka refuses text that is not a number.
         case .range(let range): return Int(value).map(range.contains) ?? true
         case .zeroOr(let range): return Int(value).map { $0 == 0 || range.contains($0) } ?? true
         }
     }
 
-    /// What may be written; nil when nothing may.
+    /// The allowed values, for people; nil if none is.
     private var notation: String? {
         switch allowed {
         case .nothing: nil
@@ -73,7 +73,7 @@ struct PropertyRule: Sendable {
         }
     }
 
-    /// As the library reads them.
+    /// The notations of truth values that librdkafka accepts.
     private static let truthValues = ["t": "true", "1": "true", "f": "false", "0": "false"]
 
     private static let pointers: Set = [
@@ -81,14 +81,14 @@ struct PropertyRule: Sendable {
         "ssl_certificate", "ssl_ca", "ssl_engine_callback_data",
     ]
 
-    /// For the reference page: name, what may be written (nil for nothing) and why, by name.
+    /// The rules for the reference page, by name: the allowed values (nil for none) and the reason.
     static var reference: [(property: String, notation: String?, reason: String)] {
         table.sorted { $0.key < $1.key }.map { ($0.key, $0.value.notation, $0.value.reason) }
     }
 
     // MARK: Names
 
-    /// The library has two names for some properties, and of both the one that is set last counts.
+    /// librdkafka has two names for some properties; if both are set, the last one wins.
     private static let otherNames = [
         "metadata.broker.list": "bootstrap.servers",
         "request.required.acks": "acks",
@@ -102,10 +102,10 @@ struct PropertyRule: Sendable {
         "sasl.mechanism": "sasl.mechanisms",
     ]
 
-    /// The one that the defaults and the rules are under.
+    /// The name of a property in the defaults and the rules.
     static func preferredName(of property: String) -> String { otherNames[property] ?? property }
 
-    /// The properties under their preferred names, so that the user's goes before a default of ours
+    /// The properties under their preferred names, so that the user's value overrides a default
     /// whichever name it has.
     static func underPreferredNames(
         _ properties: [String: String]

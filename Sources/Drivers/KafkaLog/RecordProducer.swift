@@ -6,9 +6,9 @@ package import Logging
 package import PushModel
 package import Rdkafka
 
-/// Writes records and says which are safe: a ticket that comes back without an error is on all
-/// in-sync replicas, once. Belongs to one thread. Bounded by `queue.buffering.max.messages` and
-/// `.kbytes`.
+/// Writes records and reports which are safe: the record of a ticket that comes back without an
+/// error is on all in-sync replicas, once. It belongs to one thread. Its queue is bounded by
+/// `queue.buffering.max.messages` and `.kbytes`.
 package final class RecordProducer {
     package let topics: [String]
     private let client: Client
@@ -20,15 +20,15 @@ package final class RecordProducer {
     private var pendingWarnings: [KafkaWarning] = []
 
     package enum Acceptance: Hashable, Sendable {
-        /// Its ticket will come back.
+        /// The record was taken. Its ticket will be reported by `poll`.
         case accepted
-        /// Nothing was taken: poll, and try again when reports have come.
+        /// The record was not taken: poll, and try again after the next reports.
         case queueFull
-        /// Nothing was taken, and trying again does not help (too large, fatal error).
+        /// The record was not taken, and trying again does not help (too large, fatal error).
         case failed(RdkafkaError)
     }
 
-    /// - Parameter topics: what `produce` names by position.
+    /// - Parameter topics: the topics, which `produce` names by position.
     package init(
         settings: KafkaClientSettings, topics: [String], logger: Logger
     ) throws(KafkaError) {
@@ -49,16 +49,18 @@ package final class RecordProducer {
 
     // MARK: Waking
 
-    /// Readable when there are reports to poll.
+    /// An eventfd: readable when there are reports to poll.
     package var wakeDescriptor: CInt { waker.descriptor }
 
     package func clearWakeUp() { waker.awake() }
 
     // MARK: Producing
 
-    /// Copies everything. A nil value removes the key; an empty one does not.
+    /// Hands a record to the producer, which copies it. A nil value makes a tombstone; an empty one
+    /// does not.
     ///
-    /// - Parameter partition: nil lets the key choose, as Java's producer does.
+    /// - Parameter partition: nil for the partition of the key's hash, as Java's producer chooses
+    ///   it.
     package func produce(
         topic: Int, partition: Int32? = nil, key: UnsafeRawBufferPointer?,
         value: UnsafeRawBufferPointer?, headers: [(name: String, value: String)] = [],
@@ -81,8 +83,9 @@ package final class RecordProducer {
         return headers
     }
 
-    /// Serves the reports that are there, without waiting, and returns their number. A ticket with
-    /// an error was not written, or nobody knows: what depends on it must not be released.
+    /// Passes the reports that have arrived to `body`, without waiting, and returns their number.
+    /// The record of a ticket with an error may not be written: nothing that depends on it may be
+    /// released.
     @discardableResult
     package func poll(now: Now, _ body: (_ ticket: UInt64, _ error: ErrorCode?) -> Void) -> Int {
         pollReports(now: now) { body($0.ticket, $0.error) }
@@ -91,7 +94,7 @@ package final class RecordProducer {
     /// What became of one record.
     package struct Report: Hashable, Sendable {
         package let ticket: UInt64
-        /// Where it was written; nil with an error.
+        /// Where the record was written; nil with an error.
         package let position: Position?
         package let error: ErrorCode?
 
@@ -110,7 +113,7 @@ package final class RecordProducer {
         }
     }
 
-    /// As `poll`, for those who must know where a record was written.
+    /// Does the same as `poll`, and also reports where each record was written.
     @discardableResult
     package func pollReports(now: Now, _ body: (Report) -> Void) -> Int {
         let reports = client.takeDeliveryReports()
@@ -130,18 +133,20 @@ package final class RecordProducer {
         return pendingWarnings
     }
 
-    /// Accepted, and not yet reported by `poll`.
+    /// How many records were accepted and not yet reported by `poll`.
     package var outstanding: Int { client.outstandingMessages }
 
-    /// After this every record fails: leave the process, and what was not reported is read again.
+    /// The error after which every record fails; nil while there is none. The process must end;
+    /// events whose records were not acknowledged are then read again.
     package var fatalError: RdkafkaError? { client.fatalError }
 
-    /// Why nothing can be sent: Kafka wants a token and the last request for one has failed.
+    /// Why no token could be obtained for Kafka; nil unless the last request for one failed.
     package var tokenFailure: TokenFailure? { tokens?.failure }
 
-    /// Why nothing can be sent, where it is known.
+    /// Why no connection can be made; nil if that is not known.
     package var connectionFailure: ConnectionFailure? { client.connectionFailure }
 
-    /// Sends what lingers and waits; false when some records are still out. `poll` afterwards.
+    /// Sends the queued records and waits for their reports; false if some are still missing. Call
+    /// `poll` afterwards.
     package func flush(timeout: Duration) -> Bool { client.flush(timeout: timeout) }
 }

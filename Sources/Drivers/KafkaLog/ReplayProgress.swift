@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Which partitions of some topics have been read to their ends once.
+/// Records which partitions of some topics have been read to their ends once.
 struct ReplayProgress {
-    /// By topic, then by partition.
+    /// Whether each partition was read to its end; by topic, then by partition.
     private var ended: [[Bool]]
-    /// Partitions that have not.
+    /// How many partitions have not been read to their ends.
     private var behind = 0
-    /// Every partition that was known then had been. Stays true: a partition that is added later is
-    /// followed like the others, and is nothing to wait for.
+    /// Whether all partitions known at one time had been read to their ends. It stays true: nothing
+    /// waits for a partition that is added later.
     private(set) var isCaughtUp = false
 
     init(topics: Int) { ended = Array(repeating: [], count: topics) }
@@ -19,7 +19,7 @@ struct ReplayProgress {
         behind += partitions
     }
 
-    /// May be said again.
+    /// Notes that a partition was read to its end. Repeated calls have no effect.
     mutating func reachedEnd(topic: Int, partition: Int) {
         guard !ended[topic][partition] else { return }
         ended[topic][partition] = true

@@ -5,13 +5,13 @@ internal import Glibc
 package import Logging
 internal import Rdkafka
 
-/// Finds out what Kafka allows this user by trying it, in ways that change nothing: a right to
-/// describe rights (`DescribeAcls`) is one that nobody has. Every call waits, for its timeout at
+/// Finds out what Kafka allows this user by trying it, in ways that change nothing, since users
+/// rarely have the right to list rights (`DescribeAcls`). Every call blocks, for its timeout at
 /// most.
 package struct RightsProbe {
     package enum Answer: Hashable, Sendable {
         case allowed, refused
-        /// Nobody answered as expected; what was said, if anything.
+        /// No expected answer came. The text is the error, or empty.
         case unknown(String)
     }
 
@@ -25,7 +25,7 @@ package struct RightsProbe {
         self.logger = logger
     }
 
-    /// READ on topics that exist: fetches at the end of one partition of each.
+    /// Tests READ on existing topics: fetches at the end of one partition of each.
     package func reading(_ topics: [String]) throws(KafkaError) -> [String: Answer] {
         let client = try settings.client(for: .table, logger: logger)
         var answers: [String: Answer] = [:]
@@ -39,7 +39,7 @@ package struct RightsProbe {
                 Self.take(message, &answers)
                 return answers.count == count
             }
-            // The mock cluster tells the end also with a refusal, which stands behind it then.
+            // The mock cluster reports the end before a refusal too, so a refusal may still follow.
             poll(client, within: .milliseconds(100)) { message in
                 Self.take(message, &answers)
                 return false
@@ -54,21 +54,22 @@ package struct RightsProbe {
     private static func take(_ message: borrowing Message, _ answers: inout [String: Answer]) {
         guard let topic = message.topicName else { return }
         switch message.error {
-        // The end is told to whom records would have been given.
+        // A broker reports the end only to a user that may read the records.
         case .none, .partitionEOF: answers[topic] = .allowed
         case .topicAuthorizationFailed: answers[topic] = .refused
         default: answers[topic] = answers[topic] ?? .unknown(message.errorText)
         }
     }
 
-    /// WRITE on topics that exist: hands over a record whose `acks` no broker accepts. That is looked
-    /// at behind the right, and before anything is written. The record would be a tombstone for a key
-    /// that nobody has, should a broker of another make write it all the same.
+    /// Tests WRITE on existing topics: sends a record with an `acks` that no broker accepts. A
+    /// broker checks it after the right and before it writes anything. If another broker
+    /// implementation wrote the record all the same, it would be a tombstone for a key that nobody
+    /// uses.
     package func writing(_ topics: [String]) throws(KafkaError) -> [String: Answer] {
         let client = try settings.client(for: .writeProbe, logger: logger)
         var answers: [String: Answer] = [:]
         do throws(RdkafkaError) {
-            // They live as long as what was handed over.
+            // The handles must live as long as the records handed over.
             var handles: [Topic] = []
             for (index, name) in topics.enumerated() {
                 let topic = try Topic(name, of: client)
@@ -109,9 +110,9 @@ package struct RightsProbe {
         }
     }
 
-    /// READ on the group: commits an offset of a partition that no topic has. The broker looks at the
-    /// right first, and then finds nothing to write; nobody joins.
-    /// - Parameter topic: that exists.
+    /// Tests READ on the group: commits an offset of a partition that does not exist. The broker
+    /// checks the right first, and then has nothing to write. No member joins the group.
+    /// - Parameter topic: an existing topic.
     package func group(_ topic: String) throws(KafkaError) -> Answer {
         let client = try settings.client(for: .table, logger: logger)
         var answer = Answer.unknown("")
@@ -125,7 +126,7 @@ package struct RightsProbe {
             } catch {
                 answer = Self.groupAnswer(of: error)
             }
-            // Without DESCRIBE the group's coordinator is not even found.
+            // Without DESCRIBE the client does not even find the group's coordinator.
             if case .unknown = answer {
                 poll(client, within: .milliseconds(500)) { message in
                     guard message.error == .groupAuthorizationFailed else { return false }
@@ -143,7 +144,7 @@ package struct RightsProbe {
     private static func groupAnswer(of error: RdkafkaError) -> Answer {
         switch error.code {
         case .groupAuthorizationFailed: .refused
-        // Of the topic: the group's has been looked at before.
+        // These are about the topic: the broker has already checked the right to the group.
         case .unknownTopicOrPartition, .topicAuthorizationFailed: .allowed
         default: .unknown(error.message)
         }

@@ -4,32 +4,34 @@
 internal import PushModel
 internal import Rdkafka
 
-/// Finds out where newly assigned partitions begin, in short attempts, so that the thread that
-/// consumes is never away for long. Meanwhile the group waits for our answer and heartbeats go on.
+/// Finds the start offsets of newly assigned partitions, in short attempts, so that the consuming
+/// thread is never blocked for long. Meanwhile the group waits for this member's answer, and
+/// heartbeats go on.
 ///
-/// One partition that cannot be asked about, for want of a leader or of a permission, does not keep
-/// the others from being started: it stays in `list`, and later attempts ask for it alone. Only a
-/// topic that the group has never read is begun whole (see `NewTopics`).
+/// A partition without a leader or without permission does not prevent the others from being
+/// started: it stays in `list`, and later attempts ask for it alone. Only a topic that the group
+/// has never read starts as a whole (see `NewTopics`).
 ///
-/// Offsets are asked for here and handed to the library as absolute positions, because the library
-/// (to this day, issue 5586) gives up on a partition when its own question is answered once with
-/// NOT_COORDINATOR, and because falling back to the beginning on an error is never right.
+/// Offsets are requested here and handed to librdkafka as absolute positions, because librdkafka
+/// gives up on a partition when its own request gets NOT_COORDINATOR once (issue 5586), and because
+/// falling back to the beginning on an error is never right.
 struct StartResolver {
-    /// What has no start yet.
+    /// The partitions that are not started yet.
     private(set) var list: TopicPartitionList
-    /// Why, of those of `list` that the last attempt could not start.
+    /// Why the last attempt could not start partitions of `list`.
     private(set) var faults: [TopicPartition: RdkafkaError] = [:]
-    /// Some of the partitions have started: the group has its answer, and the rest has time.
+    /// Whether some partitions have started. Then the group has its answer, and the others are not
+    /// urgent.
     private var isPartial = false
     private let topics: [Topic]
-    /// Topics that are read from their beginning each time.
+    /// The positions in `topics` of those that are read from their beginning in every assignment.
     private let replayed: Set<Int>
     private let startFrom: StartFrom
     private let openedAt: Now
     private var nextAttempt: MonotonicTime
     private var attempts = 0
     private var newTopics = NewTopics()
-    /// Since when the log seems to end before what the group has committed.
+    /// Since when the log of a partition seems to end below its committed offset.
     private var truncatedSince: [TopicPartition: MonotonicTime] = [:]
     private let openedTopics: Set<String>
 
@@ -41,18 +43,20 @@ struct StartResolver {
     }
 
     enum Outcome {
-        /// These can be read, in the order of `list`; what is left of it waits for another attempt.
+        /// These partitions can be read, in the order of `list`. The rest of `list` waits for
+        /// another attempt.
         case started([Start])
         case again
         case failed(RdkafkaError)
     }
 
     static let attemptInterval = Duration.milliseconds(100)
-    /// Of what is left behind: each attempt keeps the thread from its pushes for a moment.
+    /// The longest interval between attempts once some partitions have started, since each attempt
+    /// blocks the thread for a moment.
     static let partialIntervalMax = Duration.seconds(5)
-    /// After this the consumer is better closed and opened again.
+    /// How long attempts may fail before the consumer is restarted.
     private static let patience = Duration.seconds(30)
-    /// A new leader may know of a lower end for a moment.
+    /// How long a log may seem truncated: a new leader may report a lower end for a moment.
     private static let truncationPatience = Duration.seconds(3)
 
     init(
@@ -71,7 +75,7 @@ struct StartResolver {
 
     var nextAttemptAt: MonotonicTime { nextAttempt }
 
-    /// How long one question may keep the thread; the first that gets no answer ends the attempt.
+    /// How long one request may block the thread. The first that gets no answer ends the attempt.
     private var questionTimeout: Duration { isPartial ? .milliseconds(300) : .seconds(1) }
 
     mutating func attempt(with client: Client, now: Now) -> Outcome {
@@ -82,7 +86,8 @@ struct StartResolver {
             + (isPartial ? min(interval, Self.partialIntervalMax) : Self.attemptInterval)
         if isPartial { attempts += 1 }
         if list.isEmpty { return .started([]) }
-        // A new topic is asked about whole; what is wrong with others' partitions they tell.
+        // All partitions of a new topic are examined, but their owners report what is wrong with
+        // them.
         defer { if !faults.isEmpty { keepOwnFaults() } }
         do throws(RdkafkaError) {
             guard let starts = try resolve(with: client, now: now) else { return .again }
@@ -103,7 +108,7 @@ struct StartResolver {
         faults = faults.filter { key, _ in ours.contains(key) }
     }
 
-    /// The group has taken these back.
+    /// Forgets partitions that the group has taken back.
     mutating func remove(_ partitions: TopicPartitionList) {
         let gone = Set((0..<partitions.count).map { TopicPartition(partitions[$0]) })
         list = list.filter { !gone.contains(TopicPartition($0)) }
@@ -111,7 +116,8 @@ struct StartResolver {
 
     private func waited(_ now: Now) -> Duration { now.monotonic - openedAt.monotonic }
 
-    /// Nil means to wait for another member, or for a leader to show its log's end.
+    /// The partitions that can be started now. Nil if another member must act first, or a leader
+    /// gets more time to report its log's end.
     private mutating func resolve(
         with client: Client, now: Now
     ) throws(RdkafkaError) -> [Start]? {
@@ -127,8 +133,9 @@ struct StartResolver {
         for topic in awaited { setAside(topic.name, because: Self.openerAwaited) }
         let begun = neverRead.filter { topic in !awaited.contains { $0.name == topic.name } }
 
-        // Beside those we were given all partitions of the topics we open; and of those that we
-        // begin without their opener, to know whether they are whole.
+        // Besides the assigned partitions these are all partitions of the topics that this member
+        // opens, and of those that it starts without their opener, to see whether they are
+        // complete.
         let wanted = list.filter { faults[TopicPartition($0)] == nil }
         let ours = wanted.count
         for topic in begun where openedTopics.contains(topic.name) || startFrom != .earliest {
@@ -162,7 +169,7 @@ struct StartResolver {
         return starts.filter { !refused.contains(TopicPartition($0, topics)) }
     }
 
-    /// Those whose leaders are given more time to show the ends of their logs.
+    /// The partitions whose logs seem truncated and whose leaders get more time to report the end.
     private mutating func truncatedLately(_ starts: [Start], now: Now) -> Set<TopicPartition> {
         let earlier = truncatedSince
         truncatedSince = [:]
@@ -185,9 +192,9 @@ struct StartResolver {
             committed: isReplayed ? nil : evidence.committed)
     }
 
-    /// Start positions are committed before the first record is read: from here on "never
-    /// committed" means a partition that was added.
-    /// - Returns: those that the group may not commit: they cannot be read either.
+    /// Commits the start offsets before the first record is read, so that from now on a partition
+    /// without a commit is one that was added.
+    /// - Returns: the partitions that the group may not commit, which must not be read either.
     private mutating func commit(
         _ starts: [Start], client: Client
     ) throws(RdkafkaError) -> Set<TopicPartition> {
@@ -207,12 +214,12 @@ struct StartResolver {
 
     // MARK: Topics the group has never read
 
-    /// The member that is given a new topic's partition 0 commits the start of all its partitions.
-    /// Without that, a member that is a moment late would find the first commits of the others,
-    /// take its own partitions for added ones and read them from the beginning. For the same reason
-    /// nothing of the topic is begun while one of its partitions is away. Should the opener not
-    /// come, the others go ahead on their own; its later commit is of positions that it asked for
-    /// earlier, so it moves nobody forward.
+    /// The topics in which the group has committed nothing. The opener, the member with partition 0
+    /// of such a topic, commits the start offsets of all its partitions. Otherwise a member that is
+    /// a moment late would find the first commits of the others, take its own partitions for added
+    /// ones and read them from the beginning. For the same reason no partition is started while one
+    /// of the topic is unavailable. If the opener does not act, the others go ahead on their own;
+    /// its later commit has older offsets, so it makes nobody skip records.
     private mutating func topicsNeverRead(
         committed: inout [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicMetadata] {
@@ -235,7 +242,7 @@ struct StartResolver {
             let others = try client.committed(all, timeout: questionTimeout)
                 .positions(faults: &unknown)
             if others.values.allSatisfy({ $0 == nil }) { new.append(metadata) }
-            // The opener may have committed between the two questions.
+            // The opener may have committed between the two requests.
             for key in ours.keys {
                 if let offset = others[key] { committed.updateValue(offset, forKey: key) }
             }
@@ -243,11 +250,13 @@ struct StartResolver {
         return new
     }
 
-    /// - Returns: those of which nothing is begun yet, for want of a partition.
+    /// Holds back new topics that may not start yet.
+    ///
+    /// - Returns: the names of these topics.
     private mutating func hold(
         _ begun: [TopicMetadata], _ evidence: [TopicPartition: StartEvidence], now: Now
     ) -> Set<String> {
-        // The beginning is where an added partition begins as well.
+        // An added partition starts at the beginning as well, so there is nothing to hold back.
         guard startFrom != .earliest else { return [] }
         var held: Set<String> = []
         for topic in begun {
@@ -262,8 +271,9 @@ struct StartResolver {
             let cause = missing.map { missing in
                 RdkafkaError(
                     (faults[missing] ?? Self.openerAwaited).code,
-                    message: "\(missing.topic)/\(missing.partition) is away: a topic that the "
-                        + "group has never read is begun whole, or after a minute without it")
+                    message: "\(missing.topic)/\(missing.partition) is unavailable: a topic that "
+                        + "the group has never read starts as a whole, or after a minute "
+                        + "without it")
             }
             setAside(topic.name, because: cause ?? Self.openerAwaited)
         }
@@ -277,11 +287,11 @@ struct StartResolver {
     }
 
     private static let openerAwaited = RdkafkaError(
-        .leaderNotAvailable, message: "the member that has partition 0 begins a new topic first")
+        .leaderNotAvailable, message: "the member with partition 0 starts a new topic first")
 
     // MARK: Evidence
 
-    /// Of those that could be asked about; the others are in `faults`.
+    /// The evidence for each partition whose offsets could be obtained; the others are in `faults`.
     private mutating func evidence(
         for wanted: TopicPartitionList, committed: [TopicPartition: Int64?], client: Client
     ) throws(RdkafkaError) -> [TopicPartition: StartEvidence] {
@@ -312,11 +322,12 @@ struct StartResolver {
         return result
     }
 
-    /// The mock cluster answers "none" to every time, so there that answer says nothing and the
-    /// beginning is the safe reading of it. Its cluster id gives it away; a real one is a UUID.
+    /// Whether this is librdkafka's mock cluster, which its cluster ID shows; a real ID is a UUID.
+    /// The mock cluster answers "none" to a request for any time, so with it the safe start is the
+    /// beginning.
     private func isEmbedded(_ client: Client) throws(RdkafkaError) -> Bool {
         guard let id = client.clusterID(timeout: questionTimeout) else {
-            throw RdkafkaError(.timedOut, message: "the cluster did not tell its id in time")
+            throw RdkafkaError(.timedOut, message: "the cluster did not report its ID in time")
         }
         return id.hasPrefix(Client.mockClusterIDPrefix)
     }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Where a group begins that has never committed on a topic.
+/// Where reading starts in a topic in which the group has committed nothing.
 package enum StartFrom: Hashable, Sendable {
     case earliest
     case latest
-    /// At the first record not older than this.
+    /// The first record that is not older than this.
     case ago(Duration)
 }
 
-/// What decides where reading of one partition begins.
+/// The facts that decide where reading of one partition starts.
 struct StartEvidence: Hashable {
-    /// Nil: the group has none for this partition.
+    /// The group's committed offset; nil if it has none for this partition.
     var committed: Int64?
     /// The oldest offset in the log.
     var low: Int64
-    /// One after the newest, asked for *before* `atTime`.
+    /// The offset after the newest record, requested *before* `atTime`.
     var high: Int64
-    /// Whether no partition of the topic has a commit of the group.
+    /// Whether the group has committed nothing in any partition of the topic.
     var isNewTopic: Bool
-    /// The first offset at or after `startFrom`'s time, nil when no record is that young.
+    /// The first offset at or after the time of `startFrom`; nil if no record is that young.
     var atTime: Int64?
 }
 
 enum StartRule {
     struct Decision: Hashable {
         var offset: Int64
-        /// Why, when it is not the committed offset that is used.
+        /// Why the committed offset cannot be used; nil if it can, or if there is none.
         var loss: OffsetLoss.Cause?
-        /// The position is new to the group and is committed before anything is read.
+        /// Whether the offset is new to the group, and must be committed before anything is read.
         var commits: Bool
         var reason = StartReason.beginning
-        /// Offsets of the log before this one that the group has never read.
+        /// How many offsets before the start are in the log and were never read by the group.
         var skipped: Int64 = 0
     }
 
@@ -40,7 +40,7 @@ enum StartRule {
             return decide(committed: committed, evidence)
         }
         guard evidence.isNewTopic else {
-            // A partition that was added to the topic: all of its events are owed.
+            // The partition was added to the topic, so all its events must be read.
             return Decision(offset: evidence.low, commits: true)
         }
         switch startFrom {
@@ -49,8 +49,8 @@ enum StartRule {
         case .latest:
             return configured(evidence.high, evidence)
         case .ago:
-            // No record is that young: what comes from now on is. `high` was read first, so a
-            // record that arrives between the two questions is not skipped.
+            // If no record is that young, reading starts at the end. `high` was requested first, so
+            // a record that arrives between the two requests is not skipped.
             return configured(evidence.atTime ?? evidence.high, evidence)
         }
     }
@@ -66,8 +66,8 @@ enum StartRule {
             return Decision(offset: evidence.low, loss: .retention, commits: true)
         }
         if committed > evidence.high {
-            // Behind the end: whether the log lost its tail or the topic was made anew cannot be
-            // told from here. Its beginning is the one choice that skips nothing in either case.
+            // The committed offset is beyond the end: the log lost its tail, or the topic was
+            // recreated. Only the beginning skips nothing in both cases.
             return Decision(offset: evidence.low, loss: .truncation, commits: true)
         }
         return Decision(offset: committed, commits: false, reason: .committed)

@@ -3,7 +3,7 @@
 
 internal import PushModel
 
-/// A partition of a table, by its topic's position in the reader's list.
+/// A partition of a table; `topic` is a position in the reader's list of topics.
 package struct TablePartition: Hashable, Sendable {
     package var topic: Int
     package var number: Int32
@@ -14,14 +14,14 @@ package struct TablePartition: Hashable, Sendable {
     }
 }
 
-/// A partition of which not everything is read that Kafka had some time ago.
+/// A partition of a table that is not read up to where it ended some time ago.
 package struct TableLag: Hashable, Sendable {
     package var partition: TablePartition
-    /// Everything that was written before then is read.
+    /// How old what was read is: everything written longer ago than this has been read.
     package var age: Duration
-    /// Offsets up to the end; nil where nobody has told it.
+    /// How many offsets are left up to the end; nil if the end is unknown.
     package var unread: Int64?
-    /// Why its end is not known, or why Kafka gives no records of it.
+    /// Why the last request for the end failed; nil if it did not.
     package var cause: String?
 
     package init(partition: TablePartition, age: Duration, unread: Int64?, cause: String?) {
@@ -32,18 +32,18 @@ package struct TableLag: Hashable, Sendable {
     }
 }
 
-/// How old the copy of a table is. Its end is asked for again and again; when reading has come to an
-/// end that was told, the copy is as new as the question. So a partition that Kafka gives nothing of,
-/// and one whose leader answers nothing, grow old alike.
+/// Measures how old the copy of a table is. The ends of its partitions are requested regularly;
+/// once reading has reached a reported end, the copy is as new as that request. So a partition ages
+/// whether Kafka delivers no records of it or its leader does not answer.
 struct TableFreshness {
     private struct Row {
-        /// All that was in the log then is read.
+        /// Everything that was in the log at this time has been read.
         var freshAt: MonotonicTime
-        /// The end that was told last and is not reached, and when it was asked for.
+        /// A reported end that is not reached yet, and when it was requested.
         var goal: (end: Int64, askedAt: MonotonicTime)?
         var position: Int64 = 0
         var movedAt: MonotonicTime
-        /// Of the last question.
+        /// Why the last request for the end failed; nil if it did not.
         var failure: String?
     }
 
@@ -56,6 +56,8 @@ struct TableFreshness {
         rows[topic] += Array(repeating: Row(freshAt: now, movedAt: now), count: count)
     }
 
+    /// Notes how far a partition has been read.
+    ///
     /// - Parameter position: the offset of the next record.
     mutating func read(_ partition: TablePartition, to position: Int64, now: MonotonicTime) {
         let number = Int(partition.number)
@@ -70,7 +72,7 @@ struct TableFreshness {
     mutating func told(end: Int64, of partition: TablePartition, askedAt: MonotonicTime) {
         let number = Int(partition.number)
         rows[partition.topic][number].failure = nil
-        // The older goal is reached sooner, and says as much as has been read.
+        // An older goal is kept: it is reached sooner, and a newer one would postpone that.
         if rows[partition.topic][number].goal == nil {
             rows[partition.topic][number].goal = (end, askedAt)
         }
@@ -89,13 +91,13 @@ struct TableFreshness {
         rows[topic][number].goal = nil
     }
 
-    /// The age of the oldest partition of a topic.
+    /// The age of the topic's oldest partition.
     func age(topic: Int, now: MonotonicTime) -> Duration {
         rows[topic].map { now - $0.freshAt }.max() ?? .zero
     }
 
-    /// Partitions that are older than this; while a table is replayed, those of which nothing has
-    /// come for so long, since then all of them are old.
+    /// The partitions that are older than this. During the replay all are old, so none is returned
+    /// unless no partition has made progress for that long.
     func lags(
         olderThan ageMax: Duration, whileReplaying isReplaying: Bool, now: MonotonicTime
     ) -> [TableLag] {

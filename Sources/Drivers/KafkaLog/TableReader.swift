@@ -7,11 +7,12 @@ package import Logging
 package import PushModel
 package import Rdkafka
 
-/// Reads whole topics from their beginning and then follows them: for tables, of which every
-/// worker holds a full copy. Takes no part in the group and never commits. Belongs to one thread,
+/// Reads whole topics from their beginning and then follows them, for tables of which every worker
+/// holds a full copy. It takes no part in the group and never commits. It belongs to one thread,
 /// under the contract of `EventConsumer`.
 ///
-/// The last record of a key wins; a null value removes. Order holds within a partition.
+/// The last record of a key wins; a tombstone removes the key. Records are in order within a
+/// partition.
 package final class TableReader {
     package let topics: [String]
     private let session: ConsumerSession
@@ -20,27 +21,27 @@ package final class TableReader {
     private var warnings = WarningLimiter()
     private var pendingWarnings: [KafkaWarning] = []
     private var discoverAt: MonotonicTime
-    /// Every partition that is read, to ask its end for.
+    /// Every partition that is read, with `Offset.end`, for `prompter`.
     private let everyPartition = TopicPartitionList()
     private var prompter = FetchPrompter()
     private let inquiry = EndInquiry()
     private var freshness: TableFreshness
     private var replay: ReplayProgress
 
-    /// Every partition that was known then has been read to its end once. Stays true.
+    /// Whether all partitions known at one time have been read to their ends. It stays true.
     package var isCaughtUp: Bool { replay.isCaughtUp }
-    /// Set when the table cannot be trusted any more, for instance because its log was made anew:
-    /// start again with an empty table.
+    /// Set once the table can no longer be trusted, for instance because its topic was recreated.
+    /// The caller must start again with an empty table.
     package private(set) var failure: RdkafkaError?
-    /// Over all topics, since the start.
+    /// The number of records read from all topics since the start.
     package private(set) var recordsRead: UInt64 = 0
 
     private struct Row {
         /// The highest offset delivered.
         var received: Int64 = -1
-        /// Where the log ended when the library last said so.
+        /// The end of the log when librdkafka last reported it.
         var endedAt: Int64 = 0
-        /// This user may not read it: so it was said, and nothing has come since.
+        /// Whether the broker has refused this user the partition and nothing has come since.
         var isRefused = false
 
         /// The offset of the next record.
@@ -52,14 +53,16 @@ package final class TableReader {
     private static let refusalInterval = Duration.seconds(30)
 
     private static let discoveryInterval = Duration.seconds(60)
-    /// Keeps the thread when no broker answers; a missed look is made up for a minute later.
+    /// How long the search for added partitions may block the thread. If no broker answers, the
+    /// next search is a minute later.
     private static let discoveryTimeout = Duration.milliseconds(250)
-    /// An index so old is not ready to serve; an ordinary election of leaders takes less.
+    /// The age above which a partition of a table counts as stale. An ordinary leader election
+    /// takes less.
     package static let ageMax = Duration.seconds(30)
 
-    /// Finds every topic's partitions and begins to read them.
+    /// Finds every topic's partitions and starts to read them.
     ///
-    /// - Parameter timeout: for the whole of the discovery.
+    /// - Parameter timeout: the time limit for finding all partitions.
     package init(
         settings: KafkaClientSettings, topics: [String], timeout: Duration = .seconds(15),
         now: Now, logger: Logger
@@ -88,7 +91,7 @@ package final class TableReader {
 
     // MARK: Records
 
-    /// Lends up to `limit` records to `body` and returns how many messages were looked at: less
+    /// Lends up to `limit` records to `body` and returns how many messages were examined: fewer
     /// than `limit` means that none is left for now.
     package func poll(
         now: Now, limit: Int, _ body: (borrowing KafkaRecord) -> Void
@@ -145,8 +148,9 @@ package final class TableReader {
         }
     }
 
-    /// The library reports the end also for empty partitions and for those whose tail was compacted
-    /// away, where comparing offsets with the high watermark would wait for ever.
+    /// Notes that a partition was read to its end. librdkafka reports the end also of empty
+    /// partitions and of those whose tail was compacted away, where comparing offsets with the high
+    /// watermark would wait for ever.
     private func reachedEnd(topic: Int, partition: Int, at end: Int64) {
         guard partition < partitions[topic].count else { return }
         partitions[topic][partition].endedAt = max(end, partitions[topic][partition].endedAt)
@@ -161,7 +165,7 @@ package final class TableReader {
         else { return }
         partitions[topic][partition].isRefused = true
         refusedPartitions += 1
-        // The others' answers come with the same turns.
+        // A second's wait gathers the refusals of the other partitions into one warning.
         repeatRefusalsAt = min(repeatRefusalsAt, now.monotonic + .seconds(1))
     }
 
@@ -172,9 +176,10 @@ package final class TableReader {
         if refusedPartitions == 0 { repeatRefusalsAt = .distantFuture }
     }
 
-    /// The library tells of it once, and a table that is not read grows old without a sign: it is told
-    /// again until something comes. Of a partition to which nothing is written only its end comes,
-    /// and only to a new assignment.
+    /// Warns again of partitions that this user may not read, and assigns them again. librdkafka
+    /// reports a refusal once, and a table that is not read would grow stale unnoticed. If nothing
+    /// is written to a partition, only its end-of-partition event shows that it can be read again,
+    /// and that comes only to a new assignment.
     private func repeatRefusals(_ now: Now) {
         repeatRefusalsAt = now.monotonic + Self.refusalInterval
         precondition(refusedPartitions > 0, "a refusal is repeated that nobody has had")
@@ -192,7 +197,7 @@ package final class TableReader {
                 KafkaWarning(
                     code: ErrorCode.topicAuthorizationFailed.name,
                     text: "this user may not read topic '\(topics[topic])' (\(refused.count) of "
-                        + "\(rows.count) partitions): what is known of it grows old; give it READ",
+                        + "\(rows.count) partitions), so the index grows stale: give it READ",
                     suppressed: 0))
         }
         precondition(list.count == refusedPartitions, "the refused partitions are miscounted")
@@ -227,7 +232,7 @@ package final class TableReader {
         }
     }
 
-    /// How far a topic is read, as of the last fetch of each partition; asks nobody.
+    /// How far a topic is read, as of the last fetch of each partition. Makes no request.
     package func progress(topic: Int) -> TableProgress {
         var progress = TableProgress(
             partitions: partitions[topic].count, caughtUp: replay.caughtUp(topic: topic),
@@ -241,12 +246,12 @@ package final class TableReader {
         return progress
     }
 
-    /// Why nothing comes, where it is known.
+    /// Why no connection can be made; nil if that is not known.
     package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
 
     // MARK: Freshness
 
-    /// Looks how far reading has come, and asks for the ends again. Call it every few seconds.
+    /// Notes how far reading has come, and requests the ends again. To be called every few seconds.
     package func watch(now: Now) {
         var all: [TopicPartition] = []
         for topic in topics.indices {
@@ -272,14 +277,14 @@ package final class TableReader {
             with: session.client, topics: session.topics, all, now: now.monotonic)
     }
 
-    /// Partitions of which what Kafka had more than `ageMax` ago is not all read, as of the last
-    /// `watch`.
+    /// The partitions whose copies are older than `ageMax`, as of the last `watch`.
     package func lags(now: Now) -> [TableLag] {
         freshness.lags(
             olderThan: Self.ageMax, whileReplaying: !isCaughtUp, now: now.monotonic)
     }
 
-    /// How old the copy of a topic is at most: everything that was written before is read.
+    /// How old the copy of a topic is at most: everything written longer ago than this has been
+    /// read.
     package func age(topic: Int, now: Now) -> Duration {
         freshness.age(topic: topic, now: now.monotonic)
     }
@@ -308,12 +313,12 @@ package final class TableReader {
                     failure, operation: "DESCRIBE", topic: name, client: session.client,
                     tokens: session.tokens)
             }
-            // A new topic's leaders take a moment; nothing else happens on this thread yet.
+            // A new topic's leaders take a moment. Sleeping is safe: this runs at start only.
             usleep(100_000)
         }
     }
 
-    /// Also for the first ones: one way in, used every time.
+    /// Starts to read partitions, at the start and when some were added to the topic.
     private func add(
         partitions count: Int32, of topic: Int, now: Now
     ) throws(KafkaError) {
@@ -345,7 +350,7 @@ package final class TableReader {
                 try add(partitions: metadata.partitionCount, of: topic, now: now)
             } catch let error as RdkafkaError {
                 if error.code == .topicAuthorizationFailed {
-                    // Who may not even see it may not read it.
+                    // A user that may not even describe the topic may not read it.
                     for partition in partitions[topic].indices {
                         refused(topic, partition, now: now)
                     }
@@ -358,7 +363,7 @@ package final class TableReader {
         }
     }
 
-    /// Lets the client go; false when it did not end in time.
+    /// Closes the client; false if it did not close in time.
     @discardableResult
     package func close(timeout: Duration) -> Bool {
         inquiry.cancel()
@@ -368,8 +373,9 @@ package final class TableReader {
 
 package struct TableProgress: Hashable, Sendable {
     package var partitions: Int
-    /// Partitions that have reached their end once.
+    /// How many partitions have been read to their end once.
     package var caughtUp: Int
-    /// Offsets between what was read and the end; partitions not fetched from yet count as none.
+    /// How many offsets are left up to the ends. Partitions that were not fetched from yet count as
+    /// zero.
     package var remaining: Int64
 }

@@ -4,20 +4,21 @@
 internal import FoundationEssentials
 internal import Simdjson
 
-/// The JSON of a token endpoint (RFC 6749, sections 5.1 and 5.2), as far as it is in order.
+/// The valid parts of a token endpoint's JSON answer (RFC 6749, sections 5.1 and 5.2).
 struct TokenAnswer {
-    /// A token of the characters that RFC 6750, section 2.1, has for it: any other could not be
-    /// shown to a broker, and librdkafka would quote it where it says so.
+    /// The token; nil if it has characters that RFC 6750, section 2.1, does not allow. librdkafka
+    /// could not send such a token, and would quote it in its error.
     let accessToken: String?
-    /// Milliseconds.
+    /// How long the token is valid, in milliseconds.
     let life: Int64?
-    /// The code of an error; nobody's free text.
+    /// The error code, never the endpoint's free text.
     let error: String?
 
-    /// Tokens of some kilobytes are common; Kafka's brokers refuse a SASL message beyond 512 KiB.
+    /// The largest token accepted. Tokens of some kilobytes are common, and brokers refuse a SASL
+    /// message beyond 512 KiB.
     private static let tokenBytesMax = 32_768
 
-    /// Nil for what is no JSON object.
+    /// Parses the body of an answer; nil if it is not a JSON object.
     init?(_ body: [UInt8]) {
         var parser = JSONParser()
         let read = body.withUnsafeBytes { bytes in
@@ -40,16 +41,16 @@ struct TokenAnswer {
     }
 }
 
-/// What a JSON Web Token says of itself. Its signature is the brokers' to verify.
+/// The claims of a JSON Web Token. Its signature is not verified here; brokers do that.
 struct TokenClaims {
-    /// Not empty, without control characters.
+    /// The subject: not empty, without control characters.
     let subject: String
-    /// Milliseconds since 1970.
+    /// When the token expires, in milliseconds since 1970; nil if the token does not say.
     let expiresAt: Int64?
 
     private static let subjectBytesMax = 256
 
-    /// Nil for any other kind of token, and for one without a subject.
+    /// Reads the claims of a token; nil if it is not a JSON Web Token with a subject.
     init?(of token: String) {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let payload = Self.base64URL(parts[1]) else { return nil }
@@ -77,13 +78,14 @@ struct TokenClaims {
 }
 
 extension JSONValue {
-    /// Nil for anything but a string of at most so many bytes.
+    /// The text of a string of at most this many bytes; otherwise nil.
     fileprivate func text(bytesMax: Int) -> String? {
         guard let bytes = string, bytes.count <= bytesMax else { return nil }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Of a number of seconds that is no nonsense: below 2^40, which is 35,000 years.
+    /// A number of seconds as milliseconds; nil unless its magnitude is below 2^40 s, which is
+    /// 35,000 years.
     fileprivate var milliseconds: Int64? {
         guard let seconds = double, seconds.magnitude < Double(1 << 40) else { return nil }
         return Int64(seconds * 1000)

@@ -6,18 +6,18 @@ internal import FoundationEssentials
 internal import PushModel
 internal import Rdkafka
 
-/// Asks an OAuth 2.0 token endpoint, and judges what it answers.
+/// Requests tokens from an OAuth 2.0 token endpoint and checks its answers.
 struct TokenEndpoint: Sendable {
     let settings: OIDCSettings
-    /// Where it is, without the query, in which some keep a key.
+    /// The endpoint's URL for messages, without the query, which may hold a key.
     let shown: String
 
-    /// A token that claims to live longer is renewed as if it did not.
+    /// The longest lifetime taken from a token; a longer-lived one is renewed as if it had this.
     private static let lifeMax: Int64 = 7 * 86_400_000
 
     private let timeout: Duration
 
-    /// - Parameter timeout: of one request, name look-up and connect included.
+    /// - Parameter timeout: the time limit of one request, name look-up and connect included.
     init(_ settings: OIDCSettings, timeout: Duration = .seconds(10)) {
         self.settings = settings
         self.timeout = timeout
@@ -26,8 +26,8 @@ struct TokenEndpoint: Sendable {
         shown = url?.string ?? ""
     }
 
-    /// Blocks for at most the timeout and a second: one request.
-    /// - Parameter now: milliseconds since 1970.
+    /// Requests a token. Blocks for at most the timeout and a second.
+    /// - Parameter now: the clock, in milliseconds since 1970.
     func token(now: () -> Int64) throws(TokenFailure) -> BearerToken {
         let answer: HTTPExchange.Answer
         do throws(ExchangeFailure) {
@@ -40,7 +40,7 @@ struct TokenEndpoint: Sendable {
         return try token(in: content, now: now())
     }
 
-    /// RFC 6749, sections 2.3.1 and 4.4.2.
+    /// The HTTP request, as RFC 6749, sections 2.3.1 and 4.4.2, describes it.
     private var exchange: HTTPExchange {
         var exchange = HTTPExchange(url: settings.endpoint)
         exchange.headers = [
@@ -101,14 +101,14 @@ struct TokenEndpoint: Sendable {
     func token(
         in answer: TokenAnswer?, now: Int64
     ) throws(TokenFailure) -> BearerToken {
-        guard let answer else { throw unusable("answers what is no JSON object") }
+        guard let answer else { throw unusable("answers with something other than a JSON object") }
         guard let value = answer.accessToken else {
             throw unusable("answers without a usable access_token")
         }
         guard let claims = TokenClaims(of: value) else {
-            throw unusable("answers with a token that is no JSON Web Token with a subject (sub)")
+            throw unusable("answers with a token that is not a JSON Web Token with a subject (sub)")
         }
-        // The token's own word on its end comes first: that is what brokers look at.
+        // The token's own expiry takes precedence, because brokers check that one.
         guard let expiresAt = claims.expiresAt ?? answer.life.map({ now + $0 }) else {
             throw unusable("does not say when the token expires (exp or expires_in)")
         }

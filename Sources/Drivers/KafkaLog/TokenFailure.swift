@@ -3,22 +3,22 @@
 
 internal import Curl
 
-/// Why the token endpoint gave no token: what, where, and what to do. Never holds the client's
-/// secret or a token, and is the same text for the same failure.
+/// Why the token endpoint gave no token: what is wrong, where, and what to do. It never holds the
+/// client's secret or a token, and its text is the same for the same failure.
 package struct TokenFailure: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
-        /// No answer.
+        /// The endpoint does not answer.
         case unreachable
-        /// The endpoint does not want us: a matter of configuration.
+        /// The endpoint refuses the request, which is a matter of configuration.
         case refused
-        /// The endpoint is in trouble, or answers what is no token.
+        /// The endpoint has a fault of its own, or answers without a usable token.
         case unusable
     }
 
     package let kind: Kind
     package let description: String
 
-    /// - Parameter endpoint: as it may be shown.
+    /// - Parameter endpoint: the endpoint's URL, as it may be shown.
     init(_ kind: Kind, _ endpoint: String, _ wrong: String, remedy: String) {
         self.kind = kind
         description = "the token endpoint \(endpoint) \(wrong): \(remedy)"
@@ -30,7 +30,7 @@ package struct TokenFailure: Error, Hashable, Sendable, CustomStringConvertible 
         let (wrong, remedy): (String, String) =
             switch failure.kind {
             case .unresolvedHost, .unresolvedProxy:
-                ("has a host that no address is known of", "check \(url) and the DNS")
+                ("has a host name that does not resolve", "check \(url) and the DNS")
             case .refused:
                 ("takes no connection", "check \(url), and whether it runs")
             case .connectTimeout:
@@ -66,7 +66,7 @@ package struct TokenFailure: Error, Hashable, Sendable, CustomStringConvertible 
             ("shows a certificate that is not valid yet", "set this machine's clock")
         case .untrusted:
             (
-                "shows a certificate that nobody trusted has signed",
+                "shows a certificate that no trusted authority has signed",
                 "name its authority's PEM file in \(caFile), or install ca-certificates"
             )
         case .otherName:

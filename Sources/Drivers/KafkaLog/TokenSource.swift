@@ -8,35 +8,36 @@ internal import PushModel
 internal import Rdkafka
 internal import Synchronization
 
-/// The bearer tokens of all Kafka clients that were made from the same settings: the endpoint is
-/// asked once for all of them. While a client waits for one, a thread asks, again and again where
-/// that fails; a refusal ends nothing, since whoever rotates a secret does it on both sides in turn.
+/// The bearer tokens of all Kafka clients made from the same settings, which share each token.
+/// While a client waits for one, a thread requests it, with retries. It retries after a refusal
+/// too, since a rotated secret changes on one side before the other.
 final class TokenSource: Sendable {
     private struct State {
         var held: HeldToken?
-        /// Of the last request; nil after a success and before the first.
+        /// Why the last request failed; nil after a success and before the first request.
         var failure: TokenFailure?
-        /// Each client at most once.
+        /// The clients that wait for a token, each at most once.
         var waiting: [TokenRecipient] = []
         var isServed = false
     }
 
     private let endpoint: TokenEndpoint
     private let state = Mutex(State())
-    /// Locked while the endpoint is asked, so that those who come meanwhile find its answer.
+    /// Locked during a request to the endpoint, so that concurrent callers use its answer.
     private let turn = Mutex(())
 
     init(_ settings: OIDCSettings) { endpoint = TokenEndpoint(settings) }
 
-    /// At first soon, since without a token a worker reads nothing; then seldom, to spare an endpoint
-    /// that is in trouble, and a client's record at one that counts refusals.
+    /// The waits between requests. The first is short, since without a token a worker reads
+    /// nothing; later ones are long, to spare an endpoint in trouble and not to be locked out by
+    /// one that counts refusals.
     private static let backoff = Backoff(least: .seconds(1), most: .seconds(60))
 
-    /// Why the last request for a token failed; nil when it did not.
+    /// Why the last request for a token failed; nil if it did not.
     var failure: TokenFailure? { state.withLock { $0.failure } }
 
-    /// The token that is held where it has half of its life before it, else a new one. Blocks, at
-    /// most for two requests: another's that is under way, and its own.
+    /// The current token if more than half of its lifetime is left, otherwise a new one. Blocks for
+    /// at most two requests: one under way for another caller, and its own.
     @discardableResult
     func token() throws(TokenFailure) -> BearerToken {
         try turn.withLock { _ throws(TokenFailure) -> BearerToken in
@@ -59,7 +60,7 @@ final class TokenSource: Sendable {
 
     // MARK: Clients
 
-    /// Gives a client its next token, later and from another thread.
+    /// Requests the next token for a client, which gets it later, from another thread.
     func refresh(_ recipient: TokenRecipient) throws(SystemError) {
         let isFirst = state.withLock { state in
             state.waiting.removeAll { $0.isSame(as: recipient) }
@@ -76,7 +77,7 @@ final class TokenSource: Sendable {
         }
     }
 
-    /// Until nobody waits any more.
+    /// Requests tokens until no client waits.
     private func serve() {
         var random = SplitMix64(seed: UInt64.random(in: .min ... .max))
         var failures = 0
@@ -110,14 +111,15 @@ final class TokenSource: Sendable {
             do throws(RdkafkaError) {
                 try recipient.take(token)
             } catch {
-                // It expired on the way here. The client asks again in ten seconds.
+                // The token expired before it was set. The client asks again after ten seconds.
                 recipient.takeFailure(error.message)
             }
         }
     }
 
-    /// They go on waiting, unless they are gone. Not inside the lock: whoever holds a client last
-    /// ends it, and that waits for a thread which may be calling `refresh`.
+    /// Tells the waiting clients of a failure; they keep waiting unless they have ended. This is
+    /// done outside the lock: releasing the last reference to a client ends it, and that waits for
+    /// a thread that may be calling `refresh`.
     private func deliver(_ failure: TokenFailure) {
         let gone = state.withLock { $0.waiting }.filter { !$0.takeFailure(failure.description) }
         state.withLock { state in
@@ -130,11 +132,12 @@ final class TokenSource: Sendable {
 
 private struct HeldToken: Sendable {
     let token: BearerToken
-    /// Milliseconds since 1970.
+    /// When the token was received, in milliseconds since 1970.
     let receivedAt: Int64
 
-    /// The clients of a process come for a token within moments of each other, when four fifths of
-    /// the last one's life are over; those that follow the first find one that is new.
+    /// Whether more than half of the token's lifetime is left. The clients of a process ask within
+    /// moments of each other, after four fifths of the last token's lifetime, so all but the first
+    /// find a fresh one.
     func isFresh(at now: Int64) -> Bool {
         let life = token.expiresAtMilliseconds - receivedAt
         return now >= receivedAt && token.expiresAtMilliseconds - now > life / 2

@@ -5,8 +5,8 @@ internal import Glibc
 package import Logging
 internal import Rdkafka
 
-/// Creates topics and tells how they are set up. Every call waits, at most for its timeout: for
-/// commands and start-up, not for the planner thread.
+/// Creates and describes topics. Every call blocks, at most for its timeout, so this is for
+/// commands and start-up, not for the running planner.
 package struct TopicAdmin {
     private let settings: KafkaClientSettings
     private let logger: Logger
@@ -22,7 +22,7 @@ package struct TopicAdmin {
         self.settings = settings
         self.logger = logger
         client = try settings.client(for: .admin, logger: logger)
-        // Here nobody waits for a second try: what is wrong is said at once.
+        // The token is requested now, so that a failure is reported at once instead of retried.
         do throws(TokenFailure) {
             try tokens?.token()
         } catch {
@@ -32,7 +32,7 @@ package struct TopicAdmin {
 
     /// - Parameters:
     ///   - replication: nil takes the broker's default.
-    ///   - configuration: such as `cleanup.policy`, `message.timestamp.type`, `retention.ms`.
+    ///   - configuration: topic settings such as `cleanup.policy` or `retention.ms`.
     package func create(
         _ name: String, partitions: Int32, replication: Int32? = nil,
         configuration: [String: String] = [:]
@@ -48,7 +48,8 @@ package struct TopicAdmin {
         }
     }
 
-    /// Works with the embedded Kafka too, and creates nothing.
+    /// The number of partitions of a topic. Works with the embedded Kafka too, and never creates
+    /// the topic.
     package func partitionCount(of name: String) throws(KafkaError) -> Int32 {
         try metadata(of: name).partitionCount
     }
@@ -66,12 +67,14 @@ package struct TopicAdmin {
         return topic
     }
 
-    /// A list of all topics leaves out those that this user may not see: they would look missing.
+    /// Asks for the topic by name: a list of all topics omits those that this user may not
+    /// describe, so that they would look missing.
     private func named(_ name: String) throws(RdkafkaError) -> TopicMetadata {
         try client.metadata(of: Topic(name, of: client), timeout: timeout)
     }
 
-    /// The mock cluster creates whatever is asked for by name.
+    /// Finds the topic in the list of all topics: the mock cluster creates any topic that is asked
+    /// for by name.
     private func listed(_ name: String) throws(RdkafkaError) -> TopicMetadata {
         let topics = try client.metadataOfAllTopics(timeout: timeout)
         guard let topic = topics.first(where: { $0.name == name }) else {
@@ -80,8 +83,8 @@ package struct TopicAdmin {
         return topic
     }
 
-    /// The first of these that the cluster does not have, or that it hides from this user. Works with the
-    /// embedded Kafka too, and creates nothing.
+    /// The first of these topics that does not exist or that this user may not describe. Works with
+    /// the embedded Kafka too, and never creates a topic.
     package func firstMissing(of names: [String]) throws(KafkaError) -> String? {
         let topics: [TopicMetadata]
         do {
@@ -89,7 +92,7 @@ package struct TopicAdmin {
         } catch {
             throw sorted(error, "DESCRIBE", topic: "")
         }
-        // One that has another error is there: it has no leader yet, for instance.
+        // A topic with another error exists; it may have no leader yet, for instance.
         let missing: [ErrorCode] = [.unknownTopicOrPartition, .unknownTopic]
         let known = Set(topics.filter { !missing.contains($0.error) }.map(\.name))
         return names.first { !known.contains($0) }
@@ -110,13 +113,13 @@ package struct TopicAdmin {
 
     // MARK: New topics
 
-    /// What topics get that say nothing else.
+    /// The brokers' defaults for topics that are created without these settings.
     package struct BrokerDefaults: Hashable, Sendable {
         package var replication: Int32?
         package var minInSyncReplicas: Int32?
     }
 
-    /// Nil where this user may not know.
+    /// Asks a broker for its defaults. A value is nil if this user may not read the configuration.
     package func brokerDefaults() throws(KafkaError) -> BrokerDefaults {
         try refuseEmbedded("CreateTopics")
         var defaults = BrokerDefaults()
@@ -129,17 +132,17 @@ package struct TopicAdmin {
         return defaults
     }
 
-    /// Waits until every broker knows these topics, with a leader for each partition. A broker says
-    /// that a topic is made before the others have heard of it, and a client asks any of them.
+    /// Waits until every broker knows these topics, with a leader for each partition. A broker
+    /// reports a topic as created before the others know of it, and clients ask any broker.
     ///
-    /// - Returns: the brokers that do not know all of them, when the time is over.
+    /// - Returns: the brokers that still do not know all the topics when the time is up.
     package func waitUntilKnown(
         _ topics: [String], within limit: Duration = .seconds(30)
     ) throws(KafkaError) -> [String] {
         let deadline = ContinuousClock.now + limit
         var left: [(address: String, client: Client)] = []
-        // One client each: it asks the broker that it is connected to, and that is the one it has
-        // been given, since it connects to others only when it needs them.
+        // Each broker gets a client of its own, which asks the broker it is connected to: the one
+        // it was given, since it connects to others only when needed.
         for broker in try brokers() {
             var one = settings
             one.bootstrap = broker.text
@@ -173,7 +176,8 @@ package struct TopicAdmin {
         .sorted(error, operation: operation, topic: topic, client: client, tokens: tokens)
     }
 
-    /// The mock cluster names no controller, for which the library would wait until its timeout.
+    /// Throws for the embedded Kafka. It names no controller, for which librdkafka would wait until
+    /// its timeout.
     private func refuseEmbedded(_ operation: String) throws(KafkaError) {
         switch isEmbedded {
         case true: throw .unsupported(operation: operation)
@@ -183,7 +187,7 @@ package struct TopicAdmin {
     }
 
     /// Whether this is the embedded Kafka, which keeps everything in memory and compacts nothing;
-    /// nil when no broker answered.
+    /// nil if no broker answered.
     package var isEmbedded: Bool? {
         client.clusterID(timeout: timeout).map { $0.hasPrefix(Client.mockClusterIDPrefix) }
     }
@@ -192,15 +196,15 @@ package struct TopicAdmin {
 package struct TopicDescription: Hashable, Sendable {
     package let name: String
     package let partitionCount: Int32
-    /// Replicas of the partition with the fewest.
+    /// The replicas of the partition that has the fewest.
     package let replication: Int32
-    /// Every entry in force, defaults included.
+    /// Every effective setting, defaults included.
     package let configuration: [String: String]
 
-    /// `delete`, `compact` or both with a comma.
+    /// The policy: `delete`, `compact`, or both separated by a comma.
     package var cleanupPolicy: String? { configuration["cleanup.policy"] }
     package var isCompacted: Bool { cleanupPolicy?.contains("compact") ?? false }
-    /// `CreateTime` or `LogAppendTime`.
+    /// Who sets the records' times: `CreateTime` (the producer) or `LogAppendTime` (the broker).
     package var timestampType: String? { configuration["message.timestamp.type"] }
     package var retentionMilliseconds: Int64? {
         configuration["retention.ms"].flatMap { Int64($0) }

@@ -6,18 +6,18 @@ internal import LinuxIO
 package import Logging
 internal import PushModel
 
-/// A compacted topic, read to its end and on, and changed on the way; for commands.
+/// Reads a compacted topic to its end and changes records of it; for commands.
 ///
-/// Kafka cannot write "only if nobody has written since". So a change is looked at once it stands in
-/// the log: what somebody else has written under the same key in between is written again behind it.
-/// Only if this process ends within those milliseconds is the other's record lost.
+/// Kafka has no conditional write. So each change is checked once it is in the log: a record that
+/// another process wrote under the same key in between is written again after it. That record is
+/// lost only if this process ends within those milliseconds.
 package final class TopicEditor {
     /// One record to be written.
     package struct Change: Sendable {
         package let key: [UInt8]
-        /// In which the key's record stands.
+        /// The partition that holds the key's record.
         package let partition: Int32
-        /// Nil removes.
+        /// The new value; nil writes a tombstone.
         package let value: [UInt8]?
 
         package init(key: [UInt8], partition: Int32, value: [UInt8]?) {
@@ -41,7 +41,7 @@ package final class TopicEditor {
 
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
-    /// So often the same key can be written by somebody else within milliseconds; it never is.
+    /// How often a change is repeated because another process keeps writing the same keys.
     private static let roundsMax = 10
 
     package init(settings: KafkaClientSettings, topic: String, logger: Logger) throws(KafkaError) {
@@ -65,7 +65,7 @@ package final class TopicEditor {
         try read(until: { reader.isCaughtUp }, body)
     }
 
-    /// What has come since.
+    /// Reads the records that have arrived since, without waiting for more.
     package func readOn(_ body: Body) { while poll(body) == Self.batch {} }
 
     private func read(until isDone: () -> Bool, _ body: Body) throws(Failure) {
@@ -81,7 +81,7 @@ package final class TopicEditor {
             guard heard.duration(to: .now) < Self.silenceMax else {
                 let cause = reader.connectionFailure.map { ": \($0)" } ?? ""
                 throw Failure(
-                    description: "Kafka gives nothing of \(topic) for \(Self.silenceMax)\(cause)")
+                    description: "Kafka sends nothing of \(topic) for \(Self.silenceMax)\(cause)")
             }
             usleep(5000)
         }
@@ -97,9 +97,9 @@ package final class TopicEditor {
     // MARK: Changing
 
     /// - Parameters:
-    ///   - body: is lent every record that comes meanwhile, these included.
-    ///   - revise: what must stand under a key in place of the change, now that this record of
-    ///     somebody else's has come before it; nil if the change is right all the same.
+    ///   - body: is lent every record read meanwhile, including the changes.
+    ///   - revise: returns the value to write under a key after all, given the record that another
+    ///     process wrote before the change; nil if the change stands.
     package func write(
         _ changes: [Change], _ body: Body,
         revise: (_ key: [UInt8], _ value: [UInt8]?) -> [UInt8]??
@@ -129,20 +129,20 @@ package final class TopicEditor {
             }
         }
         throw Failure(
-            description: "somebody else keeps writing the same keys of \(topic): try again")
+            description: "another process keeps writing the same keys of \(topic): try again")
     }
 
     private func hasSeen(_ changes: [Change], _ offsets: [Int64]) -> Bool {
         zip(changes, offsets).allSatisfy { seen[$0.partition] ?? -1 >= $1 }
     }
 
-    /// - Returns: where each was written.
+    /// - Returns: the offset of each change.
     private func produce(_ changes: [Change]) throws(Failure) -> [Int64] {
         var offsets = [Int64](repeating: -1, count: changes.count)
         for (index, change) in changes.enumerated() {
             let acceptance = offer(change, ticket: UInt64(index))
             guard acceptance == .accepted else {
-                throw Failure(description: "Kafka does not take a record: \(acceptance)")
+                throw Failure(description: "Kafka's producer refuses a record: \(acceptance)")
             }
         }
         _ = producer.flush(timeout: Self.silenceMax)

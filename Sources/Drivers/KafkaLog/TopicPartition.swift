@@ -15,8 +15,8 @@ extension TopicPartition {
 }
 
 extension TopicPartitionList {
-    /// The offset of each partition, nil where the library says "none". What is one partition's
-    /// fault goes to `faults`; the first error of another kind is thrown.
+    /// The offset of each partition; nil if librdkafka reports none. An error of one partition goes
+    /// to `faults`; the first error of another kind is thrown.
     func positions(
         faults: inout [TopicPartition: RdkafkaError]
     ) throws(RdkafkaError) -> [TopicPartition: Int64?] {
@@ -53,7 +53,7 @@ extension TopicPartitionList {
 }
 
 extension ErrorCode {
-    /// Whether it says something of a topic or a partition rather than of the group or the cluster.
+    /// Whether the error is about a topic or a partition, not about the group or the cluster.
     var concernsPartitions: Bool {
         switch self {
         case .topicAuthorizationFailed, .unknownTopicOrPartition, .unknownPartition, .unknownTopic,
@@ -64,7 +64,7 @@ extension ErrorCode {
         }
     }
 
-    /// Whether asking again later can help without anybody's doing.
+    /// Whether a later retry can succeed without anybody's intervention.
     var passesByItself: Bool {
         switch self {
         case .timedOut, .transport, .allBrokersDown, .waitingForCoordinator, .requestTimedOut,

@@ -4,7 +4,7 @@
 internal import PushModel
 package import Rdkafka
 
-/// A partition that is ours and cannot be read at the moment. It is asked for again by itself.
+/// An assigned partition that cannot be read at the moment. The consumer retries it by itself.
 package struct UnavailablePartition: Hashable, Sendable {
     /// The position of the topic in the list of subscribed topics.
     package let topic: Int
@@ -18,8 +18,8 @@ package struct UnavailablePartition: Hashable, Sendable {
     }
 }
 
-/// Remembers which partitions cannot be read, and when to say so: not of a leader election that is
-/// over in a moment, and again as long as it lasts. Bounded by the partitions that are ours.
+/// Records which partitions cannot be read and when to report them: not during a short leader
+/// election, and then once a minute. Bounded by the number of assigned partitions.
 struct UnavailablePartitions {
     private struct Place: Hashable {
         var topic: Int
@@ -47,13 +47,13 @@ struct UnavailablePartitions {
             rows[place] = Row(cause: cause, tellAt: now + Self.patience)
             return
         }
-        // What was told of is another matter now.
+        // The cause that was reported has changed, so it is reported again at once.
         if row.cause.code != cause.code, row.isTold { rows[place]!.tellAt = now }
         rows[place]!.cause = cause
     }
 
-    /// It can be read, or is not ours any more.
-    /// - Returns: whether it had been told of.
+    /// Forgets a partition that can be read again or is no longer assigned.
+    /// - Returns: whether it had been reported.
     @discardableResult
     mutating func forget(_ topic: Int, _ partition: Int32) -> Bool {
         rows.removeValue(forKey: Place(topic: topic, partition: partition))?.isTold ?? false
@@ -61,7 +61,7 @@ struct UnavailablePartitions {
 
     mutating func removeAll() { rows.removeAll() }
 
-    /// Those that are to be told of now: all of them as soon as one of them is due.
+    /// The partitions to report now: all of them once any of them is due.
     mutating func takeDue(now: MonotonicTime) -> [UnavailablePartition] {
         guard rows.values.contains(where: { $0.tellAt <= now }) else { return [] }
         var due: [UnavailablePartition] = []

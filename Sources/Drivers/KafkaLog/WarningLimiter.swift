@@ -4,9 +4,9 @@
 internal import PushModel
 internal import Rdkafka
 
-/// Lets one warning per code (and topic, of those that speak of one) through in an interval and counts
-/// the rest: an outage repeats the same one for every broker, commit and reconnection. Bounded by the
-/// number of the library's codes and of our topics.
+/// Admits one warning per code (and topic, if it is about one) in an interval and counts the rest:
+/// an outage repeats the same warning for every broker, commit and reconnection. Bounded by the
+/// number of librdkafka's codes and of topics.
 struct WarningLimiter {
     private struct Kind: Hashable {
         var code: ErrorCode
