@@ -37,11 +37,11 @@ class Fleet:
         counts = {
             "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
-        # Those that the group shares out. `topics create` knows one number for all topics.
+        # The partitions that the group shares out. `topics create` has one number for all topics.
         self.shared = partitions + (partitions if BROKER else counts["deferred"])
         self.folder = rig.folder / self.prefix
-        # The embedded Kafka holds an empty fetch for all of its wait, and its groups wait for
-        # members as long as a session lasts. A real one has librdkafka's defaults.
+        # The embedded Kafka delays an empty fetch by all of its wait, and its groups wait for
+        # members as long as a session lasts. A real Kafka gets librdkafka's defaults.
         session, heartbeat = (45_000, 3000) if BROKER else (6000, 500)
         properties = {
             "fetch.wait.max.ms": 100, "session.timeout.ms": session,
@@ -104,7 +104,7 @@ class Fleet:
 
     def _is_ready(self):
         """Whether every worker has a part of the partitions, and together they have all."""
-        shares = [re.findall(r" (assigned|given up) partitions=(\d+)", said)[-1:]
+        shares = [re.findall(r" (assigned|unassigned) partitions=(\d+)", said)[-1:]
                   for said in self._said()]
         held = [int(count) for share in shares for word, count in share if word == "assigned"]
         return len(held) == len(self.workers) and sum(held) == self.shared
@@ -122,7 +122,7 @@ class Fleet:
         cpu = self._cpu_seconds() - cpu
         accepted = self.simulator.accepted() - accepted
         if accepted < 0.99 * events * fan_out:
-            # Fewer would be events that the embedded Kafka has dropped, or coalesced pushes.
+            # Fewer means that the embedded Kafka has dropped events, or that pushes were coalesced.
             rigs.fail(f"{accepted} pushes for {events} events of {fan_out} tokens")
         return cpu * 1e6 / accepted
 

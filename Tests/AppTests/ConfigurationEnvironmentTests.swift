@@ -65,7 +65,7 @@ import Testing
     @Test func `an unknown variable names the nearest`() {
         #expect(
             problems(in: "", ["LAMPLIGHTER_DELIVERY_TREADS": "2"]) == [
-                "LAMPLIGHTER_DELIVERY_TREADS: is the variable of no key; "
+                "LAMPLIGHTER_DELIVERY_TREADS: belongs to no key; "
                     + "the nearest known one is LAMPLIGHTER_DELIVERY_THREADS"
             ])
     }

@@ -3,7 +3,7 @@
 
 @testable import Worker
 
-/// The least that a worker needs, given by variables alone.
+/// The smallest valid configuration, given by variables alone.
 let leastEnvironment = [
     "LAMPLIGHTER_KAFKA_BOOTSTRAP": "kafka:9092",
     "LAMPLIGHTER_APNS_CREDENTIALS_HOME_TEAM": "ABCDE12345",
@@ -12,7 +12,7 @@ let leastEnvironment = [
     "LAMPLIGHTER_APNS_CREDENTIALS_HOME_APPS": "com.example.Home",
 ]
 
-/// What is wrong with a file on top of the least environment; empty when nothing is.
+/// The problems of a file together with the smallest environment; empty if it is valid.
 func problems(
     in yaml: String = "", _ variables: [String: String] = [:], without missing: [String] = []
 ) -> [String] {

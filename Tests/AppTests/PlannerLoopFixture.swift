@@ -13,7 +13,7 @@ internal import PushModel
 
 @testable internal import Worker
 
-/// A planner between an embedded Kafka and a delivery that never runs. Its thread is the test's.
+/// A planner loop on the test's thread, with an embedded Kafka and without a delivery thread.
 final class PlannerLoopFixture {
     let kafka: EmbeddedKafka
     let producer: RecordProducer
@@ -49,7 +49,7 @@ final class PlannerLoopFixture {
 
     var now: Now { PlannerLoop.clock() }
 
-    /// Why the worker is to end, where it is.
+    /// Why the worker must end; nil if it need not.
     var failure: String? {
         guard case .clientFailed(let reason) = loop.lifecycle.end else { return nil }
         return reason

@@ -32,7 +32,7 @@ internal import Testing
             ])
         for _ in 0..<2 { watch.report([] as [TrippedBreaker], logger: logger) }
         #expect(
-            lines.taken() == ["notice pushes go out again [of=credential home in production]"])
+            lines.taken() == ["notice pushes resume [of=credential home in production]"])
         watch.report([breaker], logger: logger)
         #expect(lines.taken().count == 1, "open again")
     }
@@ -53,16 +53,16 @@ internal import Testing
         }
         #expect(
             lines.taken() == [
-                "error Kafka takes no dead letters: pushes go on, but the offsets of what failed are "
-                    + "held, and a restart sends again what was read after them; create the topic "
-                    + "(lamplighter topics create), give this user WRITE on it, or look after its "
+                "error Kafka accepts no dead letters: pushes continue, but the offsets of failed "
+                    + "events are held, and a restart resends the events read after them; create the "
+                    + "topic (lamplighter topics create), give this user WRITE on it, or restore its "
                     + "leaders [cause=UNKNOWN_TOPIC_OR_PART, topic=fleet.dead-letters, waiting=1234, "
                     + "waitingKiB=4883]"
             ])
         watch.report([letters], now: at(60), logger: logger)
         #expect(lines.taken().count == 1)
         for second in 61..<63 as Range<Int64> { watch.report([], now: at(second), logger: logger) }
-        #expect(lines.taken() == ["notice Kafka takes dead letters again []"])
+        #expect(lines.taken() == ["notice Kafka accepts dead letters again []"])
     }
 
     @Test func `an app that has used up its kinds is told once, and once when some are free`() {
@@ -72,14 +72,14 @@ internal import Testing
         }
         let told = lines.taken()
         #expect(told.count == 1)
-        #expect(told.first?.hasPrefix("warning an app shows more kinds") == true)
+        #expect(told.first?.hasPrefix("warning an app has more kinds") == true)
         #expect(
             told.first?.hasSuffix(
                 "[app=com.example.Home, kindsMax=65534, rowsWithoutKind=1]") == true)
         for _ in 0..<2 { watch.report([] as [(app: String, rows: Int)], logger: logger) }
         #expect(
             lines.taken() == [
-                "notice an app's kinds can be told apart again [app=com.example.Home]"
+                "notice the index can distinguish new kinds of an app again [app=com.example.Home]"
             ])
     }
 

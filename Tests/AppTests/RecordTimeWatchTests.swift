@@ -35,7 +35,7 @@ internal import Testing
         expired.waitMax = .seconds(90_000)
         #expect(
             look(&watch, expired, unread: 7, at: start) == [
-                "warning events expired before they were read [cause=this worker reads behind, "
+                "warning events expired before they were read [cause=this worker lags behind, "
                     + "events=3, unread=7, waitSecondsMax=90000]"
             ])
         #expect(look(&watch, expired, unread: 7, at: after(.seconds(5))).isEmpty)
@@ -81,7 +81,7 @@ internal import Testing
                 return look(&watch, unread: unread, at: start)
             }
         }
-        #expect(looks(20, age: 3_600_000, unread: 5).isEmpty, "this worker reads behind")
+        #expect(looks(20, age: 3_600_000, unread: 5).isEmpty, "this worker lags behind")
         #expect(looks(20, age: 20_000, unread: 0).isEmpty, "it is read soon enough")
         #expect(looks(11, age: 3_600_000, unread: 0).isEmpty)
         #expect(looks(1, age: 1_000, unread: 0).isEmpty)

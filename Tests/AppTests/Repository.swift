@@ -3,7 +3,7 @@
 
 internal import Foundation
 
-/// The repository's own text, for tests that hold pages and rules against it.
+/// The files of the repository, for tests that compare pages and rules with them.
 enum Repository {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -36,7 +36,7 @@ enum Repository {
 
     /// The names of the tests of each suite.
     ///
-    /// A file is read from its top: a test belongs to the suite that was named last.
+    /// In a file, a test belongs to the last suite named above it.
     static func tests() throws -> [String: Set<String>] {
         var tests: [String: Set<String>] = [:]
         let name = try NSRegularExpression(

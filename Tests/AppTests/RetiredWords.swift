@@ -3,25 +3,25 @@
 
 internal import Testing
 
-/// A word that this project once used in a sense of its own, and the trade's word that has taken its
-/// place.
+/// A word that this project once used in a sense of its own, and the field's word that replaces it.
 struct RetiredWord: Sendable, CustomTestStringConvertible {
     let word: String
-    /// Finds the word in prose and in identifiers. A regular expression as ICU has them.
+    /// An ICU regular expression that finds the word in prose and in identifiers.
     let pattern: String
-    /// What to write; part of the failure.
+    /// What to write instead; part of the failure's message.
     let instead: String
-    /// Legitimate uses: a hit inside a match of one of these counts for nothing.
+    /// Patterns of legitimate uses: a hit inside a match of one of these is ignored.
     var allowed: [String] = []
-    /// Beginnings of paths in which the word is free.
+    /// The beginnings of paths in which the word is allowed.
     var allowedIn: [String] = []
-    /// Text in which the pattern finds a hit, and text in which all hits are allowed: the list's test.
+    /// A text in which the pattern finds a hit; in `legitimate` all hits are allowed. Both test
+    /// this entry.
     let example: String
     var legitimate: String = ""
 
     var testDescription: String { word }
 
-    /// Add a word with one entry; take one back by deleting its entry.
+    /// The retired words. An entry retires a word; deleting it allows the word again.
     static let all = [
         RetiredWord(
             word: "verdict", pattern: "(?i)verdict",

@@ -11,7 +11,7 @@ import Worker
 @Suite struct `A worker's log` {
     @Test func `a worker's log says how many partitions the worker has given up`() {
         // By the worker's own type, so that a change of its format is noticed here.
-        let lines = [("assigned", 12), ("given up", 8), ("given up", 4)].map { message, count in
+        let lines = [("assigned", 12), ("unassigned", 8), ("unassigned", 4)].map { message, count in
             LogLine(
                 time: WallTime(milliseconds: 0), level: .info, message: message,
                 metadata: ["partitions": .stringConvertible(count)]

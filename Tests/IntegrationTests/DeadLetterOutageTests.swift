@@ -35,7 +35,7 @@ struct `An outage of the dead-letters topic` {
             try await fleet.change("door", heardBy: token)
         }
         try await fleet.eventually("a line") {
-            worker.output.contains("Kafka takes no dead letters: pushes go on")
+            worker.output.contains("Kafka accepts no dead letters: pushes continue")
         }
         // Registrations are applied as well.
         let other = TestToken()
@@ -50,7 +50,7 @@ struct `An outage of the dead-letters topic` {
         #expect(letters.allSatisfy { $0.reason == "invalidJSON" && $0.tokens.isEmpty })
         #expect(Set(letters.map(\.source)).count == 300)
         try await fleet.eventually("another line") {
-            worker.output.contains("Kafka takes dead letters again")
+            worker.output.contains("Kafka accepts dead letters again")
         }
     }
 }

@@ -3,9 +3,9 @@
 
 package import Delivery
 
-/// What an operator does about an answer of APNs, as it completes "APNs answers …: ".
+/// What an operator can do about an answer of APNs, as text that completes "APNs answers …: ".
 package enum APNSAdvice {
-    /// Of an answer that is not 200: what it means, and what a worker does with such a push.
+    /// What an answer other than 200 means, and what a worker does with such a push.
     package static func text(_ outcome: PushOutcome) -> String {
         switch AnswerTable.row(status: outcome.status, reason: outcome.reason).push {
         case .accept: "accepted"
@@ -21,28 +21,28 @@ package enum APNSAdvice {
         }
     }
 
-    /// Of an answer for which all pushes of an apns-topic wait.
+    /// The advice on an answer for which all pushes of an apns-topic wait.
     static func topic(_ reason: APNSReason) -> String {
         switch reason {
         case .invalidPushType:
             "this server does not know the apns-push-type; if apns.endpoints names Apple's own, "
                 + "Apple no longer takes pushes of this type"
-        case .badTopic: "the apns-topic is none; check the app's bundle identifier"
+        case .badTopic: "the apns-topic is invalid; check the app's bundle identifier"
         default: "check that the credential's team owns the app"
         }
     }
 
-    /// Of an answer for which all pushes of a credential wait.
+    /// The advice on an answer for which all pushes of a credential wait.
     static func credential(_ reason: APNSReason) -> String {
         switch reason {
         case .tooManyProviderTokenUpdates:
             "this team's provider tokens change more often than every 20 minutes; look for workers "
                 + "that restart in a loop, and for other programs that sign for the team"
         case .expiredProviderToken:
-            "it calls a provider token expired that this worker has just made; "
+            "it calls a provider token expired that this worker has just signed; "
                 + "check this machine's clock (NTP)"
         case .unrelatedKeyIdInToken:
-            "the key does not go with these topics or this environment; give each topic-specific key "
+            "the key is not for these topics or this environment; give each topic-specific key "
                 + "a credential of its own, with just its apps and its environment"
         case .badEnvironmentKeyIdInToken:
             "the key is for the other environment; name only its own in the credential's environments"

@@ -4,13 +4,13 @@
 internal import KafkaLog
 internal import Logging
 
-/// Says where reading starts in the partitions that this worker was given, and how many records that
-/// leaves out.
+/// Logs where reading starts in newly assigned partitions, and how many records are skipped.
 enum AssignmentReport {
-    /// So many are named in the line; of more, each has a line of its own at level `debug`.
+    /// The most partitions named in the line. If there are more, each also has a line of its own at
+    /// level `debug`.
     private static let namedMax = 20
 
-    /// - Parameter startFrom: what `kafka.startFrom` says or stands for.
+    /// - Parameter startFrom: `kafka.startFrom`, or its default.
     static func tell(
         _ assignments: [Assignment], topics: [String], startFrom: StartFrom, logger: Logger
     ) {

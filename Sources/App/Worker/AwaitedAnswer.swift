@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// What a thread will tell to the one task that awaits it. The first answer counts.
+/// A value that threads pass to the one task that awaits it. The first one counts.
 final class AwaitedAnswer<Value: Sendable>: Sendable {
     private enum State {
         case open
@@ -42,7 +42,7 @@ final class AwaitedAnswer<Value: Sendable>: Sendable {
                     case .told(let value):
                         state = .taken
                         return value
-                    case .awaited, .taken: preconditionFailure("an answer is asked for once")
+                    case .awaited, .taken: preconditionFailure("an answer is awaited once")
                     }
                 }
                 if let told { continuation.resume(returning: told) }

@@ -16,16 +16,16 @@ internal import Rdkafka
 struct ConsumerWatch {
     private var unreadableLogged = 0
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
-    /// By name: what opened the circuit breakers that are known not to be closed.
+    /// The circuit breakers reported as not closed, by name, and why they opened.
     private var tripped: [String: TrippedBreaker.Cause] = [:]
-    /// Apps that are known to have used up their kinds.
+    /// The apps reported to have used up their kinds.
     private var outOfKinds: Set<String> = []
 
-    /// Of each topic that takes no records, when that was last said.
+    /// When each topic that accepts no records was last reported.
     private var troubled: [RecordTopic: MonotonicTime] = [:]
     private static let troubleInterval = Duration.seconds(60)
 
-    /// So many unreadable records of tables are named a minute; of the others the counter tells.
+    /// The most unreadable records named per minute; the others are only counted.
     private static let unreadableLoggedMax = 20
 
     mutating func unreadable(
@@ -59,7 +59,7 @@ struct ConsumerWatch {
             ])
     }
 
-    /// One line for each topic and cause.
+    /// Reports unavailable partitions, in one line for each topic and cause.
     func unavailable(_ partitions: [UnavailablePartition], topics: [String], logger: Logger) {
         struct Cause: Hashable {
             var topic: Int
@@ -73,7 +73,7 @@ struct ConsumerWatch {
             let named = group.prefix(Self.partitionsNamedMax).map { "\(topic)/\($0.partition)" }
             let more = group.count - named.count
             logger.error(
-                "partitions cannot be read; the others are. \(Self.remedy(cause.code))",
+                "some partitions cannot be read; the others are. \(Self.remedy(cause.code))",
                 metadata: [
                     "partitions":
                         "\(named.joined(separator: ", "))\(more > 0 ? " and \(more) more" : "")",
@@ -89,14 +89,14 @@ struct ConsumerWatch {
         case .topicAuthorizationFailed:
             "Give the worker's principal READ on the topic, and DESCRIBE"
         case .unknownTopicOrPartition, .unknownTopic, .unknownPartition:
-            "Was the topic deleted? Make it anew, or take it out of kafka.events"
+            "If the topic was deleted, recreate it or remove it from kafka.events"
         default:
             "Bring back the brokers that have its replicas"
         }
     }
 
-    /// Tells of each topic that takes no records when that is found, every minute, and once when it does
-    /// again.
+    /// Reports each topic that accepts no records: at once, every minute, and once when it accepts
+    /// records again.
     mutating func report(_ topics: [TroubledTopic], now: Now, logger: Logger) {
         for topic in topics {
             if let last = troubled[topic.topic], now.monotonic - last < Self.troubleInterval {
@@ -105,8 +105,9 @@ struct ConsumerWatch {
             troubled[topic.topic] = now.monotonic
             logger.error(
                 """
-                Kafka takes no \(topic.words.records): \(topic.words.consequence); create the topic \
-                (lamplighter topics create), give this user WRITE on it, or look after its leaders
+                Kafka accepts no \(topic.words.records): \(topic.words.consequence); create the \
+                topic (lamplighter topics create), give this user WRITE on it, or restore its \
+                leaders
                 """,
                 metadata: [
                     "topic": "\(topic.name)", "waiting": .stringConvertible(topic.records),
@@ -118,12 +119,12 @@ struct ConsumerWatch {
             guard !topics.contains(where: { $0.topic == topic }) else { continue }
             troubled[topic] = nil
             let records = TroubledTopic.words(topic).records
-            logger.notice("Kafka takes \(records) again")
+            logger.notice("Kafka accepts \(records) again")
         }
     }
 
-    /// Tells of each circuit breaker once when it is found open, again when another cause has opened it,
-    /// and once when it is closed again.
+    /// Reports each circuit breaker once when it is found open, again if the cause changes, and
+    /// once when it is closed again.
     mutating func report(_ breakers: [TrippedBreaker], logger: Logger) {
         for breaker in breakers
         where tripped.updateValue(breaker.cause, forKey: breaker.name) != breaker.cause {
@@ -134,19 +135,19 @@ struct ConsumerWatch {
             logger.warning("pushes wait: \(Self.words(breaker.cause))", metadata: metadata)
         }
         for name in Set(tripped.keys).subtracting(breakers.map(\.name)).sorted() {
-            logger.notice("pushes go out again", metadata: ["of": "\(name)"])
+            logger.notice("pushes resume", metadata: ["of": "\(name)"])
             tripped[name] = nil
         }
     }
 
-    /// Tells of each app once when rows of it are taken without their kind, and once when kinds of it
-    /// have become free.
+    /// Reports each app once when the index must take rows of it without their kind, and once when
+    /// kinds have become free.
     mutating func report(_ apps: [(app: String, rows: Int)], logger: Logger) {
         for (app, rows) in apps where outOfKinds.insert(app).inserted {
             logger.warning(
                 """
-                an app shows more kinds than can be told apart: further ones hear no event that \
-                names kinds, until some are given up and they are registered again
+                an app has more kinds than the index can distinguish: events that name kinds \
+                do not reach the others, until some kinds are removed and these are registered again
                 """,
                 metadata: [
                     "app": "\(app)", "kindsMax": .stringConvertible(Audience.kindsMax),
@@ -154,7 +155,8 @@ struct ConsumerWatch {
                 ])
         }
         for app in outOfKinds.subtracting(apps.map(\.app)).sorted() {
-            logger.notice("an app's kinds can be told apart again", metadata: ["app": "\(app)"])
+            logger.notice(
+                "the index can distinguish new kinds of an app again", metadata: ["app": "\(app)"])
             outOfKinds.remove(app)
         }
     }
@@ -165,42 +167,42 @@ struct ConsumerWatch {
             "APNs answers \(reason.name): \(APNSAdvice.credential(reason))"
         case .topicRefused(let reason):
             "APNs answers \(reason.name): \(APNSAdvice.topic(reason))"
-        case .ill: "half of APNs's last answers are 5xx, or did not come"
-        case .silent: "APNs answers nothing"
+        case .ill: "half of APNs's latest answers are 5xx or missing"
+        case .silent: "APNs does not answer"
         }
     }
 }
 
-/// A topic of ours to which nothing can be written at the moment.
+/// A topic to which the worker cannot write its records at the moment.
 struct TroubledTopic {
     var topic: RecordTopic
     var name: String
     var records: Int
-    /// About.
+    /// The approximate size of the waiting records.
     var bytes: Int
     var cause: String?
 
     var words: (records: String, consequence: String) { Self.words(topic) }
 
-    /// For people: what is kept back, and what that means.
+    /// What the records of the topic are called, and what follows from their waiting.
     static func words(_ topic: RecordTopic) -> (records: String, consequence: String) {
         switch topic {
         case .suppressions:
             (
                 "suppressions",
-                "pushes go on, but offsets of events that met dead tokens are held, "
-                    + "and a restart sends again what was read after them"
+                "pushes continue, but the offsets of events with dead tokens are held, "
+                    + "and a restart resends the events read after them"
             )
         case .deadLetters:
             (
                 "dead letters",
-                "pushes go on, but the offsets of what failed are held, and a restart "
-                    + "sends again what was read after them"
+                "pushes continue, but the offsets of failed events are held, and a restart "
+                    + "resends the events read after them"
             )
         case .deferred:
-            ("deferred pushes", "what waits holds its offsets for longer than delivery.holdMax")
+            ("deferred pushes", "waiting pushes hold their offsets longer than delivery.holdMax")
         case .events:
-            ("shards", "an event of many tokens is sent by the one worker that has read it")
+            ("shards", "an event of many tokens is sent only by the worker that read it")
         }
     }
 }

@@ -5,10 +5,10 @@ package import APNSDelivery
 internal import LinuxIO
 package import Logging
 
-/// Starts the delivery threads of one process, all with the transport that the configuration comes
-/// to.
+/// Starts the delivery threads of one process, all with the configured transport.
 package enum DeliveryThreads {
-    /// One thread for each port. They end by themselves when their ports say so.
+    /// Starts one thread for each port. A thread ends once its port is draining or stopping and
+    /// every push has its outcome.
     package static func start(
         _ ports: [DeliveryPort], configuration: Configuration.APNS, plan: DeliveryPlan,
         logger: Logger
@@ -26,7 +26,7 @@ package enum DeliveryThreads {
         }
     }
 
-    /// Sleeps until the port has outcomes, or as long as said.
+    /// Sleeps until the port has outcomes, for at most this timeout.
     static func nap(on port: DeliveryPort, atMost timeout: Duration) {
         guard let epoll = try? Epoll(eventsMax: 1),
             (try? epoll.add(port.plannerWaker.descriptor, for: .read, tag: 0)) != nil

@@ -5,22 +5,24 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 
-/// What flows through the worker, in one line every few seconds, and what has since the start. Each
-/// counter that is not zero stands in both under its own name.
+/// Logs what flows through the worker every few seconds, and the totals since the start. A counter
+/// is named in a line if its value there is not zero.
 struct FlowReport {
     private var reported = Counters()
     private var totals = Counters()
     private var totalsAt: MonotonicTime?
-    /// An operator has asked for it (SIGUSR1): the next report is written though nothing flows.
+    /// Whether an operator has asked for a report (SIGUSR1), which is then written even if nothing
+    /// flows.
     private(set) var isReportWanted = false
 
     private static let totalsInterval = Duration.seconds(60)
 
     mutating func askForReport() { isReportWanted = true }
 
-    /// Only while something flows or waits, or where it was asked for.
+    /// Writes the `flow` line if something flows or waits, or if a report was asked for. Writes the
+    /// totals once a minute if they have changed, or if asked for.
     ///
-    /// - Parameter unavailable: our partitions that cannot be read at the moment.
+    /// - Parameter unavailable: how many assigned partitions cannot be read at the moment.
     mutating func report(
         _ counters: Counters, load: PushPipeline.Load, unavailable: Int = 0, now: Now,
         logger: Logger
@@ -45,13 +47,13 @@ struct FlowReport {
         reportTotals(counters, logger: logger)
     }
 
-    /// Also the last line of a worker that stops.
+    /// Writes the totals since the start. This is also the last report of a worker that stops.
     mutating func reportTotals(_ counters: Counters, logger: Logger) {
         totals = counters
         logger.info("totals since the start", metadata: Self.shown(counters, since: Counters()))
     }
 
-    /// The two that everybody looks for, and all that have moved.
+    /// The counters that have changed, and always `events` and `accepted`.
     private static func shown(_ counters: Counters, since before: Counters) -> Logger.Metadata {
         var metadata: Logger.Metadata = [:]
         for (counter, earlier) in zip(counters.named, before.named) {
@@ -63,7 +65,8 @@ struct FlowReport {
         return metadata
     }
 
-    /// `deferred` counts those that were written; these are in this worker's memory.
+    /// What the pipeline holds. `deferredInMemory` differs from the counter `deferred`, which
+    /// counts the deferred pushes that were written.
     private static func shown(_ load: PushPipeline.Load) -> KeyValuePairs<String, Int> {
         [
             "queued": load.queued, "inFlight": load.inFlight, "resting": load.resting,

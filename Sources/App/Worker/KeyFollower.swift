@@ -6,15 +6,16 @@ internal import Delivery
 internal import Logging
 internal import PushModel
 
-/// What APNs says of a key.
+/// The result of trying a signing key with APNs.
 struct KeyTrial: Sendable {
     var result: KeyRotation.Result
-    /// For people, where it was not accepted.
+    /// Why the key was not accepted, for the log.
     var reason = ""
 }
 
-/// Looks at the key files every few seconds and carries out what `KeyRotation` decides: a new key is
-/// tried by one push to a token that nobody has, and used when APNs accepts its provider token.
+/// Reads the key files every few seconds and performs what `KeyRotation` decides: a new key is
+/// tried by one push to a device token that does not exist, and is used once APNs accepts its
+/// provider token.
 struct KeyFollower {
     typealias Try =
         @Sendable (
@@ -23,7 +24,7 @@ struct KeyFollower {
 
     private struct Followed {
         let credential: SigningKeys.Credential
-        /// By number in `keys`.
+        /// The rotation of each environment. It names keys by their positions in `keys`.
         var rotations: [PushEnvironment: KeyRotation] = [:]
         var keys: [SigningKey?] = []
         var numbers: [KeySource.KeyText: Int] = [:]
@@ -36,7 +37,7 @@ struct KeyFollower {
     private let attempt: Try
     private let changed: @Sendable (_ credential: String, _ environment: PushEnvironment) -> Void
 
-    /// - Parameter changed: is called when a key has taken over.
+    /// - Parameter changed: is called when another key is used in an environment.
     init(
         _ keys: SigningKeys, logger: Logger, attempt: @escaping Try,
         changed: @escaping @Sendable (String, PushEnvironment) -> Void
@@ -61,7 +62,7 @@ struct KeyFollower {
         for name in followed.keys { makeKeys(name) }
     }
 
-    /// Returns when the task is cancelled.
+    /// Follows the key files until the task is cancelled.
     mutating func run(every interval: Duration, clock: @Sendable () -> Now) async {
         repeat {
             for name in followed.keys.sorted() { await look(at: name, clock) }
@@ -91,7 +92,7 @@ struct KeyFollower {
         tellOfGone(name)
     }
 
-    /// Reads the texts that have come.
+    /// Makes keys from texts that have none yet.
     private mutating func makeKeys(_ name: String) {
         for (text, number) in followed[name]!.numbers where followed[name]!.keys[number] == nil {
             do {
@@ -109,7 +110,7 @@ struct KeyFollower {
         let isGone = followed[name]!.rotations.values.contains(where: \.isGone)
         if isGone, !followed[name]!.isGoneTold {
             logger.warning(
-                "the file of the signing key in use is gone; it stays in use until another is accepted",
+                "the signing key in use has lost its file; it is used until another is accepted",
                 metadata: ["credential": "\(name)"])
         }
         followed[name]!.isGoneTold = isGone
@@ -132,7 +133,7 @@ struct KeyFollower {
         if tokens.takeRefusal() { rotation.refusedInUse(now: clock().monotonic) }
         while !Task.isCancelled, let number = rotation.nextTrial(now: clock().monotonic) {
             guard let key = followed[name]!.keys[number] else {
-                // It cannot be read, as was told.
+                // The key is unusable, which has been reported.
                 _ = rotation.tried(number, .refused, now: clock().monotonic)
                 continue
             }
@@ -144,7 +145,7 @@ struct KeyFollower {
                 tokens.use(key)
                 changed(name, environment)
                 tell(
-                    "APNs accepts another signing key: it is used from now on, and \(before) no more",
+                    "APNs accepts another signing key: it replaces \(before) from now on",
                     name, environment, number)
             } else if let again {
                 let wait = (again - clock().monotonic).components.seconds
@@ -195,7 +196,8 @@ struct KeyFollower {
 }
 
 extension SinglePush {
-    /// Asks APNs about a key, by a push to a token that nobody has.
+    /// Tries a key with APNs, by a push to a device token that does not exist. Blocks until the
+    /// answer.
     static func trial(
         of key: SigningKey, credential: String, environment: PushEnvironment,
         configuration: Configuration, plan: WorkerPlan, keys: SigningKeys, logger: Logger
@@ -205,7 +207,9 @@ extension SinglePush {
             return pool.credential == credential && pool.environment == environment
                 && route.tokenClass == .control
         }
-        guard let route else { return KeyTrial(result: .unanswered, reason: "it has no app") }
+        guard let route else {
+            return KeyTrial(result: .unanswered, reason: "the credential signs for no app")
+        }
         var push = SinglePush(
             plan, route: RouteID(rawValue: UInt16(route)), type: .controls,
             token: Array(repeating: 0, count: 32), now: PlannerLoop.clock().wall)
@@ -219,7 +223,7 @@ extension SinglePush {
             return KeyTrial(result: .unanswered, reason: "\(error)")
         }
         guard let answer, answer.outcome.kind == .answered else {
-            return KeyTrial(result: .unanswered, reason: "APNs leaves the trial unanswered")
+            return KeyTrial(result: .unanswered, reason: "APNs did not answer")
         }
         let status = answer.outcome.status
         let row = AnswerTable.row(status: status, reason: answer.outcome.reason)

@@ -4,21 +4,21 @@
 internal import FoundationEssentials
 internal import PushModel
 
-/// Where the signing keys of one credential are: in files, in a folder of files, or in a variable.
+/// The place of one credential's signing keys: files, a folder of files, or a variable.
 struct KeySource: Sendable {
-    /// What a .p8 file says, and the key ID that Apple gave it.
+    /// The text of a .p8 file, and its key ID.
     struct KeyText: Hashable, Sendable {
         var keyID: String
         var pem: Secret
     }
 
-    /// What was found in one look.
+    /// What one look at the files found.
     struct Look {
-        /// The key to begin with first.
+        /// The keys. The first is the one to start with.
         var keys: [KeyText] = []
-        /// Of these, the keys that are newer than the first.
+        /// The keys among them that are newer than the first, and are to replace it.
         var newer: Set<KeyText> = []
-        /// Files that cannot be read, as they are told to the operator.
+        /// What is wrong with files, as text for the log.
         var problems: [String] = []
     }
 
@@ -52,8 +52,8 @@ struct KeySource: Sendable {
         look.keys.append(KeyText(keyID: keyID, pem: Secret(pem)))
     }
 
-    /// The key that `keyID` names comes first, and the others are newer. Where it names none, the
-    /// newest file comes first, and the others are as good.
+    /// Adds the keys in a folder. The key that `keyID` names comes first, and the others count as
+    /// newer. If it names none of them, the newest file comes first, and the others are its equals.
     private func addAll(in folder: String, to look: inout Look) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         var found: [(key: KeyText, writtenAt: Date)] = []
@@ -82,7 +82,7 @@ struct KeySource: Sendable {
         }
     }
 
-    /// A .p8 file is a few hundred bytes; more than this is something else.
+    /// The largest key file accepted; a .p8 file has a few hundred bytes.
     private static let keyBytesMax = 64 << 10
 
     private static func text(of file: String) -> String? {

@@ -14,8 +14,8 @@ internal import PushModel
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// One worker of the fleet. `run()` returns when it has been asked to stop and has stopped, and
-/// throws when a new process would do better.
+/// One worker of the fleet. `run()` returns once the worker was asked to stop and has stopped, and
+/// throws if it cannot go on, so that a new process must be started.
 package struct LamplighterWorker: Service, CustomStringConvertible {
     private let running: RunningConfiguration
     private let plan: WorkerPlan
@@ -31,8 +31,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         self.logger = logger
     }
 
-    /// The index reserves address space far beyond its size; a process that may map little must know
-    /// that before it is in the middle of its work.
+    /// Throws if the process may map too little address space, and warns if it is limited: the
+    /// index reserves far more address space than it uses.
     private static func checkAddressSpace(_ space: AddressSpace, logger: Logger) throws {
         guard let limit = space.limit else { return }
         guard limit >= AddressSpace.limitMin else {
@@ -42,14 +42,14 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                     + "than it maps; limit its memory by its container instead")
         }
         logger.warning(
-            "the address space is limited, and with it the index: lift that, and limit memory instead",
+            "the limit on address space limits the index too: remove it, and limit memory instead",
             metadata: [
                 "limitMiB": .stringConvertible(limit >> 20), "by": "\(space.cause)",
                 "tableMiBMax": .stringConvertible(space.reservationMax >> 20),
             ])
     }
 
-    /// What the group of services calls it in its log.
+    /// The name of this service in the log of its service group.
     package var description: String { "worker" }
 
     package func run() async throws {
@@ -72,20 +72,20 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         if case .clientFailed(let reason) = end { throw WorkerFailure.clientFailed(reason) }
     }
 
-    /// What the worker goes by.
+    /// The configuration in effect.
     package var configuration: Configuration { running.value }
 
-    /// Takes over what of a new configuration can change while the worker runs, and keeps the rest as
-    /// it is.
+    /// Adopts the values of a new configuration that can change while the worker runs. The others
+    /// keep their old values.
     ///
-    /// - Returns: every key that differs, and whether the worker goes by it now.
+    /// - Returns: every key that differs, with whether it was adopted.
     package func reload(_ configuration: Configuration) -> [ConfigurationChange] {
         let (adopted, changes) = running.adopt(configuration)
         if changes.contains(where: \.isApplied) { control.adopt(WorkerPlan(adopted)) }
         return changes
     }
 
-    /// Looks at the key files until the task is cancelled.
+    /// Follows the key files until the task is cancelled.
     private func followKeys() async {
         var follower = KeyFollower(keys, logger: logger) { credential, environment, key in
             await trial(of: key, credential, environment)
@@ -98,8 +98,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         await follower.run(every: .seconds(5)) { PlannerLoop.clock() }
     }
 
-    /// On a thread of its own: it blocks until APNs has answered. A worker that stops does not wait
-    /// for that.
+    /// Tries a key on a thread of its own, because that blocks until APNs answers. A worker that
+    /// stops does not wait for it.
     private func trial(
         of key: SigningKey, _ credential: String, _ environment: PushEnvironment
     ) async -> KeyTrial {
@@ -117,12 +117,12 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         return await withTaskCancellationHandler {
             await answer.value
         } onCancel: {
-            answer.tell(KeyTrial(result: .unanswered, reason: "the worker stops"))
+            answer.tell(KeyTrial(result: .unanswered, reason: "the worker is stopping"))
         }
     }
 
-    /// Starts the threads and waits for the planner's end. Blocks nobody: the planner has a thread of
-    /// its own, which resumes this task as the last thing it does.
+    /// Starts the threads and waits for the planner's end, without blocking: the planner's thread
+    /// resumes this task when it ends.
     private func runThreads() async throws -> WorkerEnd {
         try await withCheckedThrowingContinuation { continuation in
             do {
@@ -150,8 +150,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         do {
             tables = try TableReader(
                 settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
-            // Before there is a producer: where brokers create topics on demand, it would have them
-            // created, and `deferred` not compacted.
+            // The check precedes the producer: if brokers create topics on demand, a producer would
+            // create them, and `deferred` would not be compacted.
             try refuseMissingTopics()
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
@@ -173,26 +173,27 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 "transport": "\(configuration.apns.chosenTransport)",
                 "reason": "\(transportReason)",
             ])
-        // The planner sees each thread leave its port before the worker ends.
+        // The planner waits until each thread has left its port before the worker ends.
         try DeliveryThreads.start(
             ports, configuration: configuration.apns,
             plan: plan.delivery(configuration.apns, keys: keys), logger: logger)
         return loop.run()
     }
 
-    /// What happens to pushes ends in these topics. A worker that found out later would hold the offsets
-    /// of what failed without end.
+    /// Throws if a topic that the worker writes to does not exist or may not be described. If it
+    /// were noticed later, the worker would hold the offsets of failed events for ever.
     private func refuseMissingTopics() throws(KafkaError) {
         let names = plan.producedTopics
         do {
             let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
-            // Brokers learn of a new topic one after the other.
+            // Brokers learn of a new topic at different times.
             for _ in 1..<Self.topicLooks {
                 guard try admin.firstMissing(of: names) != nil else { return }
                 usleep(Self.topicLookInterval)
             }
             guard let name = try admin.firstMissing(of: names) else { return }
-            // A list leaves out what this user may not see; asked for by name, Kafka says which it is.
+            // The list omits topics that this user may not describe. Asked by name, Kafka tells
+            // whether the topic is missing or forbidden.
             _ = try admin.partitionCount(of: name)
         } catch {
             switch error {
@@ -201,9 +202,9 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 throw .forbidden(topic: topic, operation: operation)
             default: break
             }
-            // As for all that the worker needs of Kafka: it waits until Kafka is there.
+            // Other errors do not stop the worker: as elsewhere, it waits until Kafka is available.
             logger.warning(
-                "whether the topics to write to exist is not known", metadata: ["cause": "\(error)"]
+                "cannot check whether the topics to write to exist", metadata: ["cause": "\(error)"]
             )
         }
     }
@@ -211,7 +212,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     private static let topicLooks = 5
     private static let topicLookInterval: UInt32 = 500_000  // µs
 
-    /// Nil where shards cannot be written: a worker that sends alone is slow, not wrong.
+    /// The topic for shards; nil if they cannot be written. A worker that sends a large event alone
+    /// is slow, not wrong.
     private func shardTopic() -> ShardTopic? {
         guard let binding = plan.shardBinding else { return nil }
         do throws(KafkaError) {
@@ -233,7 +235,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     }
 }
 
-/// The configuration that a worker goes by, reloads included.
+/// The configuration in effect, reloads included.
 private final class RunningConfiguration: Sendable {
     private let configuration: Mutex<Configuration>
 
@@ -250,12 +252,12 @@ private final class RunningConfiguration: Sendable {
     }
 }
 
-/// Why a worker could not go on.
+/// Why a worker has failed.
 package enum WorkerFailure: Error, CustomStringConvertible {
-    /// At start.
+    /// Occurs only at start.
     case kafka(KafkaError)
     case clientFailed(String)
-    /// At start.
+    /// Occurs only at start.
     case addressSpace(String)
 
     package var description: String {

@@ -26,8 +26,10 @@ package struct LogLine {
 
     // MARK: JSON
 
-    /// - Parameter source: who logs; members of the object itself, so that a collector of many
-    ///   workers' lines can tell them apart.
+    /// The line as one JSON object.
+    ///
+    /// - Parameter source: the process that logs. Its names are members of the object itself, so
+    ///   that a collector can tell the lines of many workers apart.
     package func json(source: LogSource) -> String {
         var members: [(String, JSONText)] = [
             ("time", .string(time.rfc3339)), ("level", .string(level.rawValue)),
@@ -41,8 +43,9 @@ package struct LogLine {
         return JSONText.object(members).line
     }
 
-    /// A number or a truth value that was given as one stays one. A string stays a string, whatever
-    /// it looks like: a member whose type depends on its value cannot be indexed.
+    /// A metadata value as JSON. A number or truth value that was logged as such stays one. A
+    /// string stays a string, whatever it looks like: collectors cannot index a member whose type
+    /// varies.
     private static func json(_ value: Logger.MetadataValue) -> JSONText {
         switch value {
         case .string(let text): .string(text)
@@ -58,14 +61,15 @@ package struct LogLine {
 
     // MARK: Text
 
-    /// `2026-11-21T06:12:00.123Z warning pushes wait: … of="production/home"`
+    /// The line as text: `2026-11-21T06:12:00.123Z warning pushes wait: … of="production/home"`.
     package var text: String {
         sorted.reduce("\(time.rfc3339) \(level.rawValue) \(message.printable)") {
             "\($0) \($1.key.printable)=\(Self.word($1.value))"
         }
     }
 
-    /// In quotes where its end could not be seen without; several as JSON.
+    /// A metadata value as text: in quotes if its end would be unclear without; an array or a
+    /// dictionary as JSON.
     private static func word(_ value: Logger.MetadataValue) -> String {
         switch value {
         case .array, .dictionary: return json(value).line
@@ -77,9 +81,9 @@ package struct LogLine {
     }
 }
 
-/// Who writes a log: what each line of JSON says beside its message.
+/// The process that writes a log, as named in each JSON line.
 package struct LogSource: Sendable {
-    /// Tells this process from the others of its group.
+    /// The name of this process, unique in its group.
     package var worker: String?
     package var group: String?
 
@@ -90,8 +94,8 @@ package struct LogSource: Sendable {
 }
 
 extension Configuration {
-    /// The static identity where one is configured, which outlives the process; otherwise the host's
-    /// name, which in Kubernetes is the pod's, and the process.
+    /// The worker's name in the log: `kafka.groupInstanceID` if configured, which outlives the
+    /// process; otherwise the host's name, which in Kubernetes is the pod's, and the process ID.
     package func workerName(host: String, process: Int32) -> String {
         kafka.groupInstanceID ?? "\(host)-\(process)"
     }

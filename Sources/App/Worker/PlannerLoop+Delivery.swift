@@ -8,7 +8,7 @@ internal import Pipeline
 internal import PushModel
 
 extension PlannerLoop {
-    /// Takes in what delivery has to say.
+    /// Collects the outcomes from all ports. Returns whether more may be waiting.
     mutating func collectOutcomes(now: Now) -> Bool {
         var isMore = false
         for (number, port) in ports.enumerated() {
@@ -26,8 +26,8 @@ extension PlannerLoop {
         return isMore
     }
 
-    /// Hands over what delivery can take: never more than its live capacity, so that what waits,
-    /// waits here, where later events still find it.
+    /// Hands pushes over to delivery, never more than its current capacity: pushes that wait stay
+    /// here, where later events can still join them. Returns whether more may be ready.
     mutating func handOver(now: Now) -> Bool {
         guard lifecycle.mayHandOver else { return false }
         var isMore = false
@@ -35,7 +35,7 @@ extension PlannerLoop {
         for pool in 0..<pipeline.poolCount {
             let id = PoolID(rawValue: UInt16(pool))
             for turn in ports.indices {
-                // Another thread is first each time, so that all of them have work.
+                // Each time another thread is served first, so that all of them get work.
                 let number = (firstPort + turn) % ports.count
                 let port = ports[number]
                 let room = port.capacity(of: id) - outstanding[number][pool]

@@ -44,11 +44,11 @@ extension PlannerLoop {
         return read == limit
     }
 
-    /// Everything registered so far is in the index: now the first event may be read.
+    /// Opens the consumer of events. The index must be complete before the first event is read.
     mutating func openConsumer() {
         precondition(consumer == nil, "the consumer is opened twice")
         precondition(tables.isCaughtUp, "events are read before the index is complete")
-        // What was fetched ahead of the index is free now, and is not needed again.
+        // The memory of prefetched table records is free now, and is returned to the system.
         Allocator.trim()
         let statistics = pipeline.audience.statistics
         logger.notice(
@@ -61,7 +61,7 @@ extension PlannerLoop {
             ])
         if !plan.stopsInTime {
             logger.warning(
-                "each stop sends its last events again: set delivery.shutdownTimeout higher",
+                "each stop resends the last events: set delivery.shutdownTimeout higher",
                 metadata: ["least": "\(plan.pipeline.registrationGrace + .seconds(6))"])
         }
         do {
@@ -88,7 +88,7 @@ extension PlannerLoop {
             hasRoomForDeferred: pipeline.hasRoomForDeferredRecords)
         let poll = lifecycle.planPoll(room, now: now)
         if poll.actions.contains(.pause(.deferred)) {
-            logger.warning("too many deferred pushes for delivery.deferredMax: they wait in Kafka")
+            logger.warning("delivery.deferredMax is reached: further deferred pushes wait in Kafka")
         }
         perform(poll.actions, now: now)
         guard let limit = poll.limit else { return false }
@@ -96,7 +96,8 @@ extension PlannerLoop {
         let read = consumer.poll(now: now, limit: limit) { topic, key in
             if topic != plan.deferredConsumed { pipeline.prefetch(key: key, binding: topic) }
         } _: { record in
-            // A record may follow the fact of its partition's assignment within one batch.
+            // The assignment of a record's partition may be a fact of the same poll, so facts come
+            // first.
             if consumer.hasFacts { takeFacts(of: consumer, now: now) }
             if isFirst {
                 isFirst = false
@@ -114,7 +115,7 @@ extension PlannerLoop {
 
     private mutating func readEvent(_ record: borrowing KafkaRecord, now: Now) {
         guard let assignment = record.assignment else {
-            preconditionFailure("a record of a partition that is not ours")
+            preconditionFailure("a record of a partition that is not assigned")
         }
         if record.topic == plan.deferredConsumed {
             return readDeferred(record, of: assignment, now: now)
@@ -172,7 +173,8 @@ extension PlannerLoop {
 
     // MARK: Watching
 
-    /// A consumer that gets nothing although it should is opened anew.
+    /// Publishes counters, writes the periodic reports, and checks the Kafka clients: a fatal error
+    /// ends the worker, and a consumer with stalled partitions is restarted.
     mutating func watchOver(now: Now) {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
@@ -200,7 +202,7 @@ extension PlannerLoop {
         let stalled = consumer.stalledPartitions(now: now)
         if !stalled.isEmpty {
             logger.error(
-                "partitions deliver nothing; the consumer is opened anew",
+                "partitions deliver nothing: restarting the event consumer",
                 metadata: ["partitions": .stringConvertible(stalled.count)])
             lifecycle.restartNeeded()
         }

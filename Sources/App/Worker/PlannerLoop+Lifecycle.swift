@@ -9,9 +9,9 @@ internal import Pipeline
 internal import PushModel
 internal import Rdkafka
 
-/// Tells `WorkerLifecycle` what has happened, and does what it says.
+/// Passes facts to `WorkerLifecycle` and performs the actions that it returns.
 extension PlannerLoop {
-    /// What a turn ends with.
+    /// Advances the worker's lifecycle, as the last step of a turn.
     mutating func advanceLifecycle(now: Now) {
         if control.isStopRequested {
             perform(lifecycle.stopRequested(patience: plan.stopPatience, now: now), now: now)
@@ -66,7 +66,7 @@ extension PlannerLoop {
             try consumer.restart(
                 storing: positions(of: ids, now: now), timeout: .seconds(5), now: now)
         } catch {
-            lifecycle.clientFailed("Kafka's consumer cannot be opened anew: \(error)")
+            lifecycle.clientFailed("Kafka's consumer cannot be reopened: \(error)")
         }
     }
 
@@ -97,7 +97,7 @@ extension PlannerLoop {
                     "suppressed": .stringConvertible(warning.suppressed),
                 ])
         case .restartNeeded(let error):
-            logger.warning("reading of events begins anew", metadata: ["cause": "\(error)"])
+            logger.warning("restarting the event consumer", metadata: ["cause": "\(error)"])
             lifecycle.restartNeeded()
         case .fatal(let error) where error.code == .fencedInstanceID:
             fenced(error, now: now)
@@ -111,12 +111,12 @@ extension PlannerLoop {
         let isOpenedAgain = lifecycle.fenced(
             now: now,
             reason:
-                "another worker that runs has this one's kafka.groupInstanceID, '\(name)': give "
-                + "each its own. The group gave it away \(ConsumerRestarts.fencingsMax) times within "
+                "another running worker has the same kafka.groupInstanceID, '\(name)': give each "
+                + "its own. This worker was fenced \(ConsumerRestarts.fencingsMax) times within "
                 + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
         guard isOpenedAgain else { return }
         logger.warning(
-            "the group has given this worker's kafka.groupInstanceID away; it joins anew",
+            "another member took this worker's kafka.groupInstanceID; rejoining the group",
             metadata: ["groupInstanceID": "\(name)", "cause": "\(error)"])
     }
 
@@ -143,12 +143,13 @@ extension PlannerLoop {
         let open = lifecycle.open.events + lifecycle.open.deferred
         precondition(!ids.contains(where: open.contains), "a partition given up is ours still")
         for id in ids { pipeline.unassigned(id) }
-        logger.info("given up", metadata: ["partitions": .stringConvertible(ids.count)])
+        logger.info("unassigned", metadata: ["partitions": .stringConvertible(ids.count)])
     }
 
     // MARK: The end
 
-    /// Leaves the group with everything stored that has ended.
+    /// Takes the closing steps: stops delivery, flushes records, stores the last offsets and leaves
+    /// the group.
     mutating func close(_ end: WorkerEnd) -> WorkerEnd {
         let now = Self.clock()
         for step in ClosingStep.allCases { take(step, now: now) }
@@ -165,21 +166,23 @@ extension PlannerLoop {
         case .flushRecords:
             if !producer.flush(timeout: .seconds(2)) {
                 logger.warning(
-                    "records are still on their way to Kafka; their events are read again")
+                    "Kafka has not acknowledged all records; their events will be read again")
             }
         case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
         case .leaveGroup:
             guard let consumer else { return }
             let stored = positions(of: lifecycle.open.events, now: now)
             if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
-                logger.warning("the group could not be left in time; it will notice by itself")
+                logger.warning("could not leave the group in time; it will expel this worker later")
             }
         }
     }
 }
 
 extension PausedTopics {
-    /// - Parameter deferred: position of the topic `deferred`.
+    /// Whether the topic is among those to pause or resume.
+    ///
+    /// - Parameter deferred: the position of the topic `deferred`.
     fileprivate func include(_ topic: Int, deferred: Int) -> Bool {
         switch self {
         case .events: topic != deferred

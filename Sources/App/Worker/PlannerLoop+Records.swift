@@ -7,8 +7,9 @@ internal import PushModel
 internal import Rdkafka
 internal import RecordFormats
 
-/// Records of ours: suppressions, dead letters, deferred pushes and shards. Each topic has an outlet of
-/// its own, so that one which takes nothing keeps back no other's records.
+/// Writes the worker's own records: suppressions, dead letters, deferred pushes and shards. Each
+/// topic has an outlet of its own, so that a topic that accepts nothing does not delay the records
+/// of another.
 extension PlannerLoop {
     mutating func produceRecords(now: Now) {
         for record in pipeline.takeRecords() { outlets[record.topic.rawValue].append(record) }
@@ -19,7 +20,9 @@ extension PlannerLoop {
         }
     }
 
-    /// - Returns: false when the producer has no room now, and the record is to be tried again.
+    /// Offers a record to the producer.
+    ///
+    /// - Returns: false if the producer's queue is full, so that the record must be offered again.
     private mutating func produce(_ record: OutgoingRecord, now: Now) -> Bool {
         let outlet = record.topic.rawValue
         var headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
@@ -66,15 +69,16 @@ extension PlannerLoop {
         }
     }
 
-    /// Takes shards back from a topic that is in trouble, so that they are fanned out here, and has
-    /// no more events split. Behind the outlet's back-off a shard could wait until it expires.
+    /// Takes shards back from a topic that accepts no records, so that this worker fans them out
+    /// itself, and stops the splitting of events. During the outlet's back-off a shard could wait
+    /// until it expires.
     mutating func keepShardsMoving(now: Now) {
         let outlet = RecordTopic.events.rawValue
         for record in outlets[outlet].withdraw(now: now) { pipeline.refused(record.ticket) }
         pipeline.shardFlow = outlets[outlet].flow(now: now)
     }
 
-    /// The topics of ours that take no records at the moment.
+    /// The topics that accept none of the worker's records at the moment.
     func troubledTopics(now: Now) -> [TroubledTopic] {
         RecordTopic.allCases.compactMap { topic in
             guard let trouble = outlets[topic.rawValue].trouble(now: now) else { return nil }

@@ -11,10 +11,10 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 
-/// The planner thread: it owns intake, index, planning, waiting and ledger, so nothing on the path
-/// of a push is shared or locked. Each turn does a bounded amount of each kind of work (`TurnStep`);
-/// then it sleeps until something happens. It polls and performs: what is decided about the worker's
-/// own life, `WorkerLifecycle` decides.
+/// The planner thread. It owns intake, index, planning, deferral and ledger, so nothing on the path
+/// of a push is shared or locked. Each turn does a bounded amount of each kind of work
+/// (`TurnStep`); then the thread sleeps until something happens. It polls and performs, while
+/// `WorkerLifecycle` decides on assignments, restarts and the stop.
 struct PlannerLoop: ~Copyable {
     var pipeline: PushPipeline
     var plan: WorkerPlan
@@ -25,14 +25,15 @@ struct PlannerLoop: ~Copyable {
     let logger: Logger
     let epoll: Epoll
 
-    /// Nil until the index is complete: the first event must find everybody.
+    /// The consumer of events; nil until the index is complete, since the first event must find all
+    /// its tokens.
     var consumer: EventConsumer?
     var lifecycle: WorkerLifecycle
-    /// By `RecordTopic`.
+    /// The outlets, by `RecordTopic`.
     var outlets: [RecordOutlet]
-    /// Pushes with each port, by pool.
+    /// How many pushes each port holds, by port and pool.
     var outstanding: [[Int]]
-    /// The port that is offered pushes first.
+    /// The port that was offered pushes first in the last turn.
     var firstPort = 0
     var watch = ConsumerWatch()
     var flow = FlowReport()
@@ -68,7 +69,7 @@ struct PlannerLoop: ~Copyable {
         self.pipeline = pipeline
     }
 
-    /// What the planner sleeps on; the consumer joins when there is one.
+    /// The descriptors that wake the planner. The consumer's is added when it is opened.
     static func makeEpoll(
         port: DeliveryPort, control: WorkerControl, tables: TableReader, producer: RecordProducer
     ) throws(SystemError) -> Epoll {
@@ -91,7 +92,7 @@ struct PlannerLoop: ~Copyable {
             wall: WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000))
     }
 
-    /// The thread's body; returns when the worker has stopped.
+    /// The body of the planner thread. Returns when the worker has ended.
     mutating func run() -> WorkerEnd {
         while true {
             let now = Self.clock()
@@ -101,6 +102,8 @@ struct PlannerLoop: ~Copyable {
         }
     }
 
+    /// Runs one turn.
+    ///
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
         adoptReloadedPlan()
@@ -110,7 +113,9 @@ struct PlannerLoop: ~Copyable {
         return isBusy
     }
 
-    /// - Returns: whether there is more of this kind of work to do at once.
+    /// Does one kind of work.
+    ///
+    /// - Returns: whether there is more of it to do at once.
     private mutating func take(_ step: TurnStep, now: Now) -> Bool {
         switch step {
         case .outcomes: return collectOutcomes(now: now)
@@ -145,7 +150,7 @@ struct PlannerLoop: ~Copyable {
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
         if let deadline = consumer?.nextDeadline {
-            // It may be over already, where there is no room to poll.
+            // The deadline may have passed: without room for events, the consumer is not polled.
             wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))
         }
         let ready = epoll.wait(timeout: max(.zero, wake - now.monotonic))

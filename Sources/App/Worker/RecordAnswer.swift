@@ -3,12 +3,12 @@
 
 internal import Rdkafka
 
-/// What Kafka, or the producer in its place, has said of a record of ours.
+/// What Kafka, or the producer, reports about a record that the worker writes.
 enum RecordAnswer: Equatable {
     case acknowledged
-    /// It will never be taken as it is.
+    /// The record is too large and will never be accepted.
     case tooLarge
-    /// It may be taken another time. The cause is in Kafka's words.
+    /// The record was refused, but may be accepted later. The cause is the name of Kafka's error.
     case refused(cause: String)
 
     init(_ error: ErrorCode?) {
@@ -20,6 +20,6 @@ enum RecordAnswer: Equatable {
             }
     }
 
-    /// Why its topic takes nothing; nil where it does, or where only the record is to blame.
+    /// Why the topic accepts nothing; nil if it does, or if only this record is at fault.
     var cause: String? { if case .refused(let cause) = self { cause } else { nil } }
 }

@@ -4,23 +4,24 @@
 package import LinuxIO
 internal import Logging
 
-/// Says which event record is being read, in a file that outlives a crash (`intake.lastRecordFile`).
-/// A record that the worker cannot get past would otherwise have no name: each restart dies of it.
+/// Notes which event record is being read, in a file that outlives a crash
+/// (`intake.lastRecordFile`). Otherwise an operator could not tell which record crashes the worker
+/// at each restart.
 ///
-/// A few stores into mapped memory a record; no system call.
+/// It costs a few stores into mapped memory per record, and no system call.
 package final class RecordInHand: Sendable {
     private let words: SharedWords
 
-    /// The record that the process before this one was reading when it ended.
+    /// The record that the previous process was reading when it ended; nil if there was none.
     package let left: Configuration.Kafka.RecordCoordinates?
 
-    // Words of the file. The topic's is written last and cleared first.
+    // Positions of the words in the file. The topic's is written last and cleared first.
     private static let topic = 0
     private static let partition = 1
     private static let offset = 2
 
-    /// - Parameter topics: as the worker numbers them; their names go into the file, since the next
-    ///   process may number them otherwise.
+    /// - Parameter topics: the event topics in the worker's order. Their names are written to the
+    ///   file, since the next process may number them differently.
     package init(file: String, topics: [String]) throws(SystemError) {
         words = try SharedWords(path: file)
         left = Self.coordinates(in: words)
@@ -28,17 +29,17 @@ package final class RecordInHand: Sendable {
         words.rewrite(text: topics.joined(separator: "\n"))
     }
 
-    /// Reading begins.
+    /// Notes that reading of a record begins.
     func take(topic: Int, partition: Int32, offset: Int64) {
         words[Self.partition] = UInt64(UInt32(bitPattern: partition))
         words[Self.offset] = UInt64(bitPattern: offset)
         words[Self.topic] = UInt64(topic) + 1
     }
 
-    /// It has been read, or passed over.
+    /// Notes that the record has been read or skipped.
     func putDown() { words[Self.topic] = 0 }
 
-    /// Nil also for a file that is not ours.
+    /// The record noted in the file; nil if there is none, or if the file has another format.
     private static func coordinates(
         in words: SharedWords
     ) -> Configuration.Kafka.RecordCoordinates? {
@@ -54,8 +55,8 @@ package final class RecordInHand: Sendable {
 }
 
 extension Configuration {
-    /// Says what the file has to say, and makes it ready. A file that cannot be had is no reason not to
-    /// send pushes.
+    /// Logs the record that the previous process left in the file, and opens the file for this one.
+    /// A file that cannot be used does not stop the worker.
     func recordInHand(topics: [String], logger: Logger) -> RecordInHand? {
         guard let file = intake.lastRecordFile else { return nil }
         do throws(SystemError) {
@@ -64,8 +65,8 @@ extension Configuration {
                 let name = "\(left.topic)/\(left.partition)/\(left.offset)"
                 logger.error(
                     """
-                    the worker ended while it was reading event record \(name); if it does so again, \
-                    pass over it with kafka.skip: ["\(name)"]
+                    the previous process ended while it was reading event record \(name); if that \
+                    happens again, skip the record with kafka.skip: ["\(name)"]
                     """,
                     metadata: [
                         "topic": "\(left.topic)", "partition": .stringConvertible(left.partition),

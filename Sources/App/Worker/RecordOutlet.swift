@@ -4,29 +4,29 @@
 package import Pipeline
 package import PushModel
 
-/// The records of ours for one topic on their way to Kafka's producer. Only a bounded part of them is
-/// with the producer, which keeps a copy: a topic that takes nothing can then fill neither its queue
-/// nor, by being offered everything again and again, the planner's time.
+/// The worker's records for one topic on their way to Kafka's producer. Only a bounded part of them
+/// is with the producer, which keeps copies: so a topic that accepts nothing can neither fill the
+/// producer's queue nor take up the planner's time with repeated offers.
 ///
-/// After a refusal one record at a time is offered, with a back-off; the first one that Kafka takes
-/// ends that.
+/// After a refusal one record at a time is offered, with a back-off, until Kafka accepts one.
 package struct RecordOutlet {
     private var waiting: [OutgoingRecord] = []
     private var first = 0
-    /// With the producer: the bytes by ticket.
+    /// The sizes of the records that are with the producer, by ticket.
     private var offered: [UInt64: Int] = [:]
     private var offeredBytes = 0
     private let recordsMax: Int
     private let bytesMax: Int
-    /// Rounds of refusals since Kafka last took a record.
+    /// Rounds of refusals since Kafka last accepted a record.
     private var refusals = 0
     private var offersAgainAt = MonotonicTime(nanoseconds: .min)
-    /// When the producer last reported of a record, or was given the first.
+    /// When the producer last reported on a record, or was given the first.
     private var movedAt = MonotonicTime(nanoseconds: .min)
     private var cause: String?
 
     private static let backoffMax = Duration.seconds(30)
-    /// Kafka's slowest acknowledgement while it is well is far below this.
+    /// How long the producer may report nothing. An acknowledgement of a healthy Kafka takes far
+    /// less.
     private static let patience = Duration.seconds(10)
 
     package init(recordsMax: Int, bytesMax: Int) {
@@ -40,7 +40,8 @@ package struct RecordOutlet {
     package var waitingCount: Int { waiting.count - first }
     package var offeredCount: Int { offered.count }
 
-    /// The record to offer to the producer now; it is the next one until `take` is called.
+    /// The record to offer to the producer now; nil if none may be offered. It stays the same until
+    /// `take` is called.
     package func next(now: Now) -> OutgoingRecord? {
         guard first < waiting.count else { return nil }
         guard !offered.isEmpty else { return offersAgainAt <= now.monotonic ? waiting[first] : nil }
@@ -50,8 +51,8 @@ package struct RecordOutlet {
         return fits ? waiting[first] : nil
     }
 
-    /// The next record goes out of the line: the producer has it, or will never take it.
-    /// - Parameter isAccepted: the producer will report of it.
+    /// Removes the next record from the queue: the producer has it, or will never accept it.
+    /// - Parameter isAccepted: whether the producer has it and will report on it.
     package mutating func take(isAccepted: Bool, now: Now) {
         precondition(first < waiting.count, "no record is next")
         let record = waiting[first]
@@ -67,9 +68,10 @@ package struct RecordOutlet {
         offeredBytes += Self.bytes(record)
     }
 
-    /// The producer has reported of a record that it had, if it was this outlet's.
-    /// - Parameter cause: why Kafka did not take it; nil where it did, or where only that record is to
-    ///   blame.
+    /// Notes that the producer has reported on a record. Returns false if the record is not from
+    /// this outlet.
+    /// - Parameter cause: why Kafka did not accept it; nil if it did, or if only that record is at
+    ///   fault.
     package mutating func reported(_ ticket: UInt64, cause: String?, now: Now) -> Bool {
         guard let bytes = offered.removeValue(forKey: ticket) else { return false }
         offeredBytes -= bytes
@@ -86,7 +88,8 @@ package struct RecordOutlet {
         return true
     }
 
-    /// Kafka or its producer has refused a record. Others that were offered with it fail with it.
+    /// Notes that Kafka or the producer has refused a record. Others that were offered with it
+    /// count as the same refusal.
     package mutating func refused(cause: String, now: Now) {
         self.cause = cause
         guard offersAgainAt <= now.monotonic else { return }
@@ -96,7 +99,8 @@ package struct RecordOutlet {
         offersAgainAt = now.monotonic + wait
     }
 
-    /// What would become of a record that is appended now.
+    /// Whether a record appended now would be sent: at once (`closed`), as a trial (`halfOpen`), or
+    /// not (`open`).
     package func flow(now: Now) -> RecordFlow {
         if isUnanswered(now: now) { return .open }
         guard refusals > 0 else { return .closed }
@@ -104,8 +108,8 @@ package struct RecordOutlet {
         return isFree ? .halfOpen : .open
     }
 
-    /// Removes and returns what the producer does not have yet, if Kafka takes nothing now. For
-    /// records that the owner can do without.
+    /// Removes and returns the records that the producer does not have yet, if Kafka accepts
+    /// nothing now. This is for records that the owner can do without.
     package mutating func withdraw(now: Now) -> [OutgoingRecord] {
         guard first < waiting.count else { return [] }
         let isBackingOff = refusals > 0 && offersAgainAt > now.monotonic
@@ -117,19 +121,19 @@ package struct RecordOutlet {
         return Array(waiting[first...])
     }
 
-    /// Nothing has been said for long of what the producer has.
+    /// Whether the producer has records and has reported nothing for too long.
     private func isUnanswered(now: Now) -> Bool {
         !offered.isEmpty && now.monotonic - movedAt >= Self.patience
     }
 
-    /// Why nothing gets through; nil while it does, or while there is nothing to send.
+    /// Why Kafka accepts nothing; nil if it does, or if there is nothing to send.
     package func trouble(now: Now) -> Trouble? {
         if refusals > 0 { return Trouble(cause: cause) }
         return isUnanswered(now: now) ? Trouble(cause: nil) : nil
     }
 
     package struct Trouble: Equatable {
-        /// In Kafka's words; nil where nothing is said.
+        /// The name of Kafka's error; nil if nothing was reported.
         package var cause: String?
     }
 
@@ -139,8 +143,8 @@ package struct RecordOutlet {
 }
 
 extension RecordOutlet {
-    /// One for each topic, by `RecordTopic`. Together they leave the producer's queue some room, so that
-    /// none of them can fill it.
+    /// Makes the outlets, one for each `RecordTopic`. Together their bounds leave room in the
+    /// producer's queue, so that they cannot fill it.
     package static func all(properties: [String: String]) -> [RecordOutlet] {
         func limit(_ name: String, _ standard: Int) -> Int {
             max(1, (properties[name].flatMap { Int($0) } ?? standard) / 5)
@@ -149,7 +153,7 @@ extension RecordOutlet {
         let bytes = limit("queue.buffering.max.kbytes", 65_536) << 10
         return RecordTopic.allCases.enumerated().map { position, topic in
             precondition(topic.rawValue == position, "an outlet stands in another topic's place")
-            // Letters are few, and any number may have to wait.
+            // Dead letters are few, but any number of them may have to wait.
             let share = topic == .deadLetters ? min(bytes, 4 << 20) : bytes
             return RecordOutlet(recordsMax: records, bytesMax: share)
         }

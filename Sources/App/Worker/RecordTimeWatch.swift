@@ -5,21 +5,21 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 
-/// Compares the times that records bear with this worker's clock, for one record of each batch: what
-/// a push is worth, and what a dead token's answer says, is judged by both.
+/// Compares the timestamps of records with this worker's clock, for one record of each batch. The
+/// expiry of pushes and the suppression of device tokens depend on both.
 struct RecordTimeWatch {
-    /// Where a record comes from, by the topic's position in its reader's list.
+    /// The topic that a record comes from, by its position in its reader's list.
     enum Source: Hashable {
         case events(Int)
         case deferred
         case table(Int)
     }
 
-    /// The record furthest ahead of our clock since the last look.
+    /// The record furthest ahead of this worker's clock since the last report.
     private var ahead: (source: Source, by: Duration)?
-    /// The smallest age of a record since the last look.
+    /// The smallest age of an event record since the last report.
     private var youngest: Duration?
-    /// Looks in a row at which nothing was left to read, and yet every record was old.
+    /// Consecutive reports at which nothing was left to read and yet every event record was old.
     private var oldLooks = 0
     private var expired = ExpiredEvents()
 
@@ -27,27 +27,32 @@ struct RecordTimeWatch {
     private var oldToldAt: MonotonicTime?
     private var expiredToldAt: MonotonicTime?
 
-    /// Hosts that keep time agree within a fraction of a second.
+    /// How far a timestamp may be ahead. Synchronised hosts agree within a fraction of a second.
     private static let aheadMax = Duration.seconds(5)
-    /// More than a producer's retries take in an ordinary broker restart.
+    /// The age above which a record counts as old: more than a producer's retries take during an
+    /// ordinary broker restart.
     private static let ageMax = Duration.seconds(30)
-    /// A minute of looks, five seconds apart.
+    /// A minute of reports, five seconds apart.
     private static let oldLooksMax = 12
     private static let clockInterval = Duration.seconds(600)
     private static let expiredInterval = Duration.seconds(60)
 
-    /// - Parameter timestamp: in milliseconds since 1970; below zero when the record has none.
+    /// Notes the timestamp of a record.
+    ///
+    /// - Parameter timestamp: in milliseconds since 1970; below zero if the record has none.
     mutating func sampled(_ timestamp: Int64, of source: Source, now: Now) {
         guard timestamp >= 0 else { return }
         let age = now.wall - WallTime(milliseconds: timestamp)
-        // What waits was written at any time.
+        // Only events are expected to be read soon after they were written.
         if case .events = source { youngest = min(youngest ?? age, age) }
         if age < .zero - Self.aheadMax, .zero - age > ahead?.by ?? .zero {
             ahead = (source, .zero - age)
         }
     }
 
-    /// - Parameter unread: records that are left in the partitions of events.
+    /// Logs what was found since the last report.
+    ///
+    /// - Parameter unread: how many records are left to read in the partitions of events.
     mutating func report(
         _ expired: ExpiredEvents, unread: Int64, now: Now, logger: Logger,
         topic: (Source) -> String
@@ -63,8 +68,8 @@ struct RecordTimeWatch {
         aheadToldAt = now.monotonic
         logger.warning(
             """
-            records bear times ahead of this worker's clock: compare its clock with that of the \
-            topic's producers, or of the brokers where the topic has LogAppendTime
+            records have timestamps ahead of this worker's clock: compare its clock with that of \
+            the topic's producers, or of the brokers if the topic has LogAppendTime
             """,
             metadata: [
                 "topic": "\(topic(ahead.source))",
@@ -72,7 +77,8 @@ struct RecordTimeWatch {
             ])
     }
 
-    /// A record that is read as soon as it is written is young, unless the clocks differ.
+    /// Warns if records are old although nothing is left to read: either the clocks differ or
+    /// producers write late.
     private mutating func reportOld(isCaughtUp: Bool, now: Now, logger: Logger) {
         defer { youngest = nil }
         guard let youngest else { return }
@@ -83,8 +89,8 @@ struct RecordTimeWatch {
         oldToldAt = now.monotonic
         logger.warning(
             """
-            events bear old times though they are read at once: this worker's clock is ahead, or \
-            their producers write them late
+            events have old timestamps although they are read at once: this worker's clock is \
+            ahead, or their producers write them late
             """,
             metadata: ["ageSecondsMin": .stringConvertible(Self.seconds(youngest))])
     }
@@ -102,7 +108,7 @@ struct RecordTimeWatch {
             let cause: Logger.MetadataValue =
                 unread == 0
                 ? "nothing is left to read: they were written late, or this worker's clock is ahead"
-                : "this worker reads behind"
+                : "this worker lags behind"
             logger.warning(
                 "events expired before they were read",
                 metadata: [
@@ -114,7 +120,7 @@ struct RecordTimeWatch {
         if expired.beforeWritten > 0 {
             logger.warning(
                 """
-                events had expired before they were written: look at expiresAt, ttlSeconds and the \
+                events had expired before they were written: check expiresAt, ttlSeconds and the \
                 clocks of their producers
                 """,
                 metadata: ["events": .stringConvertible(expired.beforeWritten)])

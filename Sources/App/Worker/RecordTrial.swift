@@ -7,9 +7,10 @@ internal import Pipeline
 package import PushModel
 package import RecordFormats
 
-/// Why a record that somebody wants to write would be of no use to a worker.
+/// Why a record that a user wants to write would be useless to a worker.
 package struct UselessRecord: Error, Hashable, Sendable {
-    /// Whether the configuration lacks what the record needs; otherwise the record is at fault.
+    /// Whether the configuration lacks something that the record needs; otherwise the record is at
+    /// fault.
     package let lacksConfiguration: Bool
     package let message: String
 
@@ -27,7 +28,7 @@ package struct UselessRecord: Error, Hashable, Sendable {
     }
 }
 
-/// Reads a record before somebody writes it, with the decoders of a worker of this configuration.
+/// Checks a record before it is written, with the decoders of a worker of this configuration.
 package struct RecordTrial {
     let plan: WorkerPlan
     private let now: WallTime
@@ -39,7 +40,8 @@ package struct RecordTrial {
 
     // MARK: Events
 
-    /// The events topic that is meant where none is named: the only one there is, or ours.
+    /// The event topic of this name, which must be configured. Without a name, the only one that is
+    /// configured, or else `lamplighter.events`.
     package func topicOfEvents(named name: String?) throws(UselessRecord) -> String {
         let topics = plan.eventTopics
         guard let name else {
@@ -62,12 +64,15 @@ package struct RecordTrial {
 
     package struct ReadEvent {
         package var value: [UInt8]?
-        /// Differs from the record's key where the topic's binding has a template.
+        /// The subject of the event, which differs from the record's key if the topic's binding has
+        /// a template.
         package var subject: String
         package var app: String
     }
 
-    /// - Parameter draft: nil for a record whose key says it all.
+    /// Reads an event as a worker would.
+    ///
+    /// - Parameter draft: the event; nil for a record without a value, whose key is the subject.
     package func event(
         _ draft: EventDraft?, key: String, topic: String
     ) throws(UselessRecord) -> ReadEvent {
@@ -86,7 +91,7 @@ package struct RecordTrial {
         }
     }
 
-    /// What a worker makes of an event's payload: the body as it is sent, and its push type.
+    /// The payload of an event as a worker would send it: body and push type; nil if it has none.
     package func payload(of draft: EventDraft) throws(UselessRecord) -> EventPayload? {
         try read(
             EventEncoder.value(draft), key: "push", binding: 0, bindings: [.standard]
@@ -116,7 +121,9 @@ package struct RecordTrial {
 
     // MARK: Registrations
 
-    /// - Returns: what its writer may not have meant, a sentence each.
+    /// Reads a registration as a worker would.
+    ///
+    /// - Returns: what the user may not have meant, one sentence each.
     package func registration(
         key: [UInt8], value: [UInt8]
     ) throws(UselessRecord) -> [String] {
@@ -186,7 +193,7 @@ package struct RecordTrial {
     }
 }
 
-/// The parts of a registration that readers pass over, and its writer should hear about.
+/// The parts of a registration that workers ignore and its author should know about.
 private enum RegistrationText {
     struct Target: Decodable {
         var `class`: String
@@ -207,7 +214,8 @@ private enum RegistrationText {
         var targets: [Target]
     }
 
-    /// Members that no reader looks at: an app of a later release may write them, or it is a slip.
+    /// The members that no worker reads: they are from a later release, or misspelt. One sentence
+    /// each.
     static func unknownMembers(of value: [UInt8]) -> [String] {
         struct Show: Decodable {
             var unknown: [String]
@@ -254,7 +262,7 @@ private enum RegistrationText {
                 .decodeIfPresent([Element].self, forKey: Name(stringValue: name)) ?? []
         }
 
-        /// A sentence each, which begins with the name.
+        /// The members that are not known, each as a sentence that starts with the name.
         static func unknown(in decoder: any Decoder, but known: [String]) throws -> [String] {
             try decoder.container(keyedBy: Name.self).allKeys.map(\.stringValue).sorted()
                 .filter { !known.contains($0) }
@@ -266,7 +274,7 @@ private enum RegistrationText {
         }
     }
 
-    /// Of a document that the worker's own decoder has read.
+    /// The targets of a document that the worker's own decoder has accepted.
     static func targets(of value: [UInt8]) -> [Target] {
         (try? JSONDecoder().decode(Document.self, from: Data(value)))?.targets ?? []
     }

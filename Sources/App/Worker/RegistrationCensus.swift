@@ -4,20 +4,20 @@
 package import PushModel
 internal import RecordFormats
 
-/// Which registrations are dead, and which suppressions are about tokens that nobody has any more: decided
-/// from all records of both topics, suppressions first, without asking anybody.
+/// Finds the registrations that are dead and the suppressions of tokens that no registration has
+/// any more, from all records of both topics. Suppressions are read first.
 ///
-/// A suppression must outlive every registration of its token, or that token is sent pushes again; so it
-/// is never removed for its age alone. Registrations none of whose tokens a suppression is about are not
-/// kept: memory is by the number of suppressions.
+/// A suppression must outlive every registration of its token, or the token is sent pushes again;
+/// so it is never removed for its age alone. Registrations without a suppressed token are not kept,
+/// so memory depends on the number of suppressions.
 package struct RegistrationCensus: ~Copyable {
-    /// A registration that is removed or changed.
+    /// A registration that may be removed or changed.
     package struct Entry: Sendable {
         package let key: [UInt8]
         package let partition: Int32
         package let tokens: Set<Token>
         fileprivate let registeredAt: WallTime
-        /// All that it says was understood: it has no target but those.
+        /// Whether every target of the registration was understood, so that it has no other tokens.
         fileprivate var isWhole: Bool
     }
 
@@ -26,7 +26,7 @@ package struct RegistrationCensus: ~Copyable {
         package let bytes: [UInt8]
     }
 
-    /// A suppression that stands.
+    /// A suppression that is in effect.
     package struct Standing: Sendable {
         package let key: [UInt8]
         package let partition: Int32
@@ -35,10 +35,10 @@ package struct RegistrationCensus: ~Copyable {
         fileprivate let writtenAt: WallTime
     }
 
-    /// Of apps that are served, and not readable all the same.
+    /// How many registrations of configured apps and environments could not be read.
     package private(set) var unreadable = 0
     private let routing: RoutingTable
-    /// Suppressions written later than this are too young to act on.
+    /// Suppressions written after this time are too young to act on.
     private let deadline: WallTime
     private let isWanted: @Sendable (_ key: [UInt8]) -> Bool
     private var suppressionDecoder: TokenRecordDecoder
@@ -47,12 +47,13 @@ package struct RegistrationCensus: ~Copyable {
     private var tokenKey = TokenKey()
     private var suppressions: [Token: Standing] = [:]
     private var entries: [[UInt8]: Entry] = [:]
-    /// A suppression that came later would find its registrations dropped.
+    /// Whether a registration was read. A suppression must not follow: its registrations may have
+    /// been dropped.
     private var hasRegistrations = false
 
     /// - Parameters:
-    ///   - deadFor: how long a suppression must have stood.
-    ///   - isWanted: registrations that are kept whatever their tokens are.
+    ///   - deadFor: how long a suppression must have been in effect.
+    ///   - isWanted: whether to keep the registration of this key whatever its tokens are.
     package init(
         _ configuration: Configuration, deadFor: Duration, now: WallTime,
         isWanted: @escaping @Sendable (_ key: [UInt8]) -> Bool = { _ in false }
@@ -76,7 +77,7 @@ package struct RegistrationCensus: ~Copyable {
             suppression = try suppressionDecoder.suppression(
                 key: key, value: value, into: &tokenKey)
         } catch {
-            // What stood before goes on to stand.
+            // An unreadable record changes nothing, as for a worker.
             return
         }
         let token = Token(route: tokenKey.route, bytes: tokenKey.token)
@@ -89,7 +90,7 @@ package struct RegistrationCensus: ~Copyable {
             registeredAt: suppression.registeredAt, writtenAt: timestamp)
     }
 
-    /// In the order of the log, after every suppression.
+    /// Reads a registration record. To be called in the order of the log, after all suppressions.
     package mutating func registrationRecord(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, partition: Int32,
         timestamp: WallTime
@@ -105,7 +106,8 @@ package struct RegistrationCensus: ~Copyable {
                 return
             }
         } catch {
-            // What stood before goes on to stand, and here it is not known what that will come to.
+            // A worker keeps the previous registration. What this record means is unknown, so its
+            // key must not count as dead.
             entries[bytes]?.isWhole = false
             let isOthers = [UnreadableCode.unknownApp, .unservedEnvironment]
                 .contains { $0.rawValue == error.code }
@@ -122,7 +124,7 @@ package struct RegistrationCensus: ~Copyable {
                 isWhole: decoder.skippedTargets == skipped) : nil
     }
 
-    /// Of the registration that was read last.
+    /// The tokens of the registration that was read last.
     private var tokens: Set<Token> {
         var tokens: Set<Token> = []
         for row in registration.rows {
@@ -141,8 +143,8 @@ package struct RegistrationCensus: ~Copyable {
 
     // MARK: Answers
 
-    /// Registrations whose every token has had a suppression for long enough, one that no registration
-    /// of that token has outlived. In the order of their keys.
+    /// The registrations all of whose tokens have been suppressed for long enough, with no later
+    /// registration of any of those tokens. In the order of their keys.
     package func deadRegistrations() -> [Entry] {
         var latest: [Token: WallTime] = [:]
         for entry in entries.values {
@@ -161,16 +163,17 @@ package struct RegistrationCensus: ~Copyable {
         }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 
-    /// The registrations that `isWanted` asked for and that stand, in the order of their keys.
+    /// The registrations in effect for which `isWanted` is true, in the order of their keys.
     package func wantedRegistrations() -> [Entry] {
         entries.values.filter { isWanted($0.key) }
             .sorted { $0.key.lexicographicallyPrecedes($1.key) }
     }
 
-    /// Suppressions of tokens that no registration has.
+    /// The suppressions of tokens that no registration has.
     /// - Parameters:
-    ///   - removed: keys of registrations that are as good as gone.
-    ///   - tokens: whose suppressions may go, however young they are; nil for all that are old enough.
+    ///   - removed: the keys of registrations that are about to be removed.
+    ///   - tokens: the tokens whose suppressions may be removed, however young; nil for all
+    ///     suppressions that are old enough.
     package func abandonedSuppressions(
         without removed: Set<[UInt8]> = [], of tokens: Set<Token>? = nil
     ) -> [Standing] {

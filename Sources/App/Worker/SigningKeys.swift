@@ -5,7 +5,7 @@ package import APNSDelivery
 internal import FoundationEssentials
 package import PushModel
 
-/// Why a credential's key cannot be used; named by the credential, never quoting the key.
+/// Why a credential's key cannot be used. It names the credential and never quotes the key.
 package struct SigningKeyError: Error, CustomStringConvertible {
     package let credential: String
     package let reason: String
@@ -13,13 +13,13 @@ package struct SigningKeyError: Error, CustomStringConvertible {
     package var description: String { "apns.credentials.\(credential): \(reason)" }
 }
 
-/// The provider tokens of every credential, in each of its environments. `KeyFollower` changes live
-/// which key they are of.
+/// The provider tokens of every credential, in each of its environments. `KeyFollower` changes
+/// their keys while the worker runs.
 package struct SigningKeys: Sendable {
     struct Credential: Sendable {
         let team: String
         let source: KeySource
-        /// Found at the start, the one in use first.
+        /// The keys found at the start. The first is the one in use.
         let found: [KeySource.KeyText]
         let newer: Set<KeySource.KeyText>
         let key: SigningKey
@@ -28,7 +28,9 @@ package struct SigningKeys: Sendable {
 
     private(set) var credentials: [String: Credential] = [:]
 
-    /// - Throws: at the first credential whose key is missing or unusable.
+    /// Reads the keys of all credentials.
+    ///
+    /// - Throws: an error for the first credential whose key is missing or unusable.
     package init(_ configuration: Configuration.APNS) throws(SigningKeyError) {
         for (name, credential) in configuration.credentials.sorted(by: { $0.key < $1.key }) {
             let source = KeySource(credential)

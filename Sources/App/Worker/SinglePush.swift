@@ -9,26 +9,26 @@ package import Logging
 internal import Pipeline
 package import PushModel
 
-/// One push outside the pipeline: for `lamplighter push` and for `check`'s question to APNs. Its
-/// headers are those that a worker of the same configuration would send.
+/// One push outside the pipeline, for `lamplighter push`, for `check`, and for trying a new key.
+/// Its headers are those that a worker of the same configuration would send.
 package struct SinglePush: Sendable {
     package let route: RouteID
     package let type: PushType
     package let token: [UInt8]
     package let body: [UInt8]
-    /// 0 leaves `apns-priority` out.
+    /// The value of `apns-priority`; 0 leaves it out.
     package let priority: UInt8
     /// The value of `apns-expiration`; negative leaves it out.
     package let expiration: Int64
-    /// Empty leaves `apns-collapse-id` out.
+    /// The value of `apns-collapse-id`; empty leaves it out.
     package let collapseID: [UInt8]
     package let apnsID: APNSID
-    /// Signs instead of the credential's key in use.
+    /// The provider tokens to send with, in place of those of the credential.
     var tokens: ProviderTokens?
 
-    /// What an event would ask for; nil takes the push type's default.
+    /// The values that an event could set; nil for the push type's defaults.
     package struct Wishes: Sendable {
-        /// A body that the type can have; nil takes the type's constant one.
+        /// A body that is valid for the type; nil for the type's constant body.
         package var body: [UInt8]?
         package var priority: UInt8?
         package var collapseID: String?
@@ -44,7 +44,8 @@ package struct SinglePush: Sendable {
         self.route = route
         self.type = type
         self.token = token
-        // In the place of an event's coordinates: no two of these are one event.
+        // A random value takes the place of an event's coordinates, so that each push has an ID of
+        // its own.
         var random = SystemRandomNumberGenerator()
         let event = StableHash.Value(high: random.next(), low: random.next())
         apnsID = APNSID(hash: event)
@@ -69,11 +70,11 @@ package struct SinglePush: Sendable {
 
     package struct Answer: Sendable {
         package var outcome: PushOutcome
-        /// APNs's word; empty where it gave none.
+        /// The reason that APNs gave; empty if it gave none.
         package var reason: String
     }
 
-    /// Connects, sends, and waits for the answer; nil when there was none in time. Blocks.
+    /// Connects, sends, and waits for the answer; nil if there was none in time. Blocks.
     package func send(
         configuration: Configuration, plan: WorkerPlan, keys: SigningKeys, timeout: Duration,
         logger: Logger
@@ -92,14 +93,14 @@ package struct SinglePush: Sendable {
         return answer.map { Answer(outcome: $0, reason: reason(of: $0, slab)) }
     }
 
-    /// Why there was no answer. Blocks for some seconds.
+    /// Finds out why there was no answer. Blocks for some seconds.
     package func probe(
         configuration: Configuration, plan: WorkerPlan, keys: SigningKeys
     ) -> EndpointProbe.Finding {
         EndpointProbe(delivery(configuration, plan, keys).pools[0]).finding()
     }
 
-    /// With the one pool that the push goes to.
+    /// The plan with only the pool that the push goes to.
     private func delivery(
         _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys
     ) -> DeliveryPlan {
@@ -108,7 +109,7 @@ package struct SinglePush: Sendable {
         delivery.pools.removeAll { $0.id != pool }
         precondition(delivery.pools.count == 1, "a push goes to one pool")
         if let tokens { delivery.pools[0].providerTokens = tokens }
-        // A push needs no more than one.
+        // One connection is enough for one push.
         delivery.pools[0].connections = 1...1
         return delivery
     }
@@ -134,7 +135,7 @@ package struct SinglePush: Sendable {
         wire.pointee.expiration = expiration
         wire.pointee.apnsID = apnsID
         wire.pointee.tokenBytes = UInt16(token.count)
-        // Lent until the process ends, like the slab itself.
+        // The bytes are never freed, like the slab itself.
         wire.pointee.longToken = Self.lend(token)
         wire.pointee.body = Self.lend(body)
         wire.pointee.bodyBytes = UInt32(body.count)

@@ -4,12 +4,12 @@
 internal import KafkaLog
 internal import Logging
 
-/// Tells of each partition of a table once when what is read of it grows old, and once when it is
-/// read to its end again: an index that follows no longer looks like one that has nothing to follow.
+/// Logs once when the copy of a table's partition is out of date, and once when it is up to date
+/// again: otherwise a table that is no longer read would look like one without new records.
 struct TableWatch {
     private var stale: Set<TablePartition> = []
 
-    /// So many are named in one line.
+    /// The most partitions named in one line.
     private static let namedMax = 10
 
     mutating func report(_ lags: [TableLag], topics: [String], logger: Logger) {
@@ -19,7 +19,7 @@ struct TableWatch {
         let cured = stale.subtracting(now).sorted { ($0.topic, $0.number) < ($1.topic, $1.number) }
         if !cured.isEmpty {
             logger.notice(
-                "registrations or suppressions are read to their end again",
+                "registrations or suppressions are up to date again",
                 metadata: ["partitions": "\(Self.names(cured, topics: topics))"])
         }
         assert(now.count == lags.count, "a partition lags twice")
@@ -37,8 +37,8 @@ struct TableWatch {
         if let cause = lags.compactMap(\.cause).first { metadata["cause"] = "\(cause)" }
         logger.warning(
             """
-            registrations or suppressions are not read to their end, and the index grows old: look at \
-            the leaders of these partitions and at the right to read their topic
+            registrations or suppressions are out of date, and so is the index: check the leaders \
+            of these partitions and the right to read their topic
             """,
             metadata: metadata)
     }

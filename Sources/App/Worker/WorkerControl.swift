@@ -6,7 +6,7 @@ package import Pipeline
 internal import PushModel
 internal import Synchronization
 
-/// What other threads may ask of the planner thread, and what it shows them.
+/// What other threads may ask of the planner thread, and what it publishes for them.
 package final class WorkerControl: Sendable {
     package enum Phase: UInt8, Sendable {
         /// Reading registrations and suppressions to their end.
@@ -26,7 +26,7 @@ package final class WorkerControl: Sendable {
     private let hasRekeyed = Atomic<Bool>(false)
     private let rekeyed = Mutex<Set<PoolID>>([])
 
-    /// As of the planner's last turn but a moment.
+    /// The counters and the load, as the planner last published them.
     package struct Snapshot: Sendable {
         package var counters = Counters()
         package var load: PushPipeline.Load?
@@ -40,14 +40,15 @@ package final class WorkerControl: Sendable {
         waker.signal()
     }
 
-    /// The pool signs with another key, which APNs has accepted.
+    /// Notes that the pool now signs with another key, which APNs has accepted.
     func keyChanged(of pool: PoolID) {
         _ = rekeyed.withLock { $0.insert(pool) }
         hasRekeyed.store(true, ordering: .releasing)
         waker.signal()
     }
 
-    /// Asked every turn: one load where there is none.
+    /// The pools whose keys have changed since the last call. The planner asks every turn; without
+    /// news that costs one atomic load.
     func takeRekeyed() -> Set<PoolID> {
         guard hasRekeyed.load(ordering: .relaxed),
             hasRekeyed.exchange(false, ordering: .acquiring)
@@ -60,14 +61,15 @@ package final class WorkerControl: Sendable {
 
     var isStopRequested: Bool { stopRequested.load(ordering: .acquiring) }
 
-    /// The planner goes by it from its next turn on, as far as a running worker can.
+    /// Passes a reloaded plan to the planner, which adopts it before its next turn.
     func adopt(_ plan: WorkerPlan) {
         reloadedPlan.withLock { $0 = plan }
         hasReloadedPlan.store(true, ordering: .releasing)
         waker.signal()
     }
 
-    /// Asked every turn: one load where there is none.
+    /// The plan that was reloaded since the last call; nil if there is none. The planner asks every
+    /// turn; without news that costs one atomic load.
     func takeReloadedPlan() -> WorkerPlan? {
         guard hasReloadedPlan.load(ordering: .relaxed),
             hasReloadedPlan.exchange(false, ordering: .acquiring)
@@ -75,7 +77,7 @@ package final class WorkerControl: Sendable {
         return reloadedPlan.withLock { $0.take() }
     }
 
-    /// Has the planner write its counters to the log at once.
+    /// Makes the planner write its counters to the log at once.
     package func requestReport() {
         reportRequested.store(true, ordering: .releasing)
         waker.signal()

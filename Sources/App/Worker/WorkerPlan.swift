@@ -8,23 +8,24 @@ package import KafkaLog
 package import Pipeline
 package import PushModel
 
-/// A configuration, translated into what each station is told.
+/// A configuration, translated into the settings of each part of the worker.
 package struct WorkerPlan: Sendable {
     package var routing = RoutingTable()
     package var kafka: KafkaClientSettings
     package var startFrom: StartFrom
-    /// Sorted, so that every worker numbers them alike.
+    /// The event topics, sorted, so that every worker numbers them alike.
     package var eventTopics: [String]
-    /// Read in the group as events are, and stands after them in its list of topics.
+    /// The topic of deferred pushes. It is read in the group like the event topics, and follows
+    /// them in `consumedTopics`.
     package var deferredTopic: String
     package var bindings: [TopicBinding]
-    /// Of the topic that shards are written to; nil where none takes them.
+    /// The binding of the topic that shards are written to; nil if no topic can take them.
     var shardBinding: Int?
     package var tableTopics: [String]
     package var producedTopics: [String]
     package var pipeline = PipelineSettings()
     package var shutdownTimeout: Duration
-    /// Of a worker that runs, where the configuration asks for it.
+    /// The note of the record being read, in a running worker; nil if it is not configured.
     package var recordInHand: RecordInHand?
     private var skipped: Set<Configuration.Kafka.RecordCoordinates>
 
@@ -36,7 +37,7 @@ package struct WorkerPlan: Sendable {
     static let deferredProduced = 2
     static let shardsProduced = 3
 
-    /// Position in `producedTopics`.
+    /// The position of the topic in `producedTopics`.
     func producedTopic(_ topic: RecordTopic) -> Int {
         switch topic {
         case .suppressions: Self.suppressionsProduced
@@ -46,7 +47,7 @@ package struct WorkerPlan: Sendable {
         }
     }
 
-    /// Position among the topics that are read in the group.
+    /// The position of `deferredTopic` in `consumedTopics`.
     var deferredConsumed: Int { eventTopics.count }
 
     /// The topics that are read in the group.
@@ -89,7 +90,8 @@ package struct WorkerPlan: Sendable {
         }
     }
 
-    /// Takes over what may change while the worker runs; the pipeline's part it takes itself.
+    /// Adopts the values that may change while the worker runs, apart from the pipeline's settings,
+    /// which the pipeline adopts itself.
     mutating func adopt(_ other: WorkerPlan) {
         precondition(
             other.eventTopics == eventTopics && other.bindings.count == bindings.count,
@@ -106,16 +108,16 @@ package struct WorkerPlan: Sendable {
                 topic: eventTopics[topic], partition: partition, offset: offset))
     }
 
-    /// How long a stop may wait for what can end.
+    /// How long a stop may wait for pushes to end.
     var stopPatience: Duration { max(.zero, shutdownTimeout - Self.closingReserve) }
 
-    /// Of the time to stop, what closing the connections and leaving the group may take.
+    /// The part of the time to stop that is kept for closing connections and leaving the group.
     private static var closingReserve: Duration { .seconds(5) }
 
-    /// Whether a stop lasts long enough for the grace period of every event to end.
+    /// Whether a stop may last long enough for the registration grace period of every event to end.
     var stopsInTime: Bool { stopPatience >= pipeline.drainMax }
 
-    /// The connections that one delivery thread keeps.
+    /// The plan of one delivery thread: its routes and pools.
     package func delivery(
         _ configuration: Configuration.APNS, keys: SigningKeys
     ) -> DeliveryPlan {
@@ -129,8 +131,7 @@ package struct WorkerPlan: Sendable {
                 providerTokens: keys[pool.credential, pool.environment],
                 limits: configuration.limits)
             settings.proxy = configuration.proxy
-            // What delivery keeps for want of a connection is out of the planner's reach, and holds
-            // its offsets all the same.
+            // Pushes that wait in delivery hold their offsets, and the planner cannot defer them.
             settings.limits.waitMax = min(settings.limits.waitMax, pipeline.holdMax / 5)
             return settings
         }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What a fleet reads in the log of a worker, which its configuration makes a text.
+/// Reads figures from a worker's log, which must be in text format.
 enum WorkerLog {
-    /// The sum of the partitions that the worker has given up; one that is killed says nothing.
+    /// How many partitions the worker has logged as unassigned. A worker that is killed logs
+    /// nothing.
     static func partitionsGivenUp(in log: String) -> Int {
-        log.matches(of: /(?m)^\S+ info given up partitions=(\d+)/)
+        log.matches(of: /(?m)^\S+ info unassigned partitions=(\d+)/)
             .reduce(0) { $0 + (Int($1.1) ?? 0) }
     }
 }

@@ -6,17 +6,17 @@ package import PushModel
 
 extension Configuration {
     package struct APNS: Sendable {
-        /// By the user's name for it; at least one.
+        /// The credentials by the names that the user has chosen; at least one.
         package var credentials: [String: Credential] = [:]
         package var endpoints = Endpoints()
-        /// PEM file of trusted roots for both endpoints; nil for the system's.
+        /// The PEM file of trusted roots for both endpoints; nil for the system's.
         package var caFile: String?
         package var transport = Transport.auto
-        /// `http://[user:password@]host:port`.
+        /// The HTTP proxy as `http://[user:password@]host:port`; nil for none.
         package var proxy: Secret?
-        /// Of one pool on one delivery thread, at least.
+        /// The fewest connections of one pool on one delivery thread.
         package var connections = 1
-        /// At most; where `connections` is more, that.
+        /// The most connections of one pool on one delivery thread; `connections` if that is more.
         package var connectionsMax = 8
         package var limits = ConnectionLimits()
     }
@@ -26,22 +26,24 @@ extension Configuration.APNS {
     /// The signing keys of a team and what they may sign for.
     package struct Credential: Sendable {
         package var team = ""
-        /// Where it is nil the name of the key's file says it.
+        /// The key ID; if nil, the name of the key's file contains it.
         package var keyID: String?
-        /// Exactly one of `keyFile`, `keyFolder` and `key` is set. Relative to the configuration
-        /// file's folder, like the others.
+        /// The key's .p8 file. Exactly one of `keyFile`, `keyFolder` and `key` is set. Paths are
+        /// relative to the configuration file's folder.
         package var keyFile: String?
         package var keyFolder: String?
-        /// A key that is to take the place of `keyFile`'s or `key`'s. It need not be there yet.
+        /// The file of a key that will replace the one of `keyFile` or `key`. It need not exist
+        /// yet.
         package var nextKeyFile: String?
         package var nextKeyID: String?
-        /// The text of a .p8 file; from the environment only.
+        /// The text of a .p8 file, which only the environment can supply.
         package var key: Secret?
-        /// Bundle identifiers; at least one.
+        /// The bundle identifiers of the apps that the credential signs for; at least one.
         package var apps: [String] = []
         package var environments: [PushEnvironment] = [.production, .development]
 
-        /// The key ID in a name such as Apple gives to its files, `AuthKey_FGHIJ67890.p8`.
+        /// The key ID in a file name of Apple's form, `AuthKey_FGHIJ67890.p8`; nil for another
+        /// name.
         static func keyID(inNameOf file: String) -> String? {
             let name = file.split(separator: "/").last ?? ""
             guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else { return nil }
@@ -68,9 +70,9 @@ extension Configuration.APNS {
     package struct Endpoint: Sendable, Equatable {
         package var host: String
         package var port = 443
-        /// The name in the certificate; nil for `host`.
+        /// The name that the certificate must have; nil for `host`.
         package var serverName: String?
-        /// Instead of `apns.caFile`.
+        /// The PEM file of trusted roots for this endpoint; nil for `apns.caFile`.
         package var caFile: String?
     }
 
@@ -78,22 +80,22 @@ extension Configuration.APNS {
         case auto, nghttp2, curl
     }
 
-    /// The roots that the endpoint's certificate is verified against; nil for the system's.
+    /// The file of the roots that verify the endpoint's certificate; nil for the system's.
     package func caFile(for environment: PushEnvironment) -> String? {
         endpoints[environment].caFile ?? caFile
     }
 
-    /// What `transport` comes to; never `auto`.
+    /// The transport to use: `auto` is resolved to `curl` with a proxy and `nghttp2` without.
     package var chosenTransport: Transport {
         transport == .auto ? (proxy == nil ? .nghttp2 : .curl) : transport
     }
 
-    /// Of one pool on one delivery thread.
+    /// The fewest and the most connections of one pool on one delivery thread.
     package var connectionBounds: ClosedRange<Int> {
         connections...max(connections, connectionsMax)
     }
 
-    /// The credential that signs for an app in an environment, with its name.
+    /// The credential that signs for an app in an environment, and its name; nil if there is none.
     package func credential(
         for app: String, in environment: PushEnvironment
     ) -> (name: String, credential: Credential)? {

@@ -146,8 +146,8 @@ extension Configuration.APNS.Endpoint {
 }
 
 extension SettingType where Value == String {
-    /// Its existence is checked with the configuration as a whole. A key pasted here instead of
-    /// its file's path is refused before anything shows it.
+    /// The path of a file. Whether the file exists is checked with the configuration as a whole.
+    /// The text of a key in place of a path is refused, so that no message shows it.
     static var file: Self {
         .text("the path of a file", matching: "(?!-----BEGIN)[^\\x00-\\x1F]{1,4096}")
     }
@@ -165,7 +165,7 @@ extension SettingType where Value == Secret {
         return .text(
             "http://host:port, with user:password@ before the host if needed, both percent-encoded",
             matching: "http://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:\\-]|%[0-9A-Fa-f]{2})+@)?\(host)",
-            // Without the user and the password.
+            // The user and the password are left out.
             shown: { "http://" + $0.dropFirst("http://".count).split(separator: "@").last! })
     }
 }

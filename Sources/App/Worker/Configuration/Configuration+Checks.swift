@@ -8,8 +8,8 @@ internal import Intake
 internal import KafkaLog
 internal import PushModel
 
-/// What cannot be seen in one key alone. A check whose keys are already in trouble is left out, so
-/// that one mistake is reported once.
+/// The checks that involve more than one key. A check is left out if a key of it already has a
+/// problem, so that one mistake is reported once.
 extension Configuration {
     func check(_ reader: inout SettingReader) {
         checkTopics(&reader)
@@ -128,7 +128,7 @@ extension Configuration {
             if let complaint { report(name, complaint) }
         }
         guard isSound, reader.isSound(["kafka", "properties"]) else { return }
-        // What belongs together.
+        // Some properties are valid only together.
         do throws(KafkaError) {
             try kafka.clientSettings.validate()
         } catch .missingProperty(let name, let remedy) {
@@ -144,7 +144,8 @@ extension Configuration {
         }
     }
 
-    /// Asks the library, one property at a time, so that it names every one that it refuses.
+    /// What is wrong with one librdkafka property by itself; nil if nothing is. Properties are
+    /// checked one at a time, so that every invalid one is reported.
     private static func complaint(of property: String, _ value: String) -> Complaint? {
         if let key = Kafka.ownProperties.first(where: { $0.key == property })?.value {
             return Complaint(wrong: "has a key of its own", remedy: "set kafka.\(key)")
@@ -171,14 +172,14 @@ extension Configuration {
         }
     }
 
-    /// Properties that name a file, where the connection is encrypted. Of one that is not there the
-    /// library says only where in OpenSSL that was noticed, and not which property it was.
+    /// What is wrong with a property that names a file for an encrypted connection; nil if nothing
+    /// is. librdkafka's error about a missing file does not name the property.
     private func unreadable(file property: String, _ path: String) -> Complaint? {
         let security = kafka.properties["security.protocol"]?.text.lowercased() ?? ""
         guard Self.fileProperties.contains(property), security.hasSuffix("ssl"), !path.isEmpty
         else { return nil }
         let isAuthorities = property == "ssl.ca.location"
-        // Has the library look where distributions keep them.
+        // With this value librdkafka searches the usual folders for the authorities.
         if isAuthorities, path == "probe" { return nil }
         let manager = FileManager.default
         var isFolder = false

@@ -4,7 +4,7 @@
 internal import FoundationEssentials
 internal import PushModel
 
-/// Whether the signing keys, the files and the routes they make fit together.
+/// The checks of the credentials: their signing keys, their files, and the routes that they serve.
 extension Configuration {
     func checkCredentials(_ reader: inout SettingReader) {
         let path = ["apns", "credentials"]
@@ -63,7 +63,8 @@ extension Configuration {
         }
     }
 
-    /// The key ID is written in one place at least, and nowhere otherwise.
+    /// Checks that a key ID is given, by its key or by the name of the file, and that the two
+    /// agree.
     private func check(
         _ keyID: String?, _ key: String, of file: String?, _ path: [String],
         _ reader: inout SettingReader
@@ -81,7 +82,7 @@ extension Configuration {
         }
     }
 
-    /// Routes are numbered in 16 bits.
+    /// The most pairs of app and environment: routes are numbered in 16 bits.
     private static let routesMax = Int(UInt16.max) / TokenClass.allCases.count
 
     private func checkRoutes(_ reader: inout SettingReader) {
@@ -158,7 +159,7 @@ extension Configuration {
         }
     }
 
-    /// What is in the file is not looked at here.
+    /// What is wrong with a file itself; nil if nothing is. Its content is not checked here.
     private static func complaint(of file: String, isSecret: Bool) -> Complaint? {
         let manager = FileManager.default
         var isFolder = false

@@ -11,9 +11,9 @@ extension Configuration {
         package var queuedBytesMax = 64 << 20
         package var holdMax: Duration = .seconds(10)
         package var deferredMax = 1_000_000
-        /// After a 5xx.
+        /// The waits of a push after 5xx answers.
         package var backoff = Backoff(least: .seconds(1), most: .seconds(900))
-        /// After `TooManyRequests`.
+        /// The waits of a device token after `TooManyRequests`.
         package var cooldown = Backoff(least: .seconds(10), most: .seconds(900))
         package var tokenGuard = TokenGuard.Limits()
         package var shutdownTimeout: Duration = .seconds(25)

@@ -10,22 +10,22 @@ extension Configuration {
         package var bootstrap = ""
         package var group = "lamplighter"
         package var clientID = "lamplighter"
-        /// Static membership, where a worker's identity is stable.
+        /// The worker's identity for static membership; nil for dynamic membership.
         package var groupInstanceID: String?
         package var topics = Topics()
-        /// By Kafka topic.
+        /// The bindings of the event topics, by Kafka topic.
         package var events = ["lamplighter.events": TopicBinding.standard]
-        /// Nil: the longest life that an event may give a push; see `Configuration.startFrom`.
+        /// Where to start without a commit; nil for the default of `Configuration.startFrom`.
         package var startFrom: StartFrom?
         package var skip: [RecordCoordinates] = []
-        /// For librdkafka, as they are; some hold passwords.
+        /// Properties that are passed to librdkafka unchanged; some hold passwords.
         package var properties: [String: Secret] = [:]
     }
 }
 
 extension Configuration {
-    /// Where a group begins that has committed nothing. By default no push is skipped that would still
-    /// be worth sending.
+    /// Where reading starts if the group has committed nothing. The default goes back by the
+    /// longest `ttl`, so that no push is skipped that would still be worth sending.
     package var startFrom: StartFrom {
         if let startFrom = kafka.startFrom { return startFrom }
         let lives = kafka.events.values.map { $0.ttl ?? max(planning.ttl, planning.payloadTTL) }
@@ -49,12 +49,13 @@ extension Configuration.Kafka {
         package var offset: Int64
     }
 
-    /// Properties of librdkafka that have a key of their own, besides those the driver refuses.
+    /// librdkafka's properties that the configuration has a key for, apart from those that the
+    /// driver refuses.
     static let ownProperties: KeyValuePairs<String, String> = [
         "client.id": "clientID", "group.instance.id": "groupInstanceID",
     ]
 
-    /// What every Kafka client of this worker is started with.
+    /// The settings of every Kafka client of this worker.
     package var clientSettings: KafkaClientSettings {
         var properties = self.properties
         properties["client.id"] = Secret(clientID)
@@ -62,7 +63,7 @@ extension Configuration.Kafka {
         return KafkaClientSettings(bootstrap: bootstrap, group: group, properties: properties)
     }
 
-    /// What a person may see of a property: nothing where its name speaks of a secret.
+    /// The value of a property as it may be shown: hidden if the name suggests a secret.
     static func shown(property name: String, value: Secret) -> String {
         let words = ["password", "secret", "pem", "key", "token", "username", "config"]
         return words.contains { name.contains($0) } ? "\(value)" : value.text

@@ -4,7 +4,7 @@
 internal import PushModel
 
 extension Configuration {
-    /// The key table, in the order of a push's journey.
+    /// The key table, in the order in which a push passes through the worker.
     static var keys: [ConfigurationKey<Configuration>] {
         [
             .section("kafka", \.kafka, Kafka.keys, "The log that everything is read from."),
@@ -20,7 +20,7 @@ extension Configuration {
         ]
     }
 
-    /// The table without its types.
+    /// The key table without the types of the values.
     static var shape: [KeyShape] {
         let defaults = Configuration()
         return keys.map { $0.shape(defaults) }

@@ -5,12 +5,12 @@ internal import FoundationEssentials
 internal import PushModel
 
 extension Configuration {
-    /// Reads the file, lays the environment's variables over it and checks the whole.
+    /// Reads the file, overrides its values by the environment's variables, and checks the result.
     ///
     /// - Parameters:
-    ///   - file: nil when everything is in the environment.
-    ///   - environment: `LAMPLIGHTER_…` among others.
-    /// - Throws: every problem there is, none left for the next try.
+    ///   - file: nil if all values come from the environment.
+    ///   - environment: the process's variables, of which those named `LAMPLIGHTER_…` are used.
+    /// - Throws: all problems found.
     package static func load(
         file: String?, environment: [String: String]
     ) throws(InvalidConfiguration) -> Configuration {
@@ -19,8 +19,10 @@ extension Configuration {
         return try decode(yaml: try text(of: file), environment: environment, folder: folder)
     }
 
-    /// - Parameter folder: what the paths in the configuration are relative to; nil for the working
-    ///   directory.
+    /// Reads a configuration from text and variables, and checks it.
+    ///
+    /// - Parameter folder: the folder that paths in the configuration are relative to; nil for the
+    ///   working directory.
     package static func decode(
         yaml: String, environment: [String: String] = [:], folder: String? = nil
     ) throws(InvalidConfiguration) -> Configuration {
@@ -30,7 +32,7 @@ extension Configuration {
         do throws(ConfigurationProblem) {
             settings = try Setting(yaml: yaml)
         } catch {
-            // The rest cannot be judged without the file.
+            // Without the file nothing else can be checked.
             throw InvalidConfiguration(problems: [error])
         }
         let notices = FormerKeys.notices(settings, environment)
@@ -97,7 +99,8 @@ extension Configuration {
 }
 
 extension Configuration: CustomStringConvertible {
-    /// What is in force, one `path: value` per line in the order of the table. Secrets are hidden.
+    /// The effective values, one `path: value` per line in the order of the key table. Secrets are
+    /// hidden.
     package var description: String {
         effective.map { "\(SettingReader.shown($0.path)): \($0.text)" }
             .joined(separator: "\n")

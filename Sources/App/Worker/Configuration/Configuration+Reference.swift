@@ -148,7 +148,7 @@ extension Configuration {
         return form.defaultText.map { "`\($0)`" } ?? "none"
     }
 
-    /// A bar would end the cell.
+    /// Escapes vertical bars, which would end the table cell.
     private static func escaped(_ text: String) -> String {
         String(text.flatMap { $0 == "|" ? "\\|" : "\($0)" })
     }

@@ -5,12 +5,12 @@ internal import PushModel
 
 /// One key that a reloaded configuration has changed.
 package struct ConfigurationChange: Sendable, Equatable {
-    /// As in `delivery.attemptsMax`.
+    /// The path of the key, such as `delivery.attemptsMax`.
     package var key: String
-    /// `none` for a key that is not set, a placeholder for a secret.
+    /// The old value: `none` for a key that was not set, a placeholder for a secret.
     package var from: String
     package var to: String
-    /// Whether the worker goes by it already; otherwise it waits for a restart.
+    /// Whether the new value is already in effect; otherwise it waits for a restart.
     package var isApplied: Bool
 }
 
@@ -19,7 +19,8 @@ extension ConfigurationChange: CustomStringConvertible {
         "\(key): \(Self.shortened(from)) -> \(Self.shortened(to))"
     }
 
-    /// A list may have a thousand entries, and a name whatever its writer likes.
+    /// Shortens a value and replaces its control characters: a list may have a thousand entries,
+    /// and a name may contain anything.
     private static func shortened(_ text: String) -> String {
         let shown = String(text.prefix(200)).printable
         return text.count <= 200 ? shown : shown + "…"
@@ -27,8 +28,9 @@ extension ConfigurationChange: CustomStringConvertible {
 }
 
 extension Configuration {
-    /// This configuration with what a running worker can take over from another. Both are valid, but
-    /// what is taken over might not go with what waits for a restart: then all of it waits.
+    /// This configuration with the values of another that a running worker can adopt. The mixture
+    /// may be invalid although both are valid; then nothing is adopted and every change waits for a
+    /// restart.
     func adopting(_ other: Configuration) -> Configuration {
         var adopted = self
         for key in Self.keys { key.adopt(&adopted, other) }
@@ -37,9 +39,9 @@ extension Configuration {
         return reader.problems.isEmpty ? adopted : self
     }
 
-    /// In the order of the key table.
+    /// The keys that differ, in the order of the key table.
     ///
-    /// - Parameter adopted: what is in force from now on.
+    /// - Parameter adopted: the configuration in effect from now on.
     func changes(
         to other: Configuration, adopted: Configuration
     ) -> [ConfigurationChange] {
@@ -56,7 +58,7 @@ extension Configuration {
         }
     }
 
-    /// Values in force, in the order of the key table.
+    /// The effective values, in the order of the key table.
     var effective: [EffectiveSetting] {
         Self.keys.flatMap { key in key.show(self).map { $0.within(key.name) } }
     }

@@ -6,9 +6,9 @@ internal import PushModel
 extension Configuration {
     /// A JSON Schema (2020-12) of the configuration file, for editors and pipelines.
     ///
-    /// It knows every key, type and pattern; what only the whole can show, and the bounds of
-    /// durations, are checked by the worker alone. It is stricter in one point: a text that looks
-    /// like a number must be quoted.
+    /// It covers every key, type and pattern. The bounds of durations and the checks that involve
+    /// several keys are left to the worker. It is stricter in one point: a text that looks like a
+    /// number must be quoted.
     package static var jsonSchema: String {
         let head: [(String, JSONText)] = [
             ("$schema", "https://json-schema.org/draft/2020-12/schema"),
@@ -25,7 +25,7 @@ extension KeyShape.Form {
         case .value(let form):
             return form.schema
         case .section(let rows):
-            // Nothing is required of the file: a variable may supply it.
+            // The file may omit any key, since a variable may supply it.
             return .object([
                 ("type", .array(["object", "null"])),
                 ("properties", .object(rows.map { ($0.name, $0.schema) })),

@@ -3,8 +3,8 @@
 
 package import PushModel
 
-/// Everything that one worker is told, read at its start and whenever it is told to reload. A value of
-/// this type has passed every check in this folder.
+/// The configuration of one worker, read at its start and at each reload. One that `load` or
+/// `decode` returns has passed every check in this folder.
 package struct Configuration: Sendable {
     package var kafka = Kafka()
     package var intake = Intake()
@@ -14,13 +14,13 @@ package struct Configuration: Sendable {
     package var planning = Planning()
     package var deadLetters = DeadLetters()
     package var log = Log()
-    /// What whoever wrote it should change before long, a sentence each.
+    /// What the user should change in the configuration before long, one sentence each.
     package internal(set) var notices: [String] = []
 
     package struct Intake: Sendable {
         package var allowKindWide = false
         package var recordBytesMax = 1 << 20
-        /// Nil notes nothing.
+        /// The file that notes which record is being read; nil for none.
         package var lastRecordFile: String?
     }
 
@@ -35,7 +35,7 @@ package struct Configuration: Sendable {
         package var wire = WireRules()
     }
 
-    /// A rule for each push type there is.
+    /// The header rules of all push types.
     package struct WireRules: Sendable, Equatable {
         private var rules = PushType.all.map { WireRule(of: $0) }
 
@@ -45,7 +45,7 @@ package struct Configuration: Sendable {
         }
     }
 
-    /// What two headers of a push type say, unless the event says otherwise.
+    /// The values of two headers of a push type, unless the event sets them.
     package struct WireRule: Sendable, Equatable {
         /// `apns-priority`; nil leaves the header out.
         package var priority: UInt8?
@@ -66,7 +66,7 @@ package struct Configuration: Sendable {
         package var level = Level.info
         package var format = Format.json
 
-        /// swift-log's levels, by its names.
+        /// The levels of swift-log, under its names.
         package enum Level: String, CaseIterable, Sendable {
             case trace, debug, info, notice, warning, error, critical
         }

@@ -3,23 +3,23 @@
 
 internal import PushModel
 
-/// A row of the key table: where a value is kept, what may be written, what it means. The default
-/// is what a fresh `Owner` holds. Decoding, environment variables, validation, the JSON schema and
-/// the reference page all come from these rows.
+/// A row of the key table: where a value is stored, what may be written, and what it means. The
+/// default is the value in a new `Owner`. Decoding, environment variables, validation, the JSON
+/// schema and the reference page are all derived from these rows.
 struct ConfigurationKey<Owner> {
     let name: String
-    /// The row without its types. An owner is needed for the defaults.
+    /// Makes the row without the types of its values. The owner supplies the defaults.
     let shape: (Owner) -> KeyShape
-    /// Reads what was written, if anything, into its place.
+    /// Reads the value that was written, if any, into the owner.
     let read: (inout Owner, Setting?, inout SettingReader) -> Void
-    /// What is in force, one line per value; secrets hidden.
+    /// The effective values of this row, secrets hidden.
     let show: (Owner) -> [EffectiveSetting]
-    /// Takes over from a second owner what may change while a worker runs.
+    /// Copies from a second owner the values that may change while a worker runs.
     var adopt: (inout Owner, Owner) -> Void = { _, _ in }
-    /// Takes over all of it.
+    /// Copies all values of this row from a second owner.
     fileprivate let copy: (inout Owner, Owner) -> Void
 
-    /// The same row, of a value that a reload changes in a running worker.
+    /// This row, marked as one whose value a reload changes in a running worker.
     var live: Self {
         var row = ConfigurationKey(
             name: name,
@@ -35,11 +35,11 @@ struct ConfigurationKey<Owner> {
     }
 }
 
-/// A value in force, as `Configuration.description` prints it.
+/// An effective value, as `Configuration.description` prints it.
 struct EffectiveSetting {
     var path: [String]
     var text: String
-    /// The value itself, where the text hides it.
+    /// The value itself, if the text hides it.
     var hidden: Secret?
 
     func within(_ name: String) -> EffectiveSetting {
@@ -115,7 +115,7 @@ extension ConfigurationKey {
 // MARK: Maps
 
 extension ConfigurationKey {
-    /// A map whose names are ours.
+    /// A map with fixed names.
     static func section<Section>(
         _ name: String, _ path: WritableKeyPath<Owner, Section>,
         _ keys: [ConfigurationKey<Section>], _ summary: String
@@ -137,7 +137,8 @@ extension ConfigurationKey {
         return row
     }
 
-    /// A map whose names are the user's. Writing it replaces the default as a whole.
+    /// A map with names that the user chooses. If it is written, it replaces the default as a
+    /// whole.
     static func map<Element>(
         _ name: String, _ path: WritableKeyPath<Owner, [String: Element]>, names: NameRule,
         of element: Element, _ keys: [ConfigurationKey<Element>], _ summary: String
@@ -163,7 +164,7 @@ extension ConfigurationKey {
                 }
             },
             copy: { $0[keyPath: path] = $1[keyPath: path] })
-        // Names come and go only with a restart.
+        // Names are added and removed only by a restart.
         row.adopt = { owner, other in
             guard Set(owner[keyPath: path].keys) == Set(other[keyPath: path].keys) else { return }
             for (name, element) in other[keyPath: path] {
@@ -173,7 +174,7 @@ extension ConfigurationKey {
         return row
     }
 
-    /// A map from the user's names to single values.
+    /// A map from names that the user chooses to single values.
     static func map<Value>(
         _ name: String, _ path: WritableKeyPath<Owner, [String: Value]>, names: NameRule,
         to type: SettingType<Value>, showing shown: @escaping (String, Value) -> String,

@@ -5,7 +5,7 @@ internal import PushModel
 
 /// Everything that is wrong with a configuration, found in one pass.
 package struct InvalidConfiguration: Error, Sendable, Equatable, CustomStringConvertible {
-    /// At least one, in the order of the key table.
+    /// The problems, at least one, in the order of the key table.
     package var problems: [ConfigurationProblem]
 
     /// One line per problem.
@@ -14,15 +14,15 @@ package struct InvalidConfiguration: Error, Sendable, Equatable, CustomStringCon
     }
 }
 
-/// One thing that is wrong: where, what, and what to do about it.
+/// One problem of a configuration: where it is, what is wrong, and what to do about it.
 package struct ConfigurationProblem: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The key, such as `delivery.threads`; empty when the file as a whole is meant.
+    /// The path of the key, such as `delivery.threads`; empty for the file as a whole.
     package var path: String
-    /// The line of the file or the variable that the value came from; nil when it is missing.
+    /// The line of the file, or the variable, that the value came from; nil if it is missing.
     package var origin: Setting.Origin?
     package var complaint: Complaint
 
-    /// A name may be as long as the file; no message of ours comes near.
+    /// The most characters shown: a name may be as long as the file.
     private static let charactersMax = 500
 
     /// `path (line 3): what is wrong; what to do`, on one line of at most 2,000 bytes.

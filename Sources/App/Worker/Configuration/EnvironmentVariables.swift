@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The variables `LAMPLIGHTER_…`, laid over the file: each key has one, and it wins.
+/// The variables `LAMPLIGHTER_…`: each key has one, which overrides the file.
 ///
 /// The name is the key's path in capitals, joined by `_`: `kafka.bootstrap` is
-/// `LAMPLIGHTER_KAFKA_BOOTSTRAP`. Where a part of the path is the user's own name, whatever is not
-/// a letter or digit in it becomes `_` too; a name that the file has is found by that, another is
-/// made of the variable's, in small letters.
+/// `LAMPLIGHTER_KAFKA_BOOTSTRAP`. In a part of the path that is a name chosen by the user, other
+/// characters than letters and digits become `_` too. Such a part stands for the matching name in
+/// the file, or else for a new name in lower case.
 struct EnvironmentVariables {
     static let prefix = "LAMPLIGHTER_"
 
     let root: KeyShape.Form
 
-    /// Lays the variables over `settings`. Returns a problem for each variable of ours that no key
-    /// has.
+    /// Overrides `settings` by the variables. Returns a problem for each `LAMPLIGHTER_…` variable
+    /// that belongs to no key.
     func apply(
         _ environment: [String: String], to settings: inout Setting
     ) -> [ConfigurationProblem] {
@@ -31,7 +31,8 @@ struct EnvironmentVariables {
         return problems
     }
 
-    /// The variable of a path: `kafka.groupInstanceID` is `LAMPLIGHTER_KAFKA_GROUPINSTANCEID`.
+    /// The variable of a path: that of `kafka.groupInstanceID` is
+    /// `LAMPLIGHTER_KAFKA_GROUPINSTANCEID`.
     static func name(of path: [String]) -> String {
         prefix + path.map(Self.words).joined(separator: "_")
     }
@@ -58,7 +59,8 @@ struct EnvironmentVariables {
         }
     }
 
-    /// Every split of the words into a name and the rest is tried, the longest name first.
+    /// The path that the words of a variable stand for below a map; nil if there is none. Every
+    /// split of the words into a name and the rest is tried, the longest name first.
     private func path(
         of words: String, names: NameRule, element: KeyShape.Form, at setting: Setting?
     ) -> [String]? {
@@ -75,14 +77,14 @@ struct EnvironmentVariables {
         return nil
     }
 
-    /// What is left of `words` after `head` and the `_` behind it.
+    /// The rest of `words` after `head` and a `_`; nil if `words` does not start with `head`.
     private static func rest(of words: String, after head: String) -> String? {
         if words == head { return "" }
         return words.hasPrefix(head + "_") ? String(words.dropFirst(head.count + 1)) : nil
     }
 
-    /// Kubernetes puts `<SERVICE>_SERVICE_HOST`, `<SERVICE>_PORT` and such into every container of
-    /// the namespace: a Service called `lamplighter` must not stop the worker.
+    /// Whether Kubernetes has set this variable for a Service, such as `<SERVICE>_SERVICE_HOST` and
+    /// `<SERVICE>_PORT`. A Service called `lamplighter` must not stop the worker.
     private static func isServiceLink(_ name: String) -> Bool {
         let link = /.*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.+)?)?)/
         return name.wholeMatch(of: link) != nil
@@ -94,7 +96,7 @@ struct EnvironmentVariables {
         return ConfigurationProblem(
             path: "", origin: .variable(name),
             complaint: Complaint(
-                wrong: "is the variable of no key",
+                wrong: "belongs to no key",
                 remedy: "the nearest known one is "
                     + (Spelling.nearest(to: name, among: known) ?? Self.prefix)))
     }

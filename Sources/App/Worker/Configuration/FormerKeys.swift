@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Keys that had another name in an earlier release. The former name is still read, so that an
-/// upgrade needs no change of the configuration at the same moment; a start names each of them.
+/// Keys that had another name in an earlier release. The former name is still read, so that the
+/// configuration need not change together with the upgrade; each use of one is logged at start.
 enum FormerKeys {
     static let all: [(former: [String], key: [String])] = [
         (["index", "settle"], ["index", "registrationGrace"]),
@@ -13,8 +13,8 @@ enum FormerKeys {
         ),
     ]
 
-    /// Gives the variables of former keys the names of today's. A variable that has both names keeps
-    /// the value of the new one.
+    /// Renames the variables of former keys. If a variable is set under both names, the new one
+    /// wins.
     static func rename(in environment: [String: String]) -> [String: String] {
         var environment = environment
         for (former, key) in all {
@@ -25,8 +25,8 @@ enum FormerKeys {
         return environment
     }
 
-    /// Moves what is written under former names to today's keys. What has a value under both names is
-    /// left for the reader to complain about.
+    /// Moves values from former keys to the new ones. If both keys have a value, the former one is
+    /// left for the reader to report.
     static func rename(in settings: inout Setting) {
         for (former, key) in all where settings.value(at: key[...]) == nil {
             guard let value = settings.take(at: former[...]) else { continue }
@@ -34,7 +34,7 @@ enum FormerKeys {
         }
     }
 
-    /// One sentence for each former name in the file or the environment.
+    /// A sentence for each former name in the file or the environment.
     static func notices(_ settings: Setting, _ environment: [String: String]) -> [String] {
         all.flatMap { former, key -> [String] in
             let new = SettingReader.shown(key)
@@ -58,7 +58,7 @@ extension Setting {
         return entries?.first { $0.name == name }?.value.value(at: path.dropFirst())
     }
 
-    /// Removes what stands at `path`, and returns it.
+    /// Removes the value at `path` and returns it; nil if there is none.
     fileprivate mutating func take(at path: ArraySlice<String>) -> Setting? {
         guard let name = path.first, var entries,
             let index = entries.firstIndex(where: { $0.name == name })

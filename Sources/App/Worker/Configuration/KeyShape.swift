@@ -3,8 +3,8 @@
 
 internal import PushModel
 
-/// A key without its types: what environment variables, suggestions, the schema and the reference
-/// page need to know of it.
+/// A key without the type of its value: what environment variables, suggestions, the schema and the
+/// reference page need to know.
 struct KeyShape {
     var name: String
     var summary: String
@@ -19,9 +19,9 @@ struct KeyShape {
     struct ValueForm {
         var notation: String
         var schema: JSONText
-        /// As written in the file; nil when there is none.
+        /// The default as it would be written in the file; nil if there is none.
         var defaultText: String?
-        /// The default in the schema.
+        /// The default as the schema shows it.
         var defaultJSON: JSONText?
         var isRequired = false
         /// Whether a reload changes it in a running worker.
@@ -29,7 +29,8 @@ struct KeyShape {
         var isVariableOnly: Bool
     }
 
-    /// Every single value beneath, with the path to it; user-chosen names stand as `<topic>`.
+    /// All single values under this key with their paths, in which a placeholder such as `<topic>`
+    /// stands for a name that the user chooses.
     var values: [(path: [String], summary: String, form: ValueForm)] {
         Self.values(of: form, summary: summary).map { ([name] + $0.path, $0.summary, $0.form) }
     }
@@ -48,20 +49,20 @@ struct KeyShape {
     }
 }
 
-/// What the names in a map with user-chosen names may be.
+/// What the names in a map may be whose names the user chooses.
 struct NameRule {
-    /// As it stands in the reference, such as `<topic>`.
+    /// What stands for a name in the reference page, such as `<topic>`.
     var placeholder: String
     var notation: String
     /// A regular expression for the whole name.
     var pattern: String
-    /// What `_` in an environment variable stands for in a name that the file does not have.
+    /// The character that `_` in a variable stands for, in a name that is not in the file.
     var variableSeparator: Character
-    /// At most so many names.
+    /// The most names that the map may have.
     var countMax: Int
 
     func allows(_ name: String) -> Bool {
-        // As in `SettingType.text`: the patterns are constants, each used by a test.
+        // The patterns are constants, and a test uses every one.
         name.wholeMatch(of: try! Regex(pattern)) != nil
     }
 }

@@ -4,15 +4,14 @@
 internal import Yams
 
 extension Setting {
-    /// A file of maps with every key of ours is a few kilobytes; a larger one is a mistake.
+    /// The largest file accepted. A file with every key has a few kilobytes.
     static let fileBytesMax = 1 << 20
-    /// Aliases may repeat a part of the file; this bounds what they unfold to.
+    /// The most values in a file, after aliases have been expanded.
     static let valuesMax = 50_000
 
     /// Reads one YAML document. An empty one is an empty map.
     ///
-    /// The parser's own message is kept, its quotation of the file is not: that line may hold a
-    /// secret.
+    /// The parser's message is kept, but not the line that it quotes, which may hold a secret.
     init(yaml text: String) throws(ConfigurationProblem) {
         if YAMLAliases.mayUnfoldInKeys(text) {
             throw Self.unreadable("has aliases in its keys, and too many of them", line: nil)

@@ -32,7 +32,7 @@ package struct Setting: Sendable, Equatable {
         }
     }
 
-    /// What a person calls it in a complaint about its type.
+    /// The name of the value's form, for a message about its type.
     var shapeName: String {
         switch content {
         case .absent: "empty"
@@ -51,8 +51,8 @@ package struct Setting: Sendable, Equatable {
         }
     }
 
-    /// Puts `value` at `path`, making the maps on the way; what was there is replaced. A value that
-    /// stands where a map belongs is left for the reader to complain about.
+    /// Sets the value at `path`, replacing the one that is there and making the maps on the way. If
+    /// another kind of value is where a map belongs, nothing is set: the reader reports it.
     mutating func set(_ value: Setting, at path: ArraySlice<String>) {
         guard let name = path.first else {
             self = value

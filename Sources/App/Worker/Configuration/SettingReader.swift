@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Walks what was written along the key table and collects every problem on the way.
+/// Reads the written values along the key table and collects all problems.
 struct SettingReader {
     private(set) var problems: [ConfigurationProblem] = []
     private var path: [String] = []
-    /// Of every value in the table, to find a key that was written in the wrong place.
+    /// The paths of all values in the table, to recognise a key that was written in the wrong
+    /// place.
     private let knownPaths: [[String]]
 
     init(knownPaths: [[String]]) {
@@ -27,7 +28,7 @@ struct SettingReader {
                 complaint: Complaint(wrong: wrong, remedy: remedy)))
     }
 
-    /// Nothing was wrong at or beneath this path so far.
+    /// Whether no problem was found so far at this path or below it.
     func isSound(_ path: [String]) -> Bool {
         let prefix = Self.shown(path)
         return !problems.contains {
@@ -35,7 +36,7 @@ struct SettingReader {
         }
     }
 
-    /// Nil, and reported, when the setting does not have this type.
+    /// Reads the setting as this type. If that fails, reports it and returns nil.
     mutating func value<Value>(of setting: Setting, as type: SettingType<Value>) -> Value? {
         do throws(Complaint) {
             return try type.read(setting)
@@ -63,8 +64,8 @@ struct SettingReader {
         }
     }
 
-    /// What a map with user-chosen names holds; nil when it was not written. Entries that cannot
-    /// be read are reported and left out.
+    /// Reads a map whose names the user chooses; nil if it was not written. Entries that cannot be
+    /// read are reported and left out.
     mutating func map<Element>(
         names: NameRule, from setting: Setting?,
         reading element: (Setting, inout SettingReader) -> Element?
@@ -94,7 +95,8 @@ struct SettingReader {
         return elements
     }
 
-    /// `kafka.events[lamplighter.events].app`: a name with a dot stands in brackets.
+    /// The path as text, with names that contain a dot in brackets:
+    /// `kafka.events[lamplighter.events].app`.
     static func shown(_ path: [String]) -> String {
         path.reduce("") { shown, name in
             if name.contains(".") { return "\(shown)[\(name)]" }
@@ -127,23 +129,23 @@ struct SettingReader {
     }
 }
 
-/// How far two words are apart.
+/// Finds the known word that a misspelt one was meant to be.
 package enum Spelling {
-    /// No key of ours comes near; the work grows with the letters.
+    /// The most letters compared, since the work grows with them; every key is shorter.
     private static let lettersMax = 100
 
-    /// The candidate with the fewest letters to change; the first of equals.
+    /// The candidate with the smallest distance to `word`; the first of equals.
     package static func nearest(to word: String, among candidates: [String]) -> String? {
         let word = String(word.prefix(lettersMax))
         return candidates.min { distance(word, $0) < distance(word, $1) }
     }
 
-    /// Close enough to be what was meant: at most a third of the letters differ.
+    /// Whether `word` is close enough to be a misspelling: at most a third of the letters differ.
     static func isSlip(_ word: String, for known: String) -> Bool {
         distance(word, known) * 3 <= max(word.count, known.count)
     }
 
-    /// Levenshtein's distance, letter case ignored: insertions, deletions and replacements.
+    /// The Levenshtein distance: insertions, deletions and replacements. Letter case is ignored.
     static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left.lowercased()), right = Array(right.lowercased())
         var row = Array(0...right.count)

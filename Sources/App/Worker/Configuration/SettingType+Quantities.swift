@@ -4,7 +4,7 @@
 internal import PushModel
 
 extension SettingType where Value == Duration {
-    /// Written as a number and a unit: `500ms`, `30s`, `10m`, `24h`, `7d`.
+    /// A duration, written as a number and a unit: `500ms`, `30s`, `10m`, `24h`, `7d`.
     static func duration(_ bounds: ClosedRange<Duration>) -> Self {
         let range = "\(bounds.lowerBound.notation) to \(bounds.upperBound.notation)"
         return .scalar(
@@ -22,7 +22,7 @@ extension SettingType where Value == Duration {
 }
 
 extension SettingType where Value == Int {
-    /// Bytes, written as a whole number or with a unit: `65536`, `64KiB`, `1MiB`.
+    /// A number of bytes, written as a whole number or with a unit: `65536`, `64KiB`, `1MiB`.
     static func bytes(_ bounds: ClosedRange<Int>) -> Self {
         let lowest = QuantityNotation.write(bounds.lowerBound, in: QuantityNotation.sizes)
         let highest = QuantityNotation.write(bounds.upperBound, in: QuantityNotation.sizes)

@@ -4,7 +4,7 @@
 internal import PushModel
 
 extension SettingType where Value == Secret {
-    /// Taken from the environment only.
+    /// A secret that only an environment variable can supply.
     static func variable(_ notation: String) -> Self {
         let read = { (setting: Setting) throws(Complaint) -> Secret in
             guard case .variable = setting.origin else {
@@ -17,20 +17,22 @@ extension SettingType where Value == Secret {
             }
             return Secret(text)
         }
-        // `false` matches nothing: a file that passes the schema has no such key.
+        // The schema `false` matches nothing, so the key may not be in the file.
         return SettingType(
             notation: notation, schema: .literal("false"), isVariableOnly: true, read: read,
             write: \.description, hidden: { $0 })
     }
 
-    /// - Parameter shown: what a person may see of it.
+    /// A secret text, which messages never quote.
+    ///
+    /// - Parameter shown: makes the part of the text that may be shown.
     static func text(
         _ notation: String, matching pattern: String, schemaTypes: [JSONText] = ["string"],
         shown: @escaping (String) -> String
     ) -> Self {
         let plain = SettingType<String>.text(notation, matching: pattern)
         let read = { (setting: Setting) throws(Complaint) -> Secret in
-            // The complaint about plain text quotes it.
+            // The message of the plain type would quote the text.
             guard let text = try? plain.read(setting) else {
                 throw Complaint(wrong: "cannot be read", remedy: "must be \(notation)")
             }

@@ -3,24 +3,24 @@
 
 internal import PushModel
 
-/// What may be written as the value of a key: how it is read, written back and described. One
-/// declaration serves the decoder, the reference page and the JSON schema.
+/// The type of a key's value: how it is read, written back and described. One declaration serves
+/// the decoder, the reference page and the JSON schema.
 struct SettingType<Value> {
-    /// What a person may write, as it completes "must be …".
+    /// What may be written, as text that completes "must be …".
     var notation: String
     /// The JSON schema of one value.
     var schema: JSONText
-    /// May come from the environment and not from the file.
+    /// Whether the value may come from the environment only.
     var isVariableOnly = false
     var read: (Setting) throws(Complaint) -> Value
-    /// As it would be written in the file.
+    /// Writes a value as it would be in the file.
     var write: (Value) -> String
-    /// As the schema shows a default; nil for the written text.
+    /// Writes a default for the schema; nil if it is the same text as in the file.
     var json: ((Value) -> JSONText)? = nil
-    /// The value, where what `write` makes of it does not tell it from another.
+    /// The value itself, for a type whose `write` hides it, so that two values can be compared.
     var hidden: ((Value) -> Secret)? = nil
 
-    /// For a type that is written as one scalar. `parse` answers nil to text of another form.
+    /// A type that is written as one scalar. `parse` returns nil for text of another form.
     static func scalar(
         _ notation: String, schema: JSONText, write: @escaping (Value) -> String,
         json: ((Value) -> JSONText)? = nil,
@@ -40,7 +40,8 @@ struct SettingType<Value> {
             notation: notation, schema: schema, read: read, write: write, json: json)
     }
 
-    /// Enough of a wrong text to find it by; a key pasted into the wrong place is not shown whole.
+    /// A wrong text as a message quotes it: shortened, and without the text of a key that was
+    /// pasted into the wrong place.
     static func quoted(_ text: String) -> String {
         if text.contains("-----BEGIN") { return "the text of a key" }
         return text.count <= 40 ? "\"\(text)\"" : "\"\(text.prefix(20))\"…"
@@ -48,7 +49,7 @@ struct SettingType<Value> {
 }
 
 extension SettingType {
-    /// The same writing for another type.
+    /// A type that is written in the same way as this one and read as another.
     func mapped<Other>(
         to other: @escaping (Value) -> Other, back: @escaping (Other) -> Value
     ) -> SettingType<Other> {
@@ -102,15 +103,17 @@ extension SettingType where Value == Bool {
 }
 
 extension SettingType where Value == String {
+    /// A text that matches a pattern.
+    ///
     /// - Parameters:
-    ///   - pattern: a regular expression for the whole value, also put into the schema.
-    ///   - notation: what the pattern means.
+    ///   - pattern: a regular expression for the whole value, which is also put into the schema.
+    ///   - notation: the pattern in words.
     static func text(_ notation: String, matching pattern: String) -> Self {
         let schema = JSONText.object([
             ("type", "string"), ("pattern", .string("^(?:\(pattern))$")),
         ])
         return .scalar(notation, schema: schema, write: { $0 }) { text in
-            // The patterns are this module's constants, and every one is used by a test.
+            // The patterns are constants of this module, and a test uses every one.
             let expression = try! Regex(pattern)
             return text.wholeMatch(of: expression) == nil ? nil : text
         }

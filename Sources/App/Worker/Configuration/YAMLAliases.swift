@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Looks at the text of a file for what the parser must not be given.
+/// Detects files whose aliases would make the YAML parser run for days.
 ///
-/// The parser compares the keys of each map while it reads, and an alias within a key is compared
-/// as what it unfolds to: a file of a few hundred bytes would keep it busy for days, before
-/// anything can be counted. Keys of ours are words, so such a file is refused unread.
+/// The parser compares the keys of each map as it reads, with the aliases in a key expanded: a file
+/// of a few hundred bytes would keep it busy for days, before the values can be counted. The keys
+/// of a configuration are words, so such a file is refused before it is parsed.
 enum YAMLAliases {
-    /// 16 aliases, shared out for the worst, unfold to 4 to the power of 4 times what they name.
+    /// The most aliases in a file that may have them in keys. In the worst arrangement 16 aliases
+    /// expand to 4⁴ times what they name.
     private static let inKeysMax = 16
 
-    /// Whether a key may hold aliases, and there are many. Quotation marks and comments are not
-    /// told apart, so the many are what keeps other files from suspicion.
+    /// Whether a key may contain aliases and there are many of them. Quoted text and comments count
+    /// as well, so the number is what spares ordinary files.
     static func mayUnfoldInKeys(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         var aliases = 0
@@ -35,7 +36,8 @@ enum YAMLAliases {
         index == 0 || !isNamePart(bytes[index - 1])
     }
 
-    /// YAML allows other characters too; a name that ends too soon only makes a file more suspect.
+    /// Whether the byte can be part of an alias's name. YAML allows other characters too, but
+    /// taking a name as shorter can only make a file suspect, never hide an alias.
     private static func isNamePart(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -45,7 +47,8 @@ enum YAMLAliases {
         }
     }
 
-    /// White space, line ends included, may stand before the colon in a map of one line.
+    /// Whether a colon follows at `end`, so that what ends there is a key. White space, line ends
+    /// included, may precede the colon.
     private static func isKey(_ bytes: [UInt8], endingAt end: Int) -> Bool {
         bytes[end...].first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: ":")
     }
