@@ -254,8 +254,8 @@ struct `Dead letters on the command line` {
             "left    0/\(place) of event \(fleet.topics[.events])/2/7: the letter was written "
                 + "without the event that it needs",
             "refused 1 of AttemptsExhausted: no credential serves the app",
-            "refused 1 of AttemptsExhausted: APNs would not take the payload",
-            "refused 1 of AttemptsExhausted: tokens of this class are sent no such push")
+            "refused 1 of AttemptsExhausted: APNs would not take the letter's payload",
+            "refused 1 of AttemptsExhausted: tokens of this class get no such push")
         for token in tokens {
             #expect(try await box.deferred { $0.contains(token.hex) }.isEmpty)
         }

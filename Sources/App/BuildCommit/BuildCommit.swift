@@ -6,8 +6,8 @@ import PackagePlugin
 
 /// Adds `let buildCommit = "…"` to a target, for `lamplighter --version`.
 ///
-/// A prebuild command runs at every build. The manifest cannot do this: SwiftPM caches what it
-/// says, and a build after `git pull` would name the commit before.
+/// A prebuild command runs at every build. The manifest cannot do this: SwiftPM caches it, so a
+/// build after `git pull` would name the previous commit.
 @main
 struct BuildCommit: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {

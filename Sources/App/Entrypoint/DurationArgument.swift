@@ -4,7 +4,8 @@
 internal import ArgumentParser
 internal import PushModel
 
-/// A duration as the configuration writes it, `500ms`, `30s`, `10m`; a bare number is seconds.
+/// A duration argument in the configuration's notation (`500ms`, `30s`, `10m`); a bare number means
+/// seconds.
 package struct DurationArgument: ExpressibleByArgument {
     package let duration: Duration
 
@@ -20,11 +21,11 @@ package struct DurationArgument: ExpressibleByArgument {
         }
     }
 
-    /// No command runs longer than a year.
+    /// The longest duration accepted: a year.
     private static let secondsMax = 366.0 * 86_400
 
     package var seconds: Double { duration / .seconds(1) }
 
-    /// For the help.
+    /// The default as the help shows it.
     package var defaultValueDescription: String { duration.notation }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What a command that cannot go on tells its caller: one line, and a code from sysexits(3).
+/// Why a command cannot go on: one line for its caller, and an exit code from sysexits(3).
 package struct Failure: Error {
     package enum Status: Int32, Sendable {
         case unreadableInput = 65
@@ -19,7 +19,7 @@ package struct Failure: Error {
         self.message = message
     }
 
-    /// Sorts any error by what its reader can do about it; one that no program expects is internal.
+    /// Maps any error to a message and an exit code. An error that no program expects is internal.
     package init(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
@@ -29,8 +29,8 @@ package struct Failure: Error {
     }
 }
 
-/// An error that a command's caller can do something about. Each program says so of the errors that
-/// its commands throw.
+/// An error that a command's caller can act on. Each program declares this of the errors that its
+/// commands throw.
 package protocol ReportedError: Error {
     var failure: Failure { get }
 }

@@ -7,19 +7,19 @@ internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
 
-/// How each of our programs starts and ends: signals, crash report, command line, exit code.
+/// Starts and ends each program of this project: signals, crash report, command line, exit code.
 package enum Program {
     /// Runs the command that the command line names.
     package static func main<Root: ParsableCommand>(_ root: Root.Type) {
         CrashReport.install(program: root.programName, version: Version.line(of: root.programName))
-        // A peer that closes its socket must be an error of that write, not the end of the process.
+        // Writing to a socket that the peer has closed must fail, not end the process.
         BrokenPipe.ignoreSignal()
-        // A command ends when its answer is there, whatever its threads are in the middle of.
+        // A command ends when it has its answer, whatever its other threads are doing.
         OpenSSLLibrary.keepUntilExit()
         var command = parsed(root)
-        // The simulators wait for SIGTERM and SIGINT on this thread, which is the only one yet. A
-        // main thread that runs tasks would take the signals from under them: libdispatch parks it
-        // with every signal unblocked.
+        // The simulators wait for SIGTERM and SIGINT on this thread, which is still the only one. A
+        // main thread that runs tasks would take the signals instead: libdispatch parks it with
+        // every signal unblocked.
         guard command is any AsyncParsableCommand else {
             do { try command.run() } catch { end(error, of: type(of: command), in: root) }
             return
@@ -45,14 +45,14 @@ package enum Program {
         _ error: any Error, of command: any ParsableCommand.Type, in root: Root.Type
     ) -> Never {
         switch error {
-        // A slip that a command finds when it runs is shown with that command's own usage; thrown
-        // at the root, it would be shown with the root's.
+        // A wrong argument that a command finds when it runs is shown with that command's usage;
+        // thrown from the root, it would be shown with the root's.
         case let slip as ValidationError:
             StandardError.write(
                 "Error: \(slip.message)\nUsage: " + root.usageString(for: command))
             exit(ExitCode.validationFailure.rawValue)
-        // What the argument parser throws itself has a code of its own, as `help` has; any other
-        // error is a plain failure to it.
+        // Errors of the argument parser, and `help`, have exit codes of their own; to any other
+        // error it assigns the code of a plain failure.
         case _ where error is ExitCode || root.exitCode(for: error) != .failure:
             root.exit(withError: error)
         default:
@@ -67,10 +67,10 @@ extension ParsableCommand {
     fileprivate static var programName: String { configuration.commandName ?? "\(self)" }
 }
 
-/// Lines for people, on standard error.
+/// Writes lines for people to standard error.
 package enum StandardError {
     package static func write(_ line: String) {
-        // What cannot be written, to a full disk or a closed pipe, must not end the program.
+        // An error, such as a full disk or a closed pipe, must not end the program.
         try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
     }
 }

@@ -7,7 +7,7 @@ import Foundation
 import PushModel
 import Worker
 
-/// Words on the command line.
+/// Parses words of the command line.
 enum Arguments {
     static func environment(_ word: String) throws -> PushEnvironment {
         guard let environment = PushEnvironment(name: word) else {
@@ -23,8 +23,8 @@ enum Arguments {
         return token
     }
 
-    /// Runs a check of `RecordTrial`; what the record lacks is a slip on the command line, what the
-    /// configuration lacks is its own fault.
+    /// Runs a check of `RecordTrial` and translates its error: to a wrong argument if the record is
+    /// at fault, otherwise to a wrong configuration.
     static func trying<Found>(_ body: () throws(UselessRecord) -> Found) throws -> Found {
         do throws(UselessRecord) { return try body() } catch {
             if error.lacksConfiguration { throw Failure(.configuration, error.message) }
@@ -32,7 +32,7 @@ enum Arguments {
         }
     }
 
-    /// The whole of a file; "-" is standard input.
+    /// The content of a file, or of standard input for "-".
     static func contents(of file: String) throws -> [UInt8] {
         do {
             if file == "-" { return Array(try FileHandle.standardInput.readToEnd() ?? Data()) }

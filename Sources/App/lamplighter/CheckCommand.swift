@@ -67,7 +67,7 @@ struct CheckCommand: AsyncParsableCommand {
             warnings += finding.warnings
             if !finding.exists { missing.insert(topic.name) }
         }
-        // The embedded Kafka allows everything to everybody.
+        // The embedded Kafka has no access control.
         if admin.isEmbedded == false {
             let rights = try NeededRights(configuration).look(configuration, without: missing)
             problems += rights.problems
@@ -108,7 +108,7 @@ struct CheckCommand: AsyncParsableCommand {
         }
     }
 
-    /// Complaints about nothing but the token.
+    /// Reasons that are only about the device token.
     private static let tokenReasons = ["BadDeviceToken", "DeviceTokenNotForTopic"]
 
     private func judge(_ answer: SinglePush.Answer, of pool: Pool, _ place: String) throws {

@@ -6,7 +6,7 @@ import Foundation
 import Logging
 import Worker
 
-/// `--config`, and what follows from it, shared by all commands that need the configuration.
+/// The option `--config` and the loading of the configuration, shared by all commands that need it.
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: .customLong("config"),
@@ -17,7 +17,7 @@ struct ConfigurationOption: ParsableArguments {
         try Configuration.load(file: file, environment: ProcessInfo.processInfo.environment)
     }
 
-    /// Logs to standard error, as the configuration says.
+    /// Makes a logger that writes to standard error as configured.
     static func logger(_ log: Configuration.Log) -> Logger {
         LiveLog(log).logger
     }

@@ -23,7 +23,7 @@ extension DeadLettersCommand {
         @Flag(help: "Say what would be done, and write nothing.")
         var dryRun = false
 
-        @Option(help: "At most so many records a second, such as 100 or 100/s.")
+        @Option(help: "The most records to write a second, such as 100 or 100/s.")
         var rate: String?
 
         @Flag(help: "One JSON object a letter; the last one is the summary.")
@@ -44,7 +44,8 @@ extension DeadLettersCommand {
             let configuration = try options.load()
             var reader = try LetterReader(configuration, filter: filter)
             var plan = RedrivePlan(configuration)
-            // Once for the ends: letters that the redriven pushes cause are not read.
+            // A first pass finds the ends, so that letters caused by the redriven pushes are not
+            // read.
             let ends = try reader.forEach { _ in }
             try reader.refuseMisspeltReasons()
             var stream =
@@ -64,7 +65,8 @@ extension DeadLettersCommand {
             print(json ? try JSONLine.of(["summary": summary]) : summary.text)
         }
 
-        /// With `json` of each letter, otherwise of what the summary cannot name.
+        /// Reports a letter: with `json` every one, otherwise one that was refused for a reason
+        /// that may be removed, with its coordinates.
         private func report(_ filed: FiledLetter, _ orders: RedrivePlan.Orders) throws {
             if json {
                 return print(try JSONLine.of(RedrivenLetter(filed, orders)))
@@ -78,7 +80,7 @@ extension DeadLettersCommand {
     }
 }
 
-/// What became of a letter, as `--json` shows it.
+/// The result for one letter, as `--json` shows it.
 private struct RedrivenLetter: Encodable {
     let partition: Int32
     let offset: Int64
@@ -99,12 +101,12 @@ private struct RedrivenLetter: Encodable {
 private struct RedriveSummary: Encodable {
     let dryRun: Bool
     var letters = 0
-    /// Deferred pushes, one for each failing token.
+    /// The number of deferred pushes: one for each failing token.
     var pushes = 0
-    /// Records that could not be read.
+    /// The number of unreadable event records that were written again.
     var events = 0
     var unreadable = 0
-    /// Tokens that are not tried again, by why and by the letters' reason.
+    /// The number of tokens that are not tried again, by the refusal and by the letters' reason.
     var refused: [String: [String: Int]] = [:]
 
     init(dryRun: Bool) { self.dryRun = dryRun }

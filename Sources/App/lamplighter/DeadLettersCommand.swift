@@ -59,17 +59,17 @@ struct DeadLettersCommand: ParsableCommand {
             return words.joined(separator: "  ")
         }
 
-        /// Of a letter's tokens so many are on its line; --json has all.
+        /// The most tokens shown in a letter's line; --json shows all.
         private static let namesMax = 3
     }
 }
 
 extension DeadLetter.Source {
-    /// As `kafka.skip` takes it.
+    /// The coordinates as `kafka.skip` takes them.
     var visible: String { "\(TerminalText.visible(topic))/\(partition)/\(offset)" }
 }
 
-/// A letter as `--json` shows it.
+/// A dead letter as `--json` shows it.
 private struct ListedLetter: Encodable {
     struct Source: Encodable {
         let topic: String
@@ -135,7 +135,7 @@ private struct LetterSummary: Encodable {
     var letters = 0
     var tokens = 0
     var unreadable = 0
-    /// Letters.
+    /// The number of letters of each reason.
     var byReason: [String: Int] = [:]
 
     mutating func add(_ letter: DeadLetter) {
@@ -153,7 +153,7 @@ private struct LetterSummary: Encodable {
     }
 }
 
-/// Machine-readable output: one object a line.
+/// Writes machine-readable output: one JSON object per line.
 enum JSONLine {
     static func of(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

@@ -76,7 +76,7 @@ struct EmitCommand: AsyncParsableCommand {
         print("emitted \(subject) to \(topic) for \(event.app)\(reading)")
     }
 
-    /// Nil where the key says it all.
+    /// The event; nil if no option is set, so that the record's key is enough.
     private func event() throws -> EventDraft? {
         let isPlain =
             app == nil && environment == nil && kinds.isEmpty && ttl == nil && priority == nil

@@ -4,7 +4,7 @@
 import ArgumentParser
 import Entrypoint
 
-/// What runs in a cluster, and what its operators type.
+/// The program that runs in a cluster, with the commands for its operators.
 @main
 struct Lamplighter: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -9,7 +9,7 @@ import PushModel
 import RecordFormats
 import Worker
 
-/// Which dead letters a command is about.
+/// The options that select dead letters.
 struct LetterFilter: ParsableArguments {
     @Option(name: .customLong("reason"), help: "Only letters of this reason; may be repeated.")
     var reasons: [String] = []
@@ -35,7 +35,7 @@ struct LetterFilter: ParsableArguments {
     @Option(help: "Only letters since this instant, or for so long: 2026-11-21T06:12:00Z, 2h, 7d.")
     var since: String?
 
-    @Option(help: "At most so many letters.")
+    @Option(help: "The most letters to handle.")
     var limit: Int?
 
     func validate() throws {
@@ -43,7 +43,7 @@ struct LetterFilter: ParsableArguments {
         if let since { _ = try Arguments.instant(since, now: RecordWriter.now().wall) }
     }
 
-    /// What lies outside is not even decoded.
+    /// Whether a record at this position may match. Other records are not decoded.
     func covers(partition: Int32, offset: Int64) -> Bool {
         if let wanted = self.partition, wanted != partition { return false }
         return offset >= fromOffset ?? 0 && offset <= toOffset ?? .max
@@ -59,22 +59,22 @@ struct LetterFilter: ParsableArguments {
     }
 }
 
-/// A letter, and where it lies.
+/// A dead letter and its position in the topic.
 struct FiledLetter {
     var partition: Int32
     var offset: Int64
     var letter: DeadLetter
 }
 
-/// Reads the dead letters that a filter lets through.
+/// Reads the dead letters that match a filter.
 struct LetterReader: ~Copyable {
     private let sweep: TopicSweep
     private let filter: LetterFilter
     private let since: WallTime?
     private var decoder = DeadLetterDecoder()
-    /// Within the filter's partition and offsets, and not readable as letters.
+    /// How many records within the filter's partition and offsets could not be read as letters.
     private(set) var unreadable = 0
-    /// Those of the filter that letters within its partition and offsets have had.
+    /// The reasons of the filter that occurred in letters within its partition and offsets.
     private var seenReasons: Set<String> = []
 
     init(_ configuration: Configuration, filter: LetterFilter) throws {
@@ -83,6 +83,8 @@ struct LetterReader: ~Copyable {
         since = try filter.since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
     }
 
+    /// Passes the matching letters to `body`.
+    ///
     /// - Returns: how far each partition was read; see `TopicSweep.run` for `ends`.
     mutating func forEach(
         upTo ends: TopicSweep.Ends? = nil, _ body: (FiledLetter) throws -> Void
@@ -107,8 +109,8 @@ struct LetterReader: ~Copyable {
         }
     }
 
-    /// A misspelt reason would look like the good news that there are no such letters. APNs may
-    /// come to name any, so one that a letter has is right whatever we know.
+    /// Throws for a reason that is unknown and occurs in no letter: a misspelt one would look as if
+    /// there were no such letters. APNs may introduce new reasons, so any that occurs is accepted.
     func refuseMisspeltReasons() throws {
         for reason in filter.reasons
         where !seenReasons.contains(reason) && !Self.knownReasons.contains(reason) {
@@ -126,7 +128,7 @@ struct LetterReader: ~Copyable {
 }
 
 extension Arguments {
-    /// An instant, or how long ago it is.
+    /// Parses an instant, or a duration, which means that long ago.
     static func instant(_ text: String, now: WallTime) throws -> WallTime {
         if let instant = WallTime(rfc3339: text) { return instant }
         guard let age = Duration(notation: text) else {

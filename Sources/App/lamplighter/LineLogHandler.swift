@@ -7,11 +7,11 @@ import Logging
 import PushModel
 import Worker
 
-/// One line for each event of the log, on standard error.
+/// Writes each log message as one line to standard error.
 struct LineLogHandler: LogHandler {
     var metadata: Logger.Metadata = [:]
     private let log: LiveLog
-    /// Of this logger alone.
+    /// The level of this logger alone; nil if it has none of its own.
     private var ownLevel: Logger.Level?
 
     init(_ log: LiveLog) { self.log = log }

@@ -5,7 +5,8 @@ import Logging
 import Synchronization
 import Worker
 
-/// How log lines are written, for every logger of the process at once: a reload may change it.
+/// Level and format of the log, shared by all loggers of the process, so that a reload can change
+/// them.
 final class LiveLog: Sendable {
     let source: LogSource
     private let levelPosition: Atomic<Int>

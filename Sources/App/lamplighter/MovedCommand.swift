@@ -5,11 +5,12 @@ import ArgumentParser
 import Entrypoint
 import Foundation
 
-/// Commands that were once here and are those of `lamplighter-lab` now.
+/// The commands that have moved from this program to `lamplighter-lab`.
 enum MovedCommand {
     private static let names: Set = ["chaos", "demo", "demo-picture", "simulate"]
 
-    /// Ends the process with a line that says where the command is, if it names one of them.
+    /// If the command line names a moved command, ends the process with a line that says where it
+    /// is.
     static func refuse(_ arguments: [String]) {
         guard let name = arguments.dropFirst().first(where: { $0 != "help" }),
             names.contains(name)

@@ -4,20 +4,20 @@
 import KafkaLog
 import Worker
 
-/// What a worker must be allowed to do in Kafka: the least that works. docs/kafka.md has the same
-/// as rules for a broker.
+/// The rights in Kafka that a worker needs at least. docs/kafka.md has them as rules for a broker.
 struct NeededRights {
     let group: String
     let read: [String]
     let write: [String]
-    /// Written to where it is allowed.
+    /// The topic for shards, to which WRITE is optional; nil if there is none.
     let shards: String?
 
     init(_ configuration: Configuration) {
         let plan = WorkerPlan(configuration)
         group = configuration.kafka.group
         read = plan.eventTopics + plan.tableTopics + [plan.deferredTopic]
-        // Suppressions, dead letters, deferred pushes; then shards, which go to a topic that is read.
+        // The first three are suppressions, dead letters and deferred pushes. Shards go to an event
+        // topic.
         write = Array(plan.producedTopics.prefix(3))
         shards = plan.producedTopics.dropFirst(3).first
     }
@@ -27,7 +27,9 @@ struct NeededRights {
         var warnings: [String] = []
     }
 
-    /// - Parameter missing: topics that need not be asked for.
+    /// Tests the rights.
+    ///
+    /// - Parameter missing: topics that do not exist and need not be tested.
     func look(_ configuration: Configuration, without missing: Set<String>) throws -> Finding {
         let probe = RightsProbe(
             settings: configuration.kafka.clientSettings,
@@ -60,12 +62,12 @@ struct NeededRights {
                         + "planning.splitAbove tokens is sent by one worker alone")
             case .refused:
                 finding.problems.append(
-                    "Kafka does not allow this user \(right) on \(kind) '\(name)': a worker cannot "
-                        + "do without; docs/kafka.md has the rights that are needed")
+                    "Kafka does not allow this user \(right) on \(kind) '\(name)', which a worker "
+                        + "needs; docs/kafka.md has the rights that are needed")
             case .unknown(let text):
                 let why = text.isEmpty ? "no answer came" : text
                 finding.warnings.append(
-                    "whether this user has \(right) on \(kind) '\(name)' is not known: \(why)")
+                    "cannot tell whether this user has \(right) on \(kind) '\(name)': \(why)")
             case nil: break
             }
         }

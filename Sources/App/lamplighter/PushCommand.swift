@@ -53,7 +53,7 @@ struct PushCommand: AsyncParsableCommand {
         let configuration = try options.load()
         let plan = WorkerPlan(configuration)
         let push = try makePush(plan)
-        // On standard input, so that no token stands in a process list or a shell's history.
+        // The token comes on standard input, so that it is in no process list and no shell history.
         let answer = try push.send(
             configuration: configuration, plan: plan,
             keys: try SigningKeys(configuration.apns), timeout: .seconds(20),
@@ -87,7 +87,7 @@ struct PushCommand: AsyncParsableCommand {
         )
     }
 
-    /// The push type, and what an event with these options would ask for.
+    /// The push type, and the values that an event with these options would set.
     private func content(_ plan: WorkerPlan) throws -> (PushType, SinglePush.Wishes) {
         let named = try type.map { name in
             guard let type = PushType(name: name) else {
@@ -101,7 +101,8 @@ struct PushCommand: AsyncParsableCommand {
         draft.app = app
         draft.priority = priority
         draft.collapseID = collapseID
-        // Live Activities, VoIP and their like have bodies of their own, which no event carries yet.
+        // Types such as Live Activities and VoIP have bodies of their own, which no event carries
+        // yet.
         let isEvents = named.map { $0.tokenClass == .device } ?? true
         if isEvents { draft.payload = payload.map { Array($0.utf8) } }
         let trial = RecordTrial(plan, now: RecordWriter.now().wall)
@@ -143,10 +144,10 @@ struct PushCommand: AsyncParsableCommand {
     }
 }
 
-/// What is told of one push; never its token.
+/// The report of one push. It never contains the token.
 private struct PushReport: Encodable {
     private let status: UInt16
-    /// APNs's word; nil where the push was accepted.
+    /// The reason that APNs gave; nil if the push was accepted.
     private let reason: String?
     private let meaning: String
     private let apnsID: String

@@ -7,7 +7,7 @@ import KafkaLog
 import Logging
 import Worker
 
-/// Writes many records, as fast as it may, and waits for Kafka's word on each; for the commands.
+/// Writes many records, up to a rate, and waits until each is acknowledged; for the commands.
 struct RecordStream {
     private let producer: RecordProducer
     private let pace: Duration?
@@ -15,7 +15,7 @@ struct RecordStream {
     private var written = 0
     private(set) var acknowledged = 0
 
-    /// For which no record is acknowledged before Kafka counts as gone.
+    /// How long Kafka may acknowledge nothing before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
 
     /// - Parameter rate: records a second; nil for no limit.
@@ -26,7 +26,7 @@ struct RecordStream {
         pace = rate.map { .seconds(1) / $0 }
     }
 
-    /// Hands one record over, waiting for its turn and for room.
+    /// Writes one record, after waiting for its turn and for room in the producer's queue.
     mutating func write(_ record: OwnedRecord) throws {
         try waitForTurn()
         let deadline = ContinuousClock.now + Self.silenceMax
@@ -38,13 +38,13 @@ struct RecordStream {
             case .queueFull where ContinuousClock.now < deadline:
                 try collect()
                 Thread.sleep(forTimeInterval: 0.01)
-            case .queueFull: throw refusal("it does not take any more")
+            case .queueFull: throw refusal("the producer's queue is full")
             case .failed(let error): throw refusal("\(error)")
             }
         }
     }
 
-    /// Returns when every record has been acknowledged.
+    /// Waits until every record has been acknowledged.
     mutating func finish() throws {
         let isDone = producer.flush(timeout: Self.silenceMax)
         try collect()
@@ -93,14 +93,14 @@ struct RecordStream {
     }
 }
 
-/// A record to be written, with bytes of its own.
+/// A record to be written, which owns its bytes.
 struct OwnedRecord {
-    /// Position in the stream's topics.
+    /// The position of the topic in the stream's list.
     var topic: Int
-    /// Nil lets the key choose.
+    /// The partition; nil for the one that the key hashes to.
     var partition: Int32?
     var key: [UInt8]?
-    /// Nil removes the key.
+    /// The value; nil for a tombstone.
     var value: [UInt8]?
     var headers: [(name: String, value: String)] = []
 

@@ -8,7 +8,7 @@ import Logging
 import PushModel
 import Worker
 
-/// Writes single records and waits for Kafka's word on each; for the commands.
+/// Writes single records and waits until each is acknowledged; for the commands.
 struct RecordWriter {
     private let producer: RecordProducer
     private let waitMax = Duration.seconds(15)
@@ -19,7 +19,7 @@ struct RecordWriter {
             logger: ConfigurationOption.logger(configuration.log))
     }
 
-    /// To the first topic.
+    /// Writes a record to the first topic and waits until it is acknowledged.
     func write(key: [UInt8], value: [UInt8]?) throws {
         let acceptance = key.withUnsafeBytes { key in
             guard let value else {

@@ -6,8 +6,8 @@ import PushModel
 import RecordFormats
 import Worker
 
-/// Decides what is written so that a dead letter's pushes are tried again: for each failing token a
-/// deferred push that is due at once; for a record that could not be read, the record.
+/// Decides which records make a dead letter's pushes be tried again: a deferred push that is due at
+/// once for each failing token, or, if an event record could not be read, that record.
 struct RedrivePlan: ~Copyable {
     private let routing: RoutingTable
     private let eventTopics: [String]
@@ -15,10 +15,10 @@ struct RedrivePlan: ~Copyable {
     private let payloadLife: Duration
     private var decoder = DeadLetterDecoder()
 
-    /// Topics that records are written to; `OwnedRecord.topic` is a position among them.
+    /// The topics to write to; `OwnedRecord.topic` is a position in this list.
     let topics: [String]
 
-    /// Why something of a letter is not tried again.
+    /// Why a letter, or one of its tokens, is not tried again.
     enum Refusal: String, CaseIterable {
         case forbidden, eventLeftOut, unreadablePayload, unserved, noSuchPush, foreignTopic
         case binaryHeader
@@ -27,17 +27,17 @@ struct RedrivePlan: ~Copyable {
             switch self {
             case .forbidden: "Apple forbids another try"
             case .eventLeftOut: "the letter was written without the event that it needs"
-            case .unreadablePayload: "APNs would not take the payload that the letter has"
+            case .unreadablePayload: "APNs would not take the letter's payload"
             case .unserved: "no credential serves the app and the environment"
-            case .noSuchPush: "tokens of this class are sent no such push"
+            case .noSuchPush: "tokens of this class get no such push"
             case .foreignTopic: "kafka.events does not have the event's topic"
-            case .binaryHeader: "a header of the record is no text"
+            case .binaryHeader: "a header of the record is not text"
             }
         }
     }
 
-    /// What is written for one letter, and for how many of its tokens nothing is; a letter without
-    /// tokens counts as one.
+    /// The records to write for one letter, and how many of its tokens are refused; a letter
+    /// without tokens counts as one.
     struct Orders {
         var records: [OwnedRecord] = []
         var refused: [Refusal: Int] = [:]

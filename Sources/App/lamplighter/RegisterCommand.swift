@@ -103,7 +103,7 @@ struct RegisterCommand: AsyncParsableCommand {
 
     // MARK: From a file
 
-    /// The parts of the key, which the value repeats.
+    /// The parts of the record's key, which its value repeats.
     private struct KeyParts: Decodable {
         var environment, app, installation, handler: String?
     }
@@ -125,7 +125,7 @@ struct RegisterCommand: AsyncParsableCommand {
             app: try part("app", app, parts.app),
             installation: try part("installation", installation, parts.installation),
             handler: try part("handler", handler, parts.handler))
-        // As it was given: what it has beyond the contract is its writer's.
+        // The value is written unchanged, with any members beyond the contract.
         return (draft, value)
     }
 

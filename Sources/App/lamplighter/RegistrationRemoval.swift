@@ -5,7 +5,7 @@ import KafkaLog
 import PushModel
 import Worker
 
-/// Removes whole registrations, and then the suppressions that nobody needs any more.
+/// Removes whole registrations, and then the suppressions that are no longer needed.
 final class RegistrationRemoval {
     private let configuration: Configuration
     private let isDryRun: Bool
@@ -48,14 +48,15 @@ final class RegistrationRemoval {
 
     // MARK: Registrations
 
-    /// One that comes back to life meanwhile is written again as it was.
+    /// Removes dead registrations. If an app writes one of them meanwhile, that record is restored.
     func removeDead() throws {
         try remove(census.deadRegistrations(), stillThere: { $0.deadRegistrations() }) { _, value in
             value.map { .some($0) }
         }
     }
 
-    /// What its app writes meanwhile is removed too.
+    /// Removes the wanted registrations and the suppressions of their tokens. What an app writes
+    /// meanwhile is removed too.
     func removeWanted() throws {
         let entries = census.wantedRegistrations()
         let tokens = entries.reduce(into: Set()) { $0.formUnion($1.tokens) }
@@ -76,7 +77,7 @@ final class RegistrationRemoval {
                 for entry in batch { tell(entry) }
                 continue
             }
-            // Somebody may have registered since.
+            // Apps may have registered since.
             log.readOn { count($0) }
             let keys = Set(batch.map(\.key))
             let left = stillThere(census).filter { keys.contains($0.key) }

@@ -94,7 +94,8 @@ struct RegistrationsCommand: ParsableCommand {
                 throw ValidationError(
                     "name what to forget: --installation or --subject, one of them")
             }
-            // A shell's variable that is not set: nothing has such a name, so all would seem done.
+            // An empty name is usually an unset shell variable. It matches nothing, which would
+            // look like success.
             guard installation ?? subject != "" else {
                 throw ValidationError(
                     "\(subject == nil ? "--installation" : "--subject") is empty: name one")
@@ -121,12 +122,14 @@ struct RegistrationsCommand: ParsableCommand {
     }
 }
 
-/// Which registrations a command is about, by their keys.
+/// Selects registrations by their keys.
 struct RegistrationScope: Sendable {
     var environment: PushEnvironment?
     var app: String?
     var installation: String?
 
+    /// Whether a registration is selected.
+    ///
     /// - Parameter key: `environment/app/installation/handler`.
     @Sendable func covers(_ key: [UInt8]) -> Bool {
         let parts = String(decoding: key, as: UTF8.self)

@@ -5,8 +5,8 @@ package import Entrypoint
 package import KafkaLog
 package import Worker
 
-// What the reader of each error can do about it. `KafkaError` is sorted in Entrypoint, since both
-// programs meet it.
+// Exit codes of this program's errors. `KafkaError` has its own in Entrypoint, since both programs
+// throw it.
 
 extension TopicEditor.Failure: ReportedError {
     package var failure: Entrypoint.Failure { .init(.unavailable, "\(self)") }

@@ -4,38 +4,39 @@
 import KafkaLog
 import Worker
 
-/// A topic of the contract, and what it must be like.
+/// A topic that workers need, and the settings that it must have.
 struct RequiredTopic {
     var name: String
     var cleanupPolicy: String
-    /// What Kafka does to its records under another policy.
+    /// What Kafka would do to its records under another policy, as text for a message.
     var otherwise: String
-    /// Registrations are ordered by the broker's clock, not by their producers'.
+    /// Whether the broker must set the records' times: registrations are ordered by its clock, not
+    /// by their producers'.
     var needsLogAppendTime = false
-    /// Of `deferred`: compaction must not remove a record hidden by the tombstone of an older one
-    /// before the owner has rewritten it. That takes seconds while the partition has an owner; the
-    /// lag is for a fleet that is down.
+    /// The least compaction lag, for `deferred` only. Compaction must not remove a record hidden by
+    /// the tombstone of an older one before the owner has rewritten it. That takes seconds if the
+    /// partition has an owner; the lag covers a fleet that is down.
     var compactionLag: Duration?
 
     static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
         kafka.events.keys.sorted().map {
             RequiredTopic(
                 name: $0, cleanupPolicy: "delete",
-                otherwise: "drops events of which a later one has the same key")
+                otherwise: "drops events if a later one has the same key")
         } + [
             RequiredTopic(
                 name: kafka.topics.registrations, cleanupPolicy: "compact",
-                otherwise: "deletes registrations that are still in force",
+                otherwise: "deletes registrations that are still in effect",
                 needsLogAppendTime: true),
             RequiredTopic(
                 name: kafka.topics.suppressions, cleanupPolicy: "compact",
-                otherwise: "deletes suppressions that stand, and dead tokens are sent pushes again"),
+                otherwise: "deletes suppressions in effect, and dead tokens are sent pushes again"),
             RequiredTopic(
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),
             RequiredTopic(
                 name: kafka.topics.deadLetters, cleanupPolicy: "delete",
-                otherwise: "drops dead letters of which a later one has the same subject"),
+                otherwise: "drops dead letters if a later one has the same subject"),
         ]
     }
 
@@ -48,10 +49,10 @@ struct RequiredTopic {
         return configuration
     }
 
-    /// What was seen of it.
+    /// What a check of the topic has found.
     struct Finding {
         var exists = true
-        /// With these a worker does not work, or loses something.
+        /// Problems with which a worker fails or loses records.
         var problems: [String] = []
         var warnings: [String] = []
 
@@ -61,11 +62,11 @@ struct RequiredTopic {
         }
     }
 
-    /// As far as this Kafka can be asked, and this user may ask it.
+    /// Checks the topic, as far as this Kafka supports it and this user is allowed to.
     func look(_ admin: TopicAdmin) throws(KafkaError) -> Finding {
         var finding = Finding()
         do throws(KafkaError) {
-            // The embedded Kafka can be asked for this alone.
+            // The embedded Kafka supports only this request.
             _ = try admin.partitionCount(of: name)
             compare(try admin.describe(name), &finding)
         } catch .missingTopic {
@@ -74,12 +75,12 @@ struct RequiredTopic {
         } catch .forbidden(_, "DESCRIBE") {
             finding.exists = false
             finding.problems = [
-                "\(name) is missing, or hidden from this user, who has no right on it at all: "
+                "\(name) is missing, or hidden from this user, who has no right on it: "
                     + "create it, or give the rights of docs/kafka.md"
             ]
         } catch .forbidden {
             finding.warnings = [
-                "\(name) is there; what it is set to was not looked at, for want of the right "
+                "\(name) exists; its settings were not checked, since this user lacks the right "
                     + "DESCRIBE_CONFIGS on it"
             ]
         } catch .unsupported {}
@@ -109,8 +110,8 @@ struct RequiredTopic {
         if description.replication < 3 || inSync < 2 {
             finding.warnings.append(
                 "\(name) has \(description.replication) replicas and min.insync.replicas="
-                    + "\(inSync): with less than 3 and 2 one broker that goes can take "
-                    + "acknowledged records with it, or stop the topic")
+                    + "\(inSync): with less than 3 and 2 the loss of one broker can lose "
+                    + "acknowledged records or stop the topic")
         }
     }
 }

@@ -29,7 +29,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         Allocator.returnFreedMemory()
-        // Until they are trapped, below.
+        // The signals must not end the process before they are trapped, below.
         Signals.ignore(WorkerSignals.trapped.map(\.rawValue))
         let configuration = try options.load()
         let source = Self.source(configuration)
@@ -40,7 +40,7 @@ struct RunCommand: AsyncParsableCommand {
         let worker = try LamplighterWorker(configuration: configuration, logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                // They are stopped from the last to the first: signals are heard to the end.
+                // Services stop from the last to the first, so signals are handled to the end.
                 services: [
                     .init(
                         service: WorkerSignals(
@@ -61,7 +61,8 @@ struct RunCommand: AsyncParsableCommand {
             group: configuration.kafka.group)
     }
 
-    /// What an operator compares first when two workers behave differently.
+    /// The metadata of the start line: what an operator compares first if two workers behave
+    /// differently.
     private func start(_ configuration: Configuration, _ source: LogSource) -> Logger.Metadata {
         var libraries: Logger.Metadata = [:]
         for library in Version.libraries { libraries[library.name] = "\(library.version)" }

@@ -5,14 +5,14 @@ import Foundation
 import KafkaLog
 import Worker
 
-/// Takes one subject out of every registration that shows it, and leaves the rest as it was written,
+/// Removes one subject from every registration that shows it, and keeps everything else in them,
 /// members of later releases included.
 final class SubjectRemoval {
     private let subject: String
     private let scope: RegistrationScope
     private let isDryRun: Bool
     private let log: TopicEditor
-    /// What is to be written, by key.
+    /// The changes to write, by key.
     private var changes: [[UInt8]: TopicEditor.Change] = [:]
     private var changed = 0
 
@@ -41,7 +41,9 @@ final class SubjectRemoval {
         }
     }
 
-    /// - Returns: the summary.
+    /// Writes the changes.
+    ///
+    /// - Returns: a summary in one sentence.
     func run() throws -> String {
         for key in changes.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) where isDryRun {
             print("would change  \(TerminalText.visible(key))")
@@ -50,9 +52,9 @@ final class SubjectRemoval {
         while !changes.isEmpty {
             log.readOn { look($0) }
             let batch = Array(changes.values.prefix(Self.batch))
-            // Read in the log, they are no longer to be changed.
+            // Once a changed record is read back, `look` removes its change.
             try log.write(batch, { look($0) }) { [subject] _, value in
-                // The change has hidden a newer snapshot, or has undone a removal.
+                // The change has replaced a newer registration, or undone a removal.
                 .some(value.map { Self.value($0, without: subject) ?? $0 })
             }
             for change in batch { print("changed  \(TerminalText.visible(change.key))") }
@@ -61,7 +63,7 @@ final class SubjectRemoval {
         return "changed \(changed) registrations"
     }
 
-    /// Nil where the subject is not in it, or the value cannot be read.
+    /// The value without the subject; nil if it does not have the subject or cannot be read.
     static func value(_ value: [UInt8], without subject: String) -> [UInt8]? {
         let object = try? JSONSerialization.jsonObject(with: Data(value)) as? [String: Any]
         guard var registration = object, var targets = registration["targets"] as? [Any] else {

@@ -6,20 +6,20 @@ import PushModel
 import RecordFormats
 import Worker
 
-/// What is known against a token, as the suppressions topic has it.
+/// A suppression in effect, as the suppressions topic has it.
 struct ActiveSuppression {
     var key: [UInt8]
     var route: RouteID
     var token: TokenName
     var suppression: Suppression
-    /// When it was written.
+    /// When the record was written.
     var writtenAt: WallTime
 }
 
-/// The suppressions that stand: the last record of each key, unless that is null.
+/// The suppressions in effect: the last record of each key, unless that is a tombstone.
 struct SuppressionTable {
     private(set) var suppressions: [ActiveSuppression] = []
-    /// Of apps that no credential serves, or malformed.
+    /// How many records are malformed or of apps that no credential serves.
     private(set) var unreadable = 0
     let routing: RoutingTable
 
@@ -52,6 +52,6 @@ struct SuppressionTable {
         }
     }
 
-    /// `apnsTopic` and what else a person looks for.
+    /// The route of a suppression, with its app, APNs topic and environment.
     func route(of suppression: ActiveSuppression) -> Route { routing[suppression.route] }
 }

@@ -93,7 +93,7 @@ struct SuppressionsCommand: ParsableCommand {
             print("\(dryRun ? "would revoke" : "revoked") \(revoked.count) suppressions")
         }
 
-        /// Empty where all of an app are meant.
+        /// The tokens to revoke; empty for all of an app.
         private func tokenNames() throws -> Set<TokenName> {
             var names = Set(tokenIDs.compactMap { TokenName(written: $0) })
             if token != nil {
@@ -119,7 +119,7 @@ struct SuppressionsCommand: ParsableCommand {
     }
 }
 
-/// Which suppressions a command is about.
+/// The options that select suppressions.
 struct SuppressionScope: ParsableArguments {
     @Option(help: "Only tokens of this app.")
     var app: String?

@@ -4,22 +4,22 @@
 import OpenSSL
 import PushModel
 
-/// What people see in place of a device token: the first 16 hexadecimal digits of its SHA-256.
+/// The name shown in place of a device token: the first 16 hexadecimal digits of its SHA-256.
 struct TokenName: Hashable, CustomStringConvertible {
     let description: String
 
-    /// - Parameter token: its bytes, not hexadecimal.
+    /// - Parameter token: the bytes of the token, not hexadecimal digits.
     init(_ token: [UInt8]) { description = Hexadecimal.encode(SHA256Digest.of(token).prefix(8)) }
 
-    /// As somebody writes it; nil for anything but 16 digits.
+    /// Parses a name that a user wrote; nil unless it is 16 hexadecimal digits.
     init?(written text: String) {
         guard let bytes = Hexadecimal.decode(text), bytes.count == 8 else { return nil }
         description = Hexadecimal.encode(bytes)
     }
 }
 
-/// Words that strangers chose, for a terminal: nothing in them moves the cursor, hides what stands
-/// beside it or passes for another line.
+/// Makes untrusted text safe for a terminal: nothing in it can move the cursor, hide other text or
+/// look like another line.
 enum TerminalText {
     static func visible(_ text: String) -> String {
         var visible = ""
@@ -35,7 +35,7 @@ enum TerminalText {
         return visible
     }
 
-    /// Bytes that are no UTF-8 as `\xff`.
+    /// Makes bytes visible; those that are not UTF-8 become escapes such as `\xff`.
     static func visible(_ bytes: [UInt8]) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return visible(text) }
         return bytes.map { byte in

@@ -6,16 +6,16 @@ import KafkaLog
 import LinuxIO
 import Worker
 
-/// Reads one topic from its beginning to its end, for the commands. Takes no part in the group and
-/// commits nothing.
+/// Reads one topic from its beginning to its end, for the commands. It takes no part in the group
+/// and commits nothing.
 struct TopicSweep {
-    /// The last offset that was seen of each partition.
+    /// The last offset seen in each partition.
     typealias Ends = [Int32: Int64]
 
     private let configuration: Configuration
     private let topic: String
 
-    /// Without a record and without an end for so long, Kafka counts as gone.
+    /// How long Kafka may send neither a record nor an end before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
 
@@ -24,11 +24,11 @@ struct TopicSweep {
         self.topic = topic
     }
 
-    /// Lends each record to `body`, in order within a partition, until `body` returns false, or
-    /// throws what `body` throws.
+    /// Lends each record to `body`, in order within a partition, until `body` returns false. Throws
+    /// what `body` throws.
     ///
-    /// - Parameter ends: nothing behind these is read, so that whoever causes new records while it
-    ///   reads comes to an end; nil for all there is.
+    /// - Parameter ends: the last offsets to read, so that a caller whose work causes new records
+    ///   comes to an end; nil to read everything.
     @discardableResult
     func run(
         upTo ends: Ends? = nil, _ body: (borrowing KafkaRecord) throws -> Bool
@@ -75,7 +75,7 @@ struct TopicSweep {
             if let failure = reader.connectionFailure { throw KafkaError.noConnection(failure) }
             let cause = reader.takeWarnings().last.map { ": \($0.text)" } ?? ""
             throw Failure(
-                .unavailable, "Kafka gives nothing of \(topic) for \(Self.silenceMax)\(cause)")
+                .unavailable, "Kafka sends nothing of \(topic) for \(Self.silenceMax)\(cause)")
         }
         _ = epoll.wait(timeout: .milliseconds(100))
     }

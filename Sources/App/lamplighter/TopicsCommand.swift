@@ -36,7 +36,7 @@ struct TopicsCommand: ParsableCommand {
             guard (1...10_000).contains(partitions) else {
                 throw ValidationError("--partitions is from 1 to 10000")
             }
-            // Kafka counts them in 16 bits.
+            // Kafka's protocol has 16 bits for the replication factor.
             if let replicationFactor, !(1...32_767).contains(replicationFactor) {
                 throw ValidationError("--replication-factor is from 1 to 32767")
             }
@@ -72,7 +72,7 @@ struct TopicsCommand: ParsableCommand {
             }
         }
 
-        /// False where there is one of that name.
+        /// Creates a topic; false if one of that name exists.
         private func make(
             _ name: String, _ settings: [String: String], _ admin: TopicAdmin
         ) throws(KafkaError) -> Bool {
@@ -128,8 +128,8 @@ extension TopicAdmin {
 }
 
 extension TopicAdmin {
-    /// What is left of creating topics where Kafka is the embedded one, which takes no such request:
-    /// all is well if they are there, and what is not there is named when it is started.
+    /// Checks that the topics exist in the embedded Kafka, which cannot create topics on request:
+    /// they are named when it is started.
     fileprivate func expectEmbedded(_ topics: [RequiredTopic]) throws {
         var missing: [String] = []
         for topic in topics {

@@ -7,9 +7,9 @@ import ServiceLifecycle
 import UnixSignals
 import Worker
 
-/// What signals do to a running worker, besides SIGTERM and SIGINT, which end it in order. No other
-/// signal that people and tools send by habit ends it: SIGHUP reloads the configuration, SIGUSR1
-/// has the worker write its counters, SIGUSR2 is ignored.
+/// Handles the signals of a running worker besides SIGTERM and SIGINT, which stop it in order:
+/// SIGHUP reloads the configuration, SIGUSR1 makes the worker write its counters, and SIGUSR2 is
+/// ignored, so that none of them ends the process.
 struct WorkerSignals: Service, CustomStringConvertible {
     static let trapped: [UnixSignal] = [.sighup, .sigusr1, .sigusr2]
 
@@ -26,12 +26,12 @@ struct WorkerSignals: Service, CustomStringConvertible {
             switch signal {
             case .sighup: reload()
             case .sigusr1: worker.control.requestReport()
-            default: logger.notice("a signal without a meaning is ignored: \(signal)")
+            default: logger.notice("ignoring signal \(signal)")
             }
         }
     }
 
-    /// The file is taken as a whole or not at all.
+    /// Reloads the configuration. If it has any problem, nothing of it is adopted.
     private func reload() {
         let configuration: Configuration
         do throws(InvalidConfiguration) {
@@ -39,7 +39,7 @@ struct WorkerSignals: Service, CustomStringConvertible {
         } catch {
             for problem in error.problems { logger.error("not reloaded: \(problem)") }
             logger.error(
-                "the configuration is not reloaded: nothing has changed",
+                "the configuration is not reloaded: the current one stays in effect",
                 metadata: ["problems": .stringConvertible(error.problems.count)])
             return
         }
@@ -63,10 +63,10 @@ struct WorkerSignals: Service, CustomStringConvertible {
             metadata: metadata)
     }
 
-    /// One line shows so many at most.
+    /// The most changes shown in one line.
     private static let listedMax = 50
 
-    /// `delivery.attemptsMax: 10 -> 5, log.level: info -> debug`
+    /// The changes as text: `delivery.attemptsMax: 10 -> 5, log.level: info -> debug`.
     private static func list(_ changes: [ConfigurationChange]) -> String {
         if changes.isEmpty { return "none" }
         let listed = changes.prefix(listedMax).map(\.description).joined(separator: ", ")
