@@ -7,10 +7,11 @@ internal import PushModel
 
 extension APNSSimulator {
     /// Serves until SIGTERM, SIGINT or `quit`. Prints one `environment host:port` line for each
-    /// listener, one `ca file` and one `control address` line, and writes the same lines to `options.addressFile`.
+    /// listener, one `ca file` and one `control address` line, and writes the same lines to
+    /// `options.addressFile`.
     ///
-    /// To be called before the process has other threads: the two signals are blocked here, and
-    /// threads started earlier would still take them.
+    /// Must be called before the process has other threads: the two signals are blocked here, and
+    /// threads started earlier would still receive them.
     package static func run(
         _ options: SimulatorOptions, control address: ControlAddress? = nil,
         script: SimulatorScript? = nil, logger: Logger = Logger(label: "apns-simulator")
@@ -19,14 +20,14 @@ extension APNSSimulator {
         sigemptyset(&endings)
         sigaddset(&endings, SIGTERM)
         sigaddset(&endings, SIGINT)
-        // Before the serving threads, which inherit it.
+        // The serving threads inherit the blocked signals.
         pthread_sigmask(SIG_BLOCK, &endings, nil)
 
         let simulator = try APNSSimulator(options, logger: logger)
         try simulator.start()
         let control = try SimulatorControl(
             simulator, address: address, script: script, logger: logger,
-            // Taken up by the wait below, as any other end.
+            // The wait below handles this like any other end.
             onQuit: { kill(getpid(), SIGTERM) })
         var lines = options.listeners.compactMap { listener in
             simulator.port(of: listener.environment).map {
@@ -37,7 +38,7 @@ extension APNSSimulator {
         if let address = control.address { lines.append("control \(address)\n") }
         let text = lines.joined()
         print(text, terminator: "")
-        // nil: every stream; a parent that reads through a pipe waits for the lines.
+        // A parent that reads through a pipe waits for the lines. (nil means every stream.)
         fflush(nil)
         if let addressFile = options.addressFile { try TextFile.write(text, to: addressFile) }
 

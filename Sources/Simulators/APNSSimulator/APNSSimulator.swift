@@ -18,7 +18,7 @@ package final class APNSSimulator: Sendable {
 
     private let rules: Mutex<RuleLedger>
 
-    /// What a client must trust; nil when the certificate was given.
+    /// The authority that a client must trust; nil if the certificate was given.
     package let authorityPEM: String?
 
     private struct Running {
@@ -27,7 +27,7 @@ package final class APNSSimulator: Sendable {
         let ports: [PushEnvironment: UInt16]
     }
 
-    /// Makes the certificate, reads the keys and writes the CA file; opens no port yet.
+    /// Makes the certificate, reads the keys and writes the CA file. Opens no port yet.
     package init(
         _ options: SimulatorOptions, logger: Logger = Logger(label: "apns-simulator")
     ) throws {
@@ -62,7 +62,7 @@ package final class APNSSimulator: Sendable {
 
     deinit { stop() }
 
-    /// Opens the ports and serves.
+    /// Opens the ports and starts serving.
     /// - Returns: the port of the first listener; `port(of:)` has the others.
     @discardableResult
     package func start() throws -> UInt16 {
@@ -71,7 +71,7 @@ package final class APNSSimulator: Sendable {
             guard running == nil else {
                 throw SimulatorError(description: "the simulator runs already")
             }
-            // Each thread opens the log for itself; a bad path should fail here and not there.
+            // Each thread opens the log for itself; an invalid path should fail here.
             if let path = options.logPath {
                 _ = try AnswerLog(path: path, logger: shared.logger)
             }
@@ -83,10 +83,10 @@ package final class APNSSimulator: Sendable {
                 sockets.append(ListeningSocket(socket, environment: listener.environment))
             }
             let mailboxes = (0..<options.threads).map { _ in SimulatorMailbox() }
-            // Read before any socket.
+            // The threads obey these commands before they read any socket.
             for command in options.commands { try carryOut(command, by: mailboxes) }
-            // The first thread accepts for all. It comes last: when another cannot be started,
-            // nobody has been served, and those that run are told to end.
+            // The first thread accepts for all, so it is started last: if another cannot be
+            // started, no client has been served, and the running ones are told to end.
             do {
                 var threads: [ServingThread] = []
                 for index in mailboxes.indices.reversed() {
@@ -102,30 +102,30 @@ package final class APNSSimulator: Sendable {
         }
     }
 
-    /// The port that serves an environment; nil when none does or the simulator does not run.
+    /// The port that serves an environment; nil if there is none or the simulator is not running.
     package func port(of environment: PushEnvironment) -> UInt16? {
         running.withLock { $0?.ports[environment] }
     }
 
-    /// Has every thread carry the command out. Requests that are sent after this has returned are
-    /// treated under it.
+    /// Makes every thread carry out the command. It applies to requests sent after this returns.
+    /// Errors are only logged.
     package func perform(_ command: SimulatorCommand) {
         do {
             try attempt(command)
         } catch {
-            shared.logger.error("a command is not carried out", metadata: ["error": "\(error)"])
+            shared.logger.error("a command failed", metadata: ["error": "\(error)"])
         }
     }
 
-    /// `perform`, for those who can say what went wrong. When it returns, the command is in force.
-    /// - Throws: when there are too many rules, or a device token is given to an unknown topic.
+    /// Does the same as `perform`, but throws errors.
+    /// - Throws: if there are too many rules, or a device token is assigned to an unknown topic.
     package func attempt(_ command: SimulatorCommand) throws(SimulatorError) {
         let mailboxes = running.withLock { $0?.mailboxes ?? [] }
         try carryOut(command, by: mailboxes)
         for mailbox in mailboxes { mailbox.waitUntilObeyed() }
     }
 
-    /// Holds the order of commands to be the same on all threads.
+    /// Posts a command to all threads, in the same order as other commands.
     private func carryOut(
         _ command: SimulatorCommand, by mailboxes: [SimulatorMailbox]
     ) throws(SimulatorError) {
@@ -151,7 +151,7 @@ package final class APNSSimulator: Sendable {
         for mailbox in mailboxes { mailbox.post(.command(command)) }
     }
 
-    /// Ends every connection with GOAWAY, flushes the log and waits for the threads.
+    /// Ends every connection with GOAWAY, flushes the log, and waits for the threads.
     package func stop() {
         let ended = running.withLock { running in
             defer { running = nil }
@@ -181,7 +181,7 @@ package final class APNSSimulator: Sendable {
     private func bindAddress(port: UInt16) throws -> SocketAddress {
         let resolver = Resolver(waker: Waker())
         resolver.resolve(host: options.address, port: port, tag: 0)
-        // A numeric address is answered at once; a name is not what we bind to.
+        // A numeric address is resolved at once; a name is not accepted.
         guard let answer = resolver.collect().first, let address = try answer.result.get().first
         else { throw SimulatorError(description: "\(options.address) is no numeric address") }
         return address
@@ -199,14 +199,15 @@ package final class APNSSimulator: Sendable {
                         peers: mailboxes)
                     loop.run()
                 } catch {
-                    // Out of descriptors: connections dealt to this thread would hang unseen.
+                    // The process is out of descriptors, and connections dealt to this thread would
+                    // hang.
                     fatalError("a serving thread cannot start: \(error)")
                 }
             })
     }
 }
 
-/// How many rules are in force, so that a script cannot pile them up without end.
+/// Counts the rules in force, so that a script cannot add them without end.
 private struct RuleLedger {
     static let rulesMax = 1000
     private var ends: [ContinuousClock.Instant?] = []
@@ -215,7 +216,7 @@ private struct RuleLedger {
 
     mutating func replace(_ rules: [ScriptedRule]) { ends = rules.map(Self.end) }
 
-    /// False when there are too many.
+    /// Adds a rule; false if there are too many.
     mutating func add(_ rule: ScriptedRule) -> Bool {
         let now = ContinuousClock.now
         ends.removeAll { $0.map { $0 <= now } ?? false }

@@ -5,23 +5,24 @@ internal import Glibc
 internal import Logging
 internal import PushModel
 
-/// The log for checkers: one NDJSON line for each answer, in a format that is fixed. One a thread,
-/// all appending to the same file; whole lines go out in one write, so they never mix.
+/// The log for checkers: one NDJSON line for each answer, in a fixed format. Each thread has its
+/// own, and all append to the same file; whole lines are written at once, so they never mix.
 struct AnswerLog: ~Copyable {
     private let descriptor: CInt
     private var buffer: [UInt8] = []
     private let logger: Logger
-    /// The file took less than it was given (a full disk): said once, and the log ends there.
+    /// Whether a write failed, for instance on a full disk. That is logged once, and the answer log
+    /// ends.
     private var hasFailed = false
 
-    /// Beyond this the buffer is written at once, whatever the time.
+    /// The size beyond which the buffer is written at once.
     private static let bufferBytesMax = 256 * 1024
 
     init(path: String, logger: Logger) throws(SimulatorError) {
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw .last("cannot open \(path)") }
         self.logger = logger
-        // A line is under 1 KiB but for a topic of the greatest length.
+        // A line is under 1 KiB, unless its topic has the greatest length.
         buffer.reserveCapacity(Self.bufferBytesMax + 16 * 1024)
     }
 
@@ -70,7 +71,7 @@ struct AnswerLog: ~Copyable {
         }
         guard let failure else { return }
         hasFailed = true
-        logger.error("the answer log ends here", metadata: ["errno": "\(failure)"])
+        logger.error("cannot write the answer log; it ends here", metadata: ["errno": "\(failure)"])
     }
 
     private mutating func append(_ text: StaticString) {
@@ -92,8 +93,8 @@ struct AnswerLog: ~Copyable {
         }
     }
 
-    /// Header values are whatever a client sends: what JSON does not take as it is goes out as
-    /// `\u00XX`, each byte for itself.
+    /// Appends a header value, which may contain anything. Bytes that JSON does not allow as they
+    /// are become `\u00XX`.
     private mutating func append(escaping text: [UInt8]) {
         let isPlain = text.allSatisfy { $0 >= 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }
         if isPlain { return buffer.append(contentsOf: text) }

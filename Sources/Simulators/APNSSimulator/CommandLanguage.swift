@@ -3,21 +3,21 @@
 
 internal import PushModel
 
-/// The one language of the simulator's flags, script and control socket: a line is a command.
+/// The language of the simulator's flags, scripts and control socket: a line is a command.
 package enum CommandLanguage {
     package enum Order: Hashable, Sendable {
         case perform(SimulatorCommand)
-        /// The counts as JSON.
+        /// Answer the counts as JSON.
         case status
-        /// The first words there are.
+        /// Answer the list of commands.
         case help
         case quit
     }
 
-    /// More is no command of a person's or a script's.
+    /// The longest line that may be a command.
     package static let lineBytesMax = 1024
 
-    /// Lines of at most 80 columns, a command's words first.
+    /// The help text: lines of at most 80 columns, each with the words of a command first.
     package static let help = """
         streams N                 so many streams a connection, up or down, at once
         refuse N                  REFUSED_STREAM for the next N (each thread its own)
@@ -58,13 +58,15 @@ package enum CommandLanguage {
         TIME: 250ms, 1.5s, 20m, 2h.
         """
 
-    /// Every first word.
+    /// The first words of all commands.
     package static let verbs = [
         "streams", "refuse", "goaway", "reset", "stall", "blackhole", "delay", "idle", "jwt",
         "key", "tokens", "token", "answer", "rules", "status", "help", "quit",
     ]
 
-    /// - Throws: what is wrong with which word, and what would do.
+    /// Parses a line.
+    ///
+    /// - Throws: which word is wrong, why, and what would be right.
     package static func parse(_ line: String) throws(CommandError) -> Order {
         guard line.utf8.count <= lineBytesMax else {
             throw CommandError(
@@ -199,11 +201,11 @@ package enum CommandLanguage {
     }
 }
 
-/// What is wrong with a command, where, and what would do.
+/// What is wrong with a command, where, and what would be right.
 package struct CommandError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Of a script; nil for a command by itself.
+    /// The line of a script; nil for a single command.
     package var line: Int?
-    /// Counted from 1.
+    /// The position of the word, counted from 1.
     package var word: Int
     package var problem: String
     package var remedy: String

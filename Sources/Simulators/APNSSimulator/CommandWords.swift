@@ -3,7 +3,8 @@
 
 internal import PushModel
 
-/// The words of one command, taken from the left; each way of taking one says what it wants.
+/// The words of one command, taken from the left. Each method that takes a word throws an error
+/// that says what it expected.
 struct CommandWords {
     private let words: [Substring]
     private var taken = 0
@@ -12,7 +13,7 @@ struct CommandWords {
 
     var peek: String? { taken < words.count ? String(words[taken]) : nil }
 
-    /// About the word taken last.
+    /// An error about the word that was taken last.
     func error(_ problem: String, remedy: String) -> CommandError {
         CommandError(word: max(1, taken), problem: problem, remedy: remedy)
     }
@@ -31,7 +32,7 @@ struct CommandWords {
         return word
     }
 
-    /// Takes the word if it comes next.
+    /// Takes the next word if it is this one.
     mutating func skip(_ word: String) -> Bool {
         guard peek == word else { return false }
         taken += 1
@@ -77,7 +78,7 @@ struct CommandWords {
         return time
     }
 
-    /// Provider tokens are dated in whole seconds.
+    /// Takes a time in whole seconds, in which provider tokens are dated.
     mutating func seconds() throws(CommandError) -> Duration {
         let time = try time()
         guard time.components.attoseconds == 0 else {
@@ -104,7 +105,7 @@ struct CommandWords {
         return (String(word[..<dots.lowerBound]), String(word[dots.upperBound...]))
     }
 
-    /// Longest unit last: every one ends in a letter that no number has.
+    /// The units. Each ends in a letter that no number contains, and "ms" precedes "s".
     private static let units: [(suffix: String, seconds: Double)] = [
         ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600),
     ]
@@ -121,7 +122,7 @@ struct CommandWords {
 
     // MARK: Answers
 
-    /// A word that stands in JSON as it is.
+    /// Takes a reason, which must need no escaping in JSON.
     mutating func reason() throws(CommandError) -> String {
         let word = try next("a reason")
         return try reason(word)
@@ -167,7 +168,7 @@ struct CommandWords {
         }
     }
 
-    /// 0 to 1.
+    /// Takes a percentage as a share from 0 to 1.
     mutating func share() throws(CommandError) -> Double {
         let wanted = "a share such as 5% or 0.1%"
         let word = try next(wanted)
@@ -191,11 +192,11 @@ struct CommandWords {
     }
 }
 
-/// RFC 9113, section 7.
+/// The error codes of HTTP/2 (RFC 9113, section 7).
 enum HTTP2ErrorCode {
     static let cancel: UInt32 = 8
 
-    /// By their numbers, from 0.
+    /// The names, in the order of the codes from 0.
     static let names = [
         "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
         "STREAM_CLOSED", "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR",

@@ -4,28 +4,29 @@
 internal import PushModel
 internal import Simdjson
 
-/// What one connection has come to know of its provider: APNs binds a connection to the team of its
-/// first push and watches how often the token changes.
+/// The provider of one connection: APNs binds a connection to the team of its first push, and
+/// limits how often the token changes.
 struct ConnectionCredential {
     struct Limits {
-        /// All in seconds.
+        /// The age at which a token expires; like the next two, in seconds.
         var ageMax: Int64
         var updateMin: Int64
         var clockSkewMax: Int64
-        /// Identifiers of keys that are known and not accepted, as if revoked or not yet made.
+        /// Identifiers of known keys that are not accepted, as if they were revoked or not yet
+        /// created.
         var keysRefused: Set<String> = []
     }
 
     private let registry: ProviderTokenRegistry
     private let environment: PushEnvironment
 
-    /// The value of `authorization` that was last accepted, and when it first was.
+    /// The value of `authorization` that was last accepted.
     private var text: [UInt8] = []
     private var token: ProviderToken?
     private var acceptedAt: Int64 = 0
-    /// An expired token wedges the connection: nothing is accepted on it any more.
+    /// Whether a token has expired on the connection, after which nothing is accepted on it.
     private var isWedged = false
-    /// Too early an update closes the connection to pushes until then.
+    /// Until when pushes are refused because the token was changed too early.
     private var blockedUntil: Int64 = .min
 
     init(registry: ProviderTokenRegistry, environment: PushEnvironment) {
@@ -33,10 +34,10 @@ struct ConnectionCredential {
         self.environment = environment
     }
 
-    /// The key that signed the token in force.
+    /// The key that signed the current token.
     var key: ProviderTokenRegistry.Key? { token.map { registry.keys[$0.key] } }
 
-    /// nil when the push may pass.
+    /// The answer that refuses a push for its token; nil if the push may pass.
     /// - Parameter now: seconds since 1970.
     mutating func refusal(
         of authorization: UnsafeRawBufferPointer?, now: Int64, limits: Limits
@@ -87,15 +88,16 @@ struct ConnectionCredential {
     private mutating func ageRefusal(
         of token: ProviderToken, now: Int64, limits: Limits
     ) -> SimulatedAnswer? {
-        // Reported as `InvalidProviderToken`: no source says what a token from the future gets.
+        // No source says how APNs refuses a token from the future; this simulator answers
+        // `InvalidProviderToken`.
         if token.issuedAt > now + limits.clockSkewMax { return .invalidProviderToken }
         guard now - token.issuedAt > limits.ageMax else { return nil }
         isWedged = true
         return .expiredProviderToken
     }
 
-    /// Team-scoped keys of one environment share a connection; a topic-specific key only with its
-    /// related one.
+    /// Whether two keys may share a connection: team-scoped keys of the same environments may; a
+    /// topic-specific key may only with its related one.
     private static func mayShare(_ first: SimulatorKey, _ second: SimulatorKey) -> Bool {
         if first.bundleIDs == nil && second.bundleIDs == nil {
             return first.environments == second.environments

@@ -5,12 +5,12 @@ internal import Glibc
 
 /// Where a control socket listens.
 package enum ControlAddress: Hashable, Sendable, CustomStringConvertible {
-    /// A Unix domain socket, for the user who made it alone.
+    /// A Unix domain socket, accessible only to the user who made it.
     case path(String)
-    /// A TCP port of 127.0.0.1, for everyone on the machine; 0 lets the system choose.
+    /// A TCP port of 127.0.0.1, accessible to everyone on the machine; 0 lets the system choose.
     case port(UInt16)
 
-    /// A number is a port, all else a path.
+    /// Takes a number for a port and other text for a path.
     package init(_ text: String) {
         self = UInt16(text).map { .port($0) } ?? .path(text)
     }
@@ -23,7 +23,7 @@ package enum ControlAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The listening end.
+/// The listening control socket.
 final class ControlListener: Sendable {
     static let clientsMax = 16
 
@@ -50,7 +50,7 @@ final class ControlListener: Sendable {
         if case .path(let path) = address { unlink(path) }
     }
 
-    /// nil when the client has gone again.
+    /// Accepts a client; nil if it has already gone.
     func accept() -> ControlClient? {
         let accepted = Glibc.accept(descriptor, nil, nil)
         guard accepted >= 0 else { return nil }
@@ -66,7 +66,7 @@ final class ControlListener: Sendable {
         var name = sockaddr_un()
         name.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
-        // 107: the kernel's 108 with the end of the text.
+        // The kernel's limit of 108 bytes includes the terminating zero.
         guard bytes.count < MemoryLayout.size(ofValue: name.sun_path), !bytes.isEmpty else {
             throw SimulatorError(
                 description: "\(path): a control socket's path has 1 to 107 bytes; shorten it")
@@ -74,11 +74,11 @@ final class ControlListener: Sendable {
         withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: bytes) }
         let descriptor = socket(AF_UNIX, type, 0)
         guard descriptor >= 0 else { throw failure("socket", .path(path), errno) }
-        // Before it has a name: nobody else may ever connect.
+        // The mode is set before the socket has a name, so that no other user can ever connect.
         fchmod(descriptor, 0o600)
         if withAddress(name, { bind(descriptor, $0, $1) }) == 0 { return descriptor }
         var code = errno
-        // One whose owner was killed is in the way, and nobody listens.
+        // The path is left over from a process that was killed: nobody listens on it.
         if code == EADDRINUSE, withAddress(name, { connect(descriptor, $0, $1) }) != 0,
             errno == ECONNREFUSED
         {
@@ -135,7 +135,7 @@ final class ControlListener: Sendable {
     }
 }
 
-/// One client: lines in, a line out for each.
+/// One client, which gets one line in answer to each of its lines.
 final class ControlClient {
     let descriptor: CInt
     private(set) var hasEnded = false
@@ -145,7 +145,7 @@ final class ControlClient {
 
     deinit { close(descriptor) }
 
-    /// Takes what has come, at most 4 KiB, so that one client does not keep the others waiting.
+    /// Reads at most 4 KiB, so that one client does not delay the others.
     func read(answering answer: (String) -> String) {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -165,14 +165,15 @@ final class ControlClient {
         }
     }
 
-    /// Says why, and ends.
+    /// Answers with an error, and ends the connection.
     func refuse(_ problem: String) {
         send("error: \(problem)")
         hasEnded = true
     }
 
     private func take(_ line: String, _ answer: (String) -> String) {
-        // A page in a browser can reach a port of this machine, and its text may read as commands.
+        // A web page in a browser can reach a port of this machine, and its request may look like
+        // commands.
         if line.contains(" HTTP/1.") { return refuse("this is no HTTP server") }
         if line.allSatisfy(\.isWhitespace) { return }
         send(answer(line))
@@ -180,7 +181,7 @@ final class ControlClient {
 
     private func send(_ line: String) {
         let bytes = Array((line + "\n").utf8)
-        // The kernel holds thousands of answers; a client that lets them pile up is let go.
+        // The kernel buffers thousands of answers; a client that does not read them is dropped.
         let count = Glibc.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
         if count != bytes.count { hasEnded = true }
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A decided answer that waits for its time.
+/// An answer that is decided and will be sent later.
 struct DelayedAnswer {
-    /// Monotonic nanoseconds.
+    /// When to send it, in monotonic nanoseconds.
     let due: Int64
     let connection: UInt64
     let request: Int
     let serial: UInt64
     let answer: SimulatedAnswer
-    /// Set by `DelayedAnswers`: of two that are due at once, the one decided first goes first.
+    /// Set by `DelayedAnswers`, so that of two answers due at the same time the one decided first
+    /// is sent first.
     fileprivate var order: UInt64 = 0
 
     init(due: Int64, connection: UInt64, request: Int, serial: UInt64, answer: SimulatedAnswer) {
@@ -25,12 +26,13 @@ struct DelayedAnswer {
     }
 }
 
-/// Answers in the order they are due: a binary heap. A client that resets streams leaves answers
-/// behind that nobody waits for, so whoever appends asks `isCrowded` and purges.
+/// A binary heap of answers in the order they are due. A client that resets streams leaves answers
+/// behind, so a caller that appends must check `isCrowded` and purge.
 struct DelayedAnswers {
     private var heap: [DelayedAnswer] = []
     private var appended: UInt64 = 0
-    /// Twice what the last purge left, so that purging costs a constant an append.
+    /// The count at which to purge: twice what the last purge left, so that purging costs amortised
+    /// constant time per append.
     private var crowd = 4096
 
     var nextDue: Int64? { heap.first?.due }

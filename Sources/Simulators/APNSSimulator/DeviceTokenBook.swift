@@ -3,9 +3,9 @@
 
 internal import Synchronization
 
-/// What the simulator has learnt of device tokens, from their first use: the topic and environment
-/// that each belongs to. Shared by all threads; a token is known by 64 bits of its hash, so that
-/// among ten million two are confused with a probability of 3 in a million.
+/// The topic and environment that each device token belongs to, as learnt from its first use.
+/// Shared by all threads. A token is identified by 64 bits of its hash: among ten million, two are
+/// confused with a probability of 3 in a million.
 final class DeviceTokenBook: Sendable {
     private static let shardCount = 64
     private let shards: [Shard]
@@ -18,30 +18,34 @@ final class DeviceTokenBook: Sendable {
     }
 
     enum Finding {
-        /// New and remembered, or known as belonging to this owner.
+        /// The token is new and now remembered, or known as belonging to this owner.
         case belongs
-        /// Known as belonging to another owner.
+        /// The token belongs to another owner.
         case belongsTo(UInt32)
-        /// The owner is right, and the last push was less than the gap ago.
+        /// The token belongs to this owner, but its last push is more recent than the gap allows.
         case tooSoon
-        /// New, and the book is full.
+        /// The token is new, and the book is full.
         case unremembered
     }
 
+    /// Looks up a token, and remembers its owner if it is new.
+    ///
     /// - Parameter now: nanoseconds since 1970.
     func look(_ hash: UInt64, owner: UInt32, now: Int64) -> Finding {
         // 0 marks a free place.
         let key = hash == 0 ? 1 : hash
-        // 58: the top 6 bits choose among 64 shards, the low ones the place within.
+        // The top 6 bits select one of 64 shards, the low bits the place in it.
         return shards[Int(key >> 58)].table.withLock { $0.look(key, owner: owner, now: now) }
     }
 
-    /// - Parameter gapMin: as with `init`; a token's first push under a new gap passes.
+    /// Changes the gap. A token's first push under a new gap passes.
+    ///
+    /// - Parameter gapMin: nanoseconds; 0 for no gap.
     func keepGap(_ gapMin: Int64) {
         for shard in shards { shard.table.withLock { $0.keepGap(gapMin) } }
     }
 
-    /// Says whose a token is, known or not; false when the book is full.
+    /// Sets the owner of a token, known or new; false if the book is full.
     func assign(_ hash: UInt64, owner: UInt32) -> Bool {
         let key = hash == 0 ? 1 : hash
         return shards[Int(key >> 58)].table.withLock { $0.assign(key, owner: owner) }
@@ -53,11 +57,11 @@ final class DeviceTokenBook: Sendable {
         init(_ table: Table) { self.table = Mutex(table) }
     }
 
-    /// Open addressing with linear probing; at most half full.
+    /// A hash table with open addressing and linear probing, at most half full.
     private struct Table {
         private var keys: [UInt64]
         private var owners: [UInt32]
-        /// When each was last pushed to, 0 for never; empty while there is no gap to keep.
+        /// When each token last got a push, 0 for never; empty while there is no gap.
         private var pushedAt: [Int64]
         private var count = 0
         private let tokensMax: Int
@@ -72,7 +76,7 @@ final class DeviceTokenBook: Sendable {
         }
 
         mutating func keepGap(_ gapMin: Int64) {
-            // Times of an earlier gap have holes: what was pushed to without one is not in them.
+            // Times of an earlier gap are incomplete: pushes while there was none are missing.
             pushedAt = gapMin > 0 ? Array(repeating: 0, count: keys.count) : []
             self.gapMin = gapMin
         }

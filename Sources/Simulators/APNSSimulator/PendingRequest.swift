@@ -2,30 +2,29 @@
 // Part of Lamplighter.
 
 internal import PushModel
-
-/// A request between its header block and the end of its stream. Kept in a pool: what it holds in
-/// arrays is emptied and not freed.
+/// A request between its header block and the end of its stream. Requests are reused: their arrays
+/// are emptied but not freed.
 struct PendingRequest {
     var stream: Int32 = 0
-    /// Counts the requests of a connection, so that a place used anew is told from its last user.
+    /// The number of the request on its connection, which tells it from earlier users of its place.
     var serial: UInt64 = 0
     var isOpen = false
 
-    /// The answer that the headers have earned already; nil while all is well.
+    /// The answer that the headers already demand; nil if they are valid.
     var refusal: SimulatedAnswer?
-    /// Lowercase hexadecimal as far as it is valid; what stands in the path otherwise.
+    /// The device token: lower-case hexadecimal if valid, otherwise as it is in the path.
     var token: [UInt8] = []
-    /// `apns-id` as sent, or the one made for the answer.
+    /// The `apns-id` that was sent, or the one made for the answer.
     var apnsID: [UInt8] = []
     var topic: [UInt8] = []
-    /// Row of the push type in the `TopicBook`.
+    /// The row of the push type in the `TopicBook`.
     var type = 0
-    /// Position of the app in the `TopicBook`.
+    /// The position of the app in the `TopicBook`.
     var app = 0
 
-    /// The body, cut at one byte more than any limit.
+    /// The body, cut at one byte more than the largest limit.
     var body: [UInt8] = []
-    /// All headers in order, when requests are recorded.
+    /// All headers in order, if requests are recorded.
     var headers: [RecordedRequest.Header] = []
 
     mutating func begin(stream: Int32, serial: UInt64) {
@@ -41,7 +40,7 @@ struct PendingRequest {
         if !headers.isEmpty { headers.removeAll() }
     }
 
-    /// One byte over the largest body of any push type: enough to see that it is too large.
+    /// One byte more than 5120, the largest body of any push type, to detect one that is too large.
     static let bodyBytesMax = PushType.all.reduce(0) { max($0, $1.bodyBytesMax) } + 1
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
@@ -51,7 +50,7 @@ struct PendingRequest {
     }
 }
 
-/// A request kept whole, with what it was answered.
+/// A complete request and its answer, kept for tests.
 package struct RecordedRequest: Sendable {
     package struct Header: Hashable, Sendable {
         package let name: String

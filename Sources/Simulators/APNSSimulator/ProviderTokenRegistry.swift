@@ -5,16 +5,16 @@ internal import OpenSSL
 internal import Simdjson
 internal import Synchronization
 
-/// A provider token whose signature holds.
+/// A provider token whose signature is valid.
 struct ProviderToken: Hashable, Sendable {
-    /// Position of its key among the simulator's keys.
+    /// The position of its key among the simulator's keys.
     let key: Int
-    /// `iat`, seconds since 1970.
+    /// The claim `iat`, in seconds since 1970.
     let issuedAt: Int64
 }
 
-/// The keys that the simulator knows. A signature costs about 100 µs to verify, so the outcome is
-/// kept for each exact text; shared by all threads.
+/// The keys that the simulator knows, shared by all threads. Verifying a signature takes about 100
+/// µs, so the result is cached for each text.
 final class ProviderTokenRegistry: Sendable {
     struct Key: Sendable {
         let settings: SimulatorKey
@@ -23,9 +23,10 @@ final class ProviderTokenRegistry: Sendable {
 
     let keys: [Key]
     private let suppressions = Mutex<[[UInt8]: ProviderToken?]>([:])
-    /// One token a team each 20 minutes: thousands mean a flood of forgeries, and a fresh start.
+    /// The most results in the cache. A team makes one token every 20 minutes; thousands are a
+    /// flood of forgeries, and the cache is emptied.
     private static let suppressionsMax = 1024
-    /// A token is under 300 bytes; a longer one is refused unread.
+    /// The longest token that is verified. A real one has less than 300 bytes.
     private static let bytesMax = 2048
 
     init(_ keys: [SimulatorKey]) throws(ES256Error) {
@@ -36,10 +37,10 @@ final class ProviderTokenRegistry: Sendable {
         self.keys = known
     }
 
-    /// The token in the value of `authorization`; nil when it is malformed, of an unknown key or
-    /// another team than the key's, or its signature is wrong.
+    /// The token in the value of `authorization`; nil if it is malformed, its key is unknown or of
+    /// another team, or its signature is invalid.
     func verify(authorization: UnsafeRawBufferPointer) -> ProviderToken? {
-        // "bearer", in any case as RFC 9110 has it, and a space.
+        // The value starts with "bearer", in any letter case (RFC 9110), and a space.
         guard authorization.count > 7, authorization.count < Self.bytesMax else { return nil }
         let scheme = authorization.prefix(7).map { $0 | 0x20 }
         guard scheme.elementsEqual("bearer ".utf8) else { return nil }
@@ -66,7 +67,7 @@ final class ProviderTokenRegistry: Sendable {
         return ProviderToken(key: index, issuedAt: said.issuedAt)
     }
 
-    /// From 1970 to the year 9999, so that an age can be computed.
+    /// The range of `iat`, up to the year 9999, in which an age can be computed.
     private static let secondsRange: ClosedRange<Int64> = 0...253_402_300_799
 
     private static func header(_ bytes: [UInt8]) -> (algorithm: String, keyID: String)? {
@@ -100,8 +101,7 @@ final class ProviderTokenRegistry: Sendable {
     }
 }
 
-/// RFC 4648, section 5. Padding and the other alphabet are tolerated, as APNs tolerates them of
-/// A2.
+/// Base64url (RFC 4648, section 5). Padding and the other alphabet are tolerated, as by APNs.
 enum Base64URL {
     static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
@@ -116,7 +116,7 @@ enum Base64URL {
                 bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(held)))
             }
         }
-        // 6 left bits would be a digit of no byte.
+        // Six bits left over would be a digit that belongs to no byte.
         return held < 6 ? bytes : nil
     }
 

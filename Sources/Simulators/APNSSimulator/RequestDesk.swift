@@ -3,24 +3,24 @@
 
 internal import Nghttp2
 
-/// Where one connection's requests wait from their headers to the end of their streams. Enforces
-/// the stream limit; judges headers as they come; says which requests are complete.
+/// Holds one connection's requests from their headers to the end of their streams. It enforces the
+/// stream limit, judges headers as they arrive, and lists complete requests.
 final class RequestDesk: ServerRequests {
-    /// Indexed by the request numbers that the session gives back.
+    /// The requests, indexed by the numbers that the session passes back.
     private(set) var requests: [PendingRequest] = []
     private var vacant: [Int] = []
     private var opened: UInt64 = 0
     private(set) var openCount = 0
-    /// Complete and neither answered nor looked at yet, in the order of their ends.
+    /// The complete requests that are not handled yet, in the order of their ends.
     private(set) var ended: [Int] = []
 
-    /// More open streams are refused.
+    /// The most open streams; further ones are refused.
     var streamLimit: Int
     private(set) var credential: ConnectionCredential
     private let judge: RequestJudge
     private let turn: ServingTurn
     private let keepsHeaders: Bool
-    /// When the last request came; when the connection did, before the first.
+    /// When the last request came; before the first, when the connection was accepted.
     private var heardAt: Int64
 
     init(
@@ -35,12 +35,12 @@ final class RequestDesk: ServerRequests {
         heardAt = turn.now
     }
 
-    /// The session says nothing of the streams that end with their connection.
+    /// The session does not report streams that end with their connection.
     deinit { turn.counts.requestsOpen -= openCount }
 
     func forgetEnded() { ended.removeAll(keepingCapacity: true) }
 
-    /// Whether the place still holds the request that was given this serial number.
+    /// Whether the place still holds the request with this serial number, and its stream is open.
     func isOpen(_ request: Int, serial: UInt64) -> Bool {
         requests[request].isOpen && requests[request].serial == serial
     }
@@ -96,7 +96,7 @@ final class RequestDesk: ServerRequests {
         assert(openCount == requests.count - vacant.count - 1, "open requests are miscounted")
         turn.counts.requestsOpen -= 1
         vacant.append(request)
-        // A reset may overtake the look at a request that has just ended.
+        // A stream may be reset before its complete request is handled.
         if !ended.isEmpty { ended.removeAll { $0 == request } }
     }
 }

@@ -4,15 +4,15 @@
 internal import Nghttp2
 internal import Simdjson
 
-/// Where in a header block the headers that matter are.
+/// The positions of the relevant headers in a header block.
 struct RequestHead {
     enum Field: Int {
         case method, path, authorization, pushType, topic, priority, expiration, apnsID, collapseID
     }
 
-    /// Indexed by field; -1 for absent.
+    /// The positions, indexed by field; -1 for an absent header.
     private var places = InlineArray<9, Int>(repeating: -1)
-    /// One of them came twice.
+    /// Whether one of them occurs twice.
     private(set) var hasDuplicates = false
 
     init(_ block: borrowing HeaderBlock) {
@@ -23,13 +23,14 @@ struct RequestHead {
         }
     }
 
-    /// The value of a field in the block that this was made of.
+    /// The value of a field in `block`, which must be the one that this was made from.
     func value(_ field: Field, in block: borrowing HeaderBlock) -> UnsafeRawBufferPointer? {
         let place = places[field.rawValue]
         return place < 0 ? nil : block.value(place)
     }
 
-    /// The lengths tell most names apart, so that each name is compared once or twice.
+    /// The field of a name; nil for other names. Lengths differ, so each name is compared once or
+    /// twice.
     private static func field(named name: UnsafeRawBufferPointer) -> Field? {
         switch name.count {
         case 5: name.equals(":path") ? .path : nil
@@ -46,9 +47,9 @@ struct RequestHead {
     }
 }
 
-/// A value of a header, or of a part of one.
+/// Checks the text of header values.
 enum HeaderText {
-    /// `8-4-4-4-12` hexadecimal digits of either case.
+    /// Whether the text is a UUID: `8-4-4-4-12` hexadecimal digits of either case.
     static func isUUID(_ text: UnsafeRawBufferPointer) -> Bool {
         guard text.count == 36 else { return false }
         for index in 0..<36 {
@@ -58,9 +59,9 @@ enum HeaderText {
         return true
     }
 
-    /// Digits only, within 63 bits.
+    /// Whether the text is a decimal integer of at most 18 digits.
     static func isInteger(_ text: UnsafeRawBufferPointer) -> Bool {
-        // 18: every such number of digits fits.
+        // Every number of 18 digits fits 63 bits.
         guard !text.isEmpty, text.count <= 18 else { return false }
         return text.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
     }

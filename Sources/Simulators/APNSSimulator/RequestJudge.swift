@@ -6,21 +6,22 @@ internal import PushModel
 internal import Simdjson
 
 /// Judges requests as APNs does, in two steps: the headers when they are complete, the rest when
-/// the request has ended. One a thread; it holds a JSON parser and nothing of any request.
+/// the request has ended. Each thread has one. It keeps nothing of a request.
 final class RequestJudge {
     private let topics: TopicBook
     private let tokens: DeviceTokenBook
-    /// Strangers can choose tokens; a seed of our own keeps them from choosing their places.
+    /// A random seed, so that clients cannot choose tokens that collide in the hash table.
     private let seed: UInt64
     private var parser = JSONParser(bytesMax: PendingRequest.bodyBytesMax)
     var script: Script
     var credentialLimits: ConnectionCredential.Limits
-    /// In bytes; twice the 100 that Apple announced is the most that a request has room for.
+    /// The accepted lengths of device tokens in bytes. The most is twice the 100 bytes that Apple
+    /// announced.
     var tokenBytes = 1...tokenBytesMax
     var judgesTokenTopic = true
     var judgesTokenEnvironment = true
 
-    /// - Parameter now: monotonic nanoseconds, from which the rules' times count.
+    /// - Parameter now: monotonic nanoseconds, from which the rules' durations count.
     init(shared: SimulatorShared, now: Int64) {
         topics = shared.topics
         tokens = shared.tokens
@@ -31,7 +32,7 @@ final class RequestJudge {
 
     // MARK: Headers
 
-    /// Fills in `request` and leaves in its `refusal` what the headers deserve.
+    /// Fills in `request`, and sets its `refusal` if the headers are invalid.
     /// - Parameter now: seconds since 1970.
     func judgeHeaders(
         _ block: borrowing HeaderBlock, of request: inout PendingRequest,
@@ -65,7 +66,7 @@ final class RequestJudge {
     private func readPath(
         _ path: UnsafeRawBufferPointer?, into request: inout PendingRequest
     ) -> SimulatedAnswer? {
-        // "/3/device/" has 10 bytes; the same without the last slash lacks a token too.
+        // "/3/device/" has 10 bytes; without the last slash the token is missing too.
         guard let path, path.count >= 9,
             UnsafeRawBufferPointer(rebasing: path.prefix(9)).equals("/3/device")
         else { return .badPath }
@@ -77,7 +78,7 @@ final class RequestJudge {
         for digit in digits.prefix(2 * Self.tokenBytesMax) {
             let isDigit = HeaderText.isHexDigit(digit)
             isHex = isHex && isDigit
-            // 0x20 turns A to F into a to f and leaves 0 to 9 alone.
+            // 0x20 turns A to F into a to f and does not change 0 to 9.
             request.token.append(isDigit ? digit | 0x20 : digit)
         }
         return isHex ? nil : .badDeviceToken
@@ -98,7 +99,8 @@ final class RequestJudge {
         case .wrongSuffix: return .badTopic
         case .topic(let app, let matched):
             request.app = app
-            // Without a push type the bare topic means an alert (Apple: advised, not required).
+            // Without a push type the bare topic means an alert: Apple recommends the header but
+            // does not require it.
             let isBare = type == nil && topics.rows[matched].suffix.isEmpty
             request.type = isBare ? Self.alert : matched
         }
@@ -119,7 +121,7 @@ final class RequestJudge {
             }
             if isBackground && !isLow { return .badPriority }
         } else if isBackground {
-            // A missing priority means 10, and 10 is an error here.
+            // A missing priority means 10, which is an error here.
             return .badPriority
         }
         if let expiration = head.value(.expiration, in: block),
@@ -130,7 +132,7 @@ final class RequestJudge {
         if let apnsID = head.value(.apnsID, in: block), !HeaderText.isUUID(apnsID) {
             return .badMessageID
         }
-        // 64: Apple's limit, in bytes.
+        // Apple's limit is 64 bytes.
         if let collapseID = head.value(.collapseID, in: block), collapseID.count > 64 {
             return .badCollapseID
         }
@@ -139,7 +141,7 @@ final class RequestJudge {
 
     // MARK: The rest
 
-    /// What APNs would answer, the script left aside; 200 included.
+    /// The answer that APNs would give, 200 included, apart from scripted rules.
     /// - Parameter now: nanoseconds since 1970.
     func answer(
         _ request: PendingRequest, environment: PushEnvironment, now: Int64
@@ -164,10 +166,10 @@ final class RequestJudge {
     private static let contentChanged = Array(#"{"aps":{"content-changed":true}}"#.utf8)
     private static let contentAvailable = Array(#"{"aps":{"content-available":1}}"#.utf8)
 
-    /// Apple documents no reason for a body that is not JSON or has no `aps`: ours is
-    /// `PayloadEmpty`.
+    /// The answer that refuses the body; nil if it is valid. Apple documents no reason for a body
+    /// that is not JSON or has no `aps`; this simulator answers `PayloadEmpty`.
     private func bodyRefusal(_ request: PendingRequest) -> SimulatedAnswer? {
-        // Nearly every body is one of these two: they need no parser.
+        // Nearly every body is one of these two, which need no parsing.
         if request.body == Self.contentChanged || request.body == Self.contentAvailable {
             return nil
         }

@@ -5,13 +5,13 @@ internal import PushModel
 
 /// An answer that the script dictates to requests that are otherwise valid.
 package struct ScriptedRule: Hashable, Sendable {
-    /// Lowercase hexadecimal; "" applies to every token, a whole token to itself.
+    /// The tokens that the rule applies to, by a prefix in lower-case hexadecimal; "" for all.
     package var tokenPrefix: String
-    /// The share of the matching requests, 0 to 1. Spread evenly, not drawn: each thread answers
-    /// every 1/share-th of its own.
+    /// The share of the matching requests, from 0 to 1. They are spread evenly: each thread applies
+    /// the rule to every 1/share-th of its own.
     package var share: Double
     package var answer: ScriptedAnswer
-    /// How long the rule holds, from when it is given; nil for until the rules are replaced.
+    /// How long the rule applies from when it is given; nil for until the rules are replaced.
     package var lasting: Duration?
 
     package init(
@@ -26,7 +26,7 @@ package struct ScriptedRule: Hashable, Sendable {
 }
 
 package enum ScriptedAnswer: Hashable, Sendable {
-    /// Apple's form; `reason` may be a word that Apple does not have.
+    /// An error in Apple's form; the reason may be one that Apple does not have.
     case reason(UInt16, String)
     /// The same with the header `retry-after`, in seconds.
     case later(UInt16, String, retryAfterSeconds: UInt32)
@@ -36,12 +36,12 @@ package enum ScriptedAnswer: Hashable, Sendable {
     case emptyBody(UInt16)
     /// An error page that is not Apple's.
     case html(UInt16)
-    /// The stream is reset with this HTTP/2 error code; nothing is answered and nothing logged.
+    /// A reset of the stream with this HTTP/2 error code; nothing is answered or logged.
     case reset(UInt32)
     /// No answer ever.
     case silence
 
-    /// nil when the script says something else than an answer.
+    /// The answer; nil for a reset or silence.
     func answer(wallMilliseconds: Int64) -> SimulatedAnswer? {
         switch self {
         case .reason(let status, let reason): SimulatedAnswer(status, reason)
@@ -62,7 +62,7 @@ package enum ScriptedTimestamp: Hashable, Sendable {
     case absent
     /// Milliseconds since 1970.
     case at(Int64)
-    /// So long after the answer; negative for before, as for a token that died long ago.
+    /// Relative to the time of the answer; negative for a token that died earlier.
     case fromNow(Duration)
 
     func milliseconds(wall: Int64) -> Int64? {
@@ -76,20 +76,20 @@ package enum ScriptedTimestamp: Hashable, Sendable {
     }
 }
 
-/// The rules in force on one thread, and how far each is from its next turn.
+/// The rules in force on one thread, with how close each is to its next use.
 struct Script {
     private struct Entry {
         let prefix: [UInt8]
         let share: Double
         let answer: ScriptedAnswer
-        /// Monotonic nanoseconds.
+        /// When the rule ends, in monotonic nanoseconds.
         let until: Int64
         var owed: Double = 0
     }
 
     private var entries: [Entry] = []
 
-    /// - Parameter now: monotonic nanoseconds, as with all of a script.
+    /// - Parameter now: monotonic nanoseconds.
     init(_ rules: [ScriptedRule], now: Int64) {
         for rule in rules { append(rule, now: now) }
     }
@@ -102,12 +102,12 @@ struct Script {
                 until: rule.lasting.map { now + $0.nanoseconds } ?? .max))
     }
 
-    /// The first rule that applies to the token and whose turn it is.
+    /// The answer of the first rule that applies to this request; nil if none does.
     mutating func next(token: [UInt8], now: Int64) -> ScriptedAnswer? {
         for index in entries.indices
         where entries[index].until > now && token.starts(with: entries[index].prefix) {
             entries[index].owed += entries[index].share
-            // Sums of shares like 0.1 fall short of a whole by rounding.
+            // Sums of shares such as 0.1 fall short of 1 by rounding.
             guard entries[index].owed >= 1 - 1e-9 else { continue }
             entries[index].owed -= 1
             return entries[index].answer

@@ -4,20 +4,21 @@
 internal import Glibc
 internal import PushModel
 
-/// What the connections of one thread have in common: the settings as commands change them, the
-/// counts of the present turn of the loop, and random numbers.
+/// What the connections of one thread share: the settings that commands change, the counts of the
+/// current turn of the loop, and random numbers.
 final class ServingTurn {
-    /// Seconds since 1970, read once a turn of the loop: good enough for the age of a token.
+    /// Seconds since 1970, read once per turn of the loop, which is precise enough for the age of a
+    /// token.
     var wallSeconds: Int64 = 0
-    /// Monotonic nanoseconds, read as often.
+    /// Monotonic nanoseconds, read once per turn of the loop.
     var now: Int64 = 0
     var counts = SimulatorCounts()
 
-    /// Requests are read and not answered.
+    /// Whether requests are read but not answered.
     var isStalled = false
-    /// Nothing is read and nothing is written.
+    /// Whether nothing is read and nothing is written.
     var isBlackHole = false
-    /// Nanoseconds without a request after which the next is refused; 0 for no such rule.
+    /// The nanoseconds without a request after which the next one is refused; 0 for no limit.
     var idleMax: Int64 = 0
     var streamLimit: Int
     var delay: AnswerDelay
@@ -37,7 +38,7 @@ final class ServingTurn {
         return false
     }
 
-    /// Nanoseconds between an answer's decision and its sending.
+    /// The delay of the next answer, in nanoseconds.
     func nextDelay() -> Int64 {
         switch delay {
         case .fixed(let delay): return delay.nanoseconds
@@ -45,7 +46,7 @@ final class ServingTurn {
             let width = Double((range.upperBound - range.lowerBound).nanoseconds)
             return range.lowerBound.nanoseconds + Int64(random.nextFraction() * width)
         case .exponential(let mean, let cap):
-            // The inverse of its distribution function; the fraction is never 1.
+            // This is the inverse of the distribution function; the fraction is never 1.
             let drawn = -log(1 - random.nextFraction()) * Double(mean.nanoseconds)
             return Int64(min(drawn, Double(cap.nanoseconds)))
         }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What a request is answered with.
+/// An answer to a request.
 package struct SimulatedAnswer: Hashable, Sendable {
     package enum Form: Hashable, Sendable {
-        /// Apple's `{"reason":"…"}`; nothing at all with 200.
+        /// Apple's `{"reason":"…"}`; an empty body with 200.
         case apple
         /// An error without a body.
         case empty
-        /// A page, as a proxy in between would send.
+        /// An HTML page, such as a proxy would send.
         case html
     }
 
     package var status: UInt16
     package var reason: String
-    /// Milliseconds since 1970; APNs sends it with 410 only.
+    /// The member `timestamp`, in milliseconds since 1970. APNs sends it only with 410.
     package var timestamp: Int64?
     package var form: Form
-    /// The header `retry-after`; nil leaves it out, as Apple does.
+    /// The value of the header `retry-after`; nil to leave it out, as Apple does.
     package var retryAfterSeconds: UInt32?
 
     package init(
@@ -58,7 +58,7 @@ package struct SimulatedAnswer: Hashable, Sendable {
     static let tooManyProviderTokenUpdates = SimulatedAnswer(429, "TooManyProviderTokenUpdates")
     static let tooManyRequests = SimulatedAnswer(429, "TooManyRequests")
 
-    /// The bytes that go out.
+    /// The bytes of the body.
     var body: [UInt8] {
         switch form {
         case .empty: []

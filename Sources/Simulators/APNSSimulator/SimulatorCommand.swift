@@ -3,40 +3,42 @@
 
 package import PushModel
 
-/// Misbehaviour on demand. Each thread carries a command out between two events, so that it holds
-/// for every connection the thread has, in the order given. `CommandLanguage` is its text.
+/// A command that makes the simulator misbehave. Each thread carries it out between two events, so
+/// it applies to all its connections, in the order given. `CommandLanguage` parses the text form.
 package enum SimulatorCommand: Hashable, Sendable {
     // MARK: Connections
 
-    /// GOAWAY on every open connection, with `{"reason":"…"}` as debug data or none. The last
-    /// stream named lies `streamsBelow` streams under the highest seen: the client must take what
-    /// is above it for not processed. Answers above it that waited for their delay are logged
-    /// and never arrive; under `stall` nothing was decided, and nothing is logged.
+    /// Sends GOAWAY on every open connection, with `{"reason":"…"}` as debug data or none. The last
+    /// stream that it names is `streamsBelow` streams below the highest one seen: the client must
+    /// take higher ones as not processed. Delayed answers on those are logged but never sent; under
+    /// `stall` nothing was decided, and nothing is logged.
     case goAway(reason: String?, streamsBelow: Int)
     /// Cuts every connection with a TCP reset.
     case resetConnections
-    /// Ends every open stream with RST_STREAM and this HTTP/2 error code. Answers that waited for
-    /// their delay are logged and never arrive, as with a server that dies behind its proxy.
+    /// Ends every open stream with RST_STREAM and this HTTP/2 error code. Delayed answers are
+    /// logged but never sent, as if a server died behind its proxy.
     case resetStreams(UInt32)
-    /// While true, nothing is read from any connection and nothing is written: the kernel
-    /// acknowledges bytes, and nobody answers, not even PING. Ends where it had begun.
+    /// While true, nothing is read from or written to any connection: the kernel acknowledges
+    /// bytes, but nothing is answered, not even PING. Afterwards connections go on where they
+    /// stopped.
     case blackHole(Bool)
-    /// A request that comes after so long without one is answered 400 IdleTimeout, and GOAWAY
-    /// follows; zero switches it off. Apple documents the reason and no time.
+    /// Answers a request after this long without one with 400 IdleTimeout, followed by GOAWAY; zero
+    /// switches it off. Apple documents the reason but no time.
     case idleMax(Duration)
 
     // MARK: Streams and answers
 
-    /// While true, requests are read and neither answered nor logged; they stay unanswered.
+    /// While true, requests are read but neither answered nor logged. They are not answered later
+    /// either.
     case stall(Bool)
-    /// Announces another stream limit and enforces it at once, also to connections to come.
+    /// Announces another stream limit and enforces it at once, for future connections too.
     case streamLimit(Int)
-    /// Refuses the next so many streams with REFUSED_STREAM; each thread counts its own.
+    /// Refuses this number of streams with REFUSED_STREAM; each thread counts its own.
     case refuseStreams(Int)
     case delay(AnswerDelay)
     /// Replaces the scripted answers.
     case rules([ScriptedRule])
-    /// Adds a scripted answer behind those there are.
+    /// Adds a scripted answer after the existing ones.
     case addRule(ScriptedRule)
 
     // MARK: Provider tokens
@@ -44,13 +46,14 @@ package enum SimulatorCommand: Hashable, Sendable {
     case providerTokenAgeMax(Duration)
     case providerTokenUpdateMin(Duration)
     case providerTokenClockSkewMax(Duration)
-    /// Whether provider tokens of the key with this identifier are accepted, as they are at first.
-    /// Refused with InvalidProviderToken: a key that was revoked, or that is not known yet.
+    /// Sets whether provider tokens of the key with this identifier are accepted, as they are
+    /// initially. Otherwise they are refused with InvalidProviderToken, as for a key that was
+    /// revoked or is not known yet.
     case acceptKey(String, Bool)
 
     // MARK: Device tokens
 
-    /// The least time between two pushes to one token; sooner ones get 429 TooManyRequests.
+    /// The least time between two pushes to one device token; earlier ones get 429 TooManyRequests.
     case deviceTokenGapMin(Duration)
     /// Whether a token of another topic is refused with DeviceTokenNotForTopic.
     case judgeTokenTopic(Bool)
@@ -58,18 +61,19 @@ package enum SimulatorCommand: Hashable, Sendable {
     case judgeTokenEnvironment(Bool)
     /// Tokens of other lengths are refused with BadDeviceToken.
     case deviceTokenBytes(ClosedRange<Int>)
-    /// Says whose a token is, in lowercase hexadecimal; otherwise its first push does.
+    /// Assigns a device token, in lower-case hexadecimal, to a topic and an environment. Otherwise
+    /// its first push does.
     case assignToken(String, topic: String, PushEnvironment)
 
-    /// Says GOAWAY, flushes what is decided and ends the thread.
+    /// Sends GOAWAY, flushes the answers that are decided, and ends the thread.
     case stop
 }
 
-/// How long answers wait between decision and sending.
+/// The delay between deciding and sending an answer.
 package enum AnswerDelay: Hashable, Sendable {
     case fixed(Duration)
     case uniform(ClosedRange<Duration>)
-    /// Never above `cap`.
+    /// An exponential distribution, cut at `cap`.
     case exponential(mean: Duration, cap: Duration)
 
     package static let zero = AnswerDelay.fixed(.zero)

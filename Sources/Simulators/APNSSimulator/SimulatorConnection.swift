@@ -6,15 +6,15 @@ internal import Nghttp2
 internal import OpenSSL
 internal import PushModel
 
-/// One client: its socket, TLS and HTTP/2. Moves bytes; what they mean is the desk's and the
-/// loop's business.
+/// One client's socket, TLS and HTTP/2. It moves bytes; the desk and the loop interpret them.
 final class SimulatorConnection {
     enum State {
         case handshaking
         case open
-        /// GOAWAY is said: closes when the streams have ended and everything is written.
+        /// GOAWAY was sent. The connection closes once its streams have ended and everything is
+        /// written.
         case leaving
-        /// To be dropped by the loop.
+        /// The loop must drop the connection.
         case dead
     }
 
@@ -23,17 +23,17 @@ final class SimulatorConnection {
     private var tls: TLSStream
     let session: ServerSession
     private(set) var state = State.handshaking
-    /// What epoll is asked for.
+    /// The events that epoll watches.
     var interest: Epoll.Interest = .read
     private(set) var wantsWritable = false
 
-    /// SETTINGS with the full stream limit went out: a provider token was valid.
+    /// Whether SETTINGS with the full stream limit were sent, because a provider token was valid.
     var isWidened = false
-    /// Monotonic nanoseconds.
+    /// When the connection was accepted, in monotonic nanoseconds.
     let acceptedAt: Int64
 
-    /// One TLS record of what is on its way out. TLS wants the same bytes again after a short
-    /// write, so they wait here.
+    /// One TLS record of output. After a short write TLS must be given the same bytes again, so
+    /// they are kept here.
     private var output = [UInt8](repeating: 0, count: 16_384)
     private var outputStart = 0
     private var outputEnd = 0
@@ -50,10 +50,10 @@ final class SimulatorConnection {
     var tag: UInt64 { UInt64(accepted.number) }
     var isDead: Bool { state == .dead }
 
-    /// The client has reset the connection, or the network has.
+    /// Whether the connection was reset.
     var hasFailed: Bool { accepted.socket.pendingError() != nil }
 
-    /// True when TLS is up.
+    /// Goes on with the TLS handshake; true once it is complete.
     func shakeHands() -> Bool {
         guard state == .handshaking else { return true }
         wantsWritable = false
@@ -71,13 +71,13 @@ final class SimulatorConnection {
     }
 
     enum Reading {
-        /// The desk has news.
+        /// Bytes were read, and the desk may have new requests.
         case more
-        /// Nothing until the descriptor is readable, or ever.
+        /// Nothing was read, and nothing will be until the descriptor is readable, if ever.
         case drained
     }
 
-    /// Reads and digests one record.
+    /// Reads and processes one TLS record.
     func readRecord(into buffer: inout [UInt8]) -> Reading {
         let transfer = buffer.withUnsafeMutableBytes { tls.read(into: $0) }
         switch transfer {
@@ -86,7 +86,7 @@ final class SimulatorConnection {
                 (try? session.receive(UnsafeRawBufferPointer(rebasing: bytes[..<count]))) != nil
             }
             if !isUnderstood {
-                // nghttp2 has a GOAWAY ready that says why.
+                // nghttp2 has prepared a GOAWAY with the cause.
                 write()
                 state = .dead
             }
@@ -98,7 +98,7 @@ final class SimulatorConnection {
         }
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Writes the waiting output, as far as the socket takes it.
     func write() {
         guard state == .open || state == .leaving else { return }
         wantsWritable = false
@@ -138,13 +138,13 @@ final class SimulatorConnection {
         state = .leaving
     }
 
-    /// Ends in order, with close_notify.
+    /// Ends the connection in order, with close_notify.
     func close() {
         tls.close()
         state = .dead
     }
 
-    /// Ends with a TCP reset.
+    /// Ends the connection with a TCP reset.
     func reset() {
         accepted.socket.resetOnClose()
         state = .dead

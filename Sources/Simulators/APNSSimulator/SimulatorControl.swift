@@ -6,8 +6,8 @@ internal import LinuxIO
 package import Logging
 internal import Synchronization
 
-/// Drives a running simulator by a script and a control socket, from a thread of its own. Every
-/// line of a client is answered with one: `ok`, what was asked for, or `error: …`.
+/// Controls a running simulator by a script and a control socket, from a thread of its own. Every
+/// line of a client is answered with one line: `ok`, the information asked for, or `error: …`.
 package final class SimulatorControl: Sendable {
     private let simulator: APNSSimulator
     private let logger: Logger
@@ -16,11 +16,12 @@ package final class SimulatorControl: Sendable {
     private let isEnding = Atomic<Bool>(false)
     private let thread = Mutex<ServingThread?>(nil)
 
-    /// Where it listens, as it was given, a port 0 made definite; nil without a socket.
+    /// The address it listens on, with the actual port in place of 0; nil without a socket.
     package let address: ControlAddress?
 
-    /// Opens the socket and starts; `stop()` must follow. The simulator serves already.
-    /// - Parameter onQuit: called on the control thread for `quit`, before its `ok` goes out.
+    /// Opens the socket and starts the thread; `stop()` must follow. The simulator must be serving
+    /// already.
+    /// - Parameter onQuit: called on the control thread for `quit`, before its `ok` is sent.
     package init(
         _ simulator: APNSSimulator, address: ControlAddress? = nil, script: SimulatorScript? = nil,
         logger: Logger = Logger(label: "apns-simulator"), onQuit: @escaping @Sendable () -> Void
@@ -43,14 +44,14 @@ package final class SimulatorControl: Sendable {
         }
     }
 
-    /// Ends the thread and every client; a path of ours is removed.
+    /// Ends the thread and every client, and removes the socket's path.
     package func stop() {
         isEnding.store(true, ordering: .releasing)
         waker.signal()
         if let thread = thread.withLock({ $0.take() }) { thread.join() }
     }
 
-    /// What the line says, done.
+    /// Carries out a line.
     /// - Returns: the answer, without its line end.
     package func obey(_ line: String) -> String {
         do {
@@ -75,7 +76,7 @@ package final class SimulatorControl: Sendable {
                 waits.append(pollfd(fd: listener.descriptor, events: Int16(POLLIN), revents: 0))
             }
             waits += clients.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
-            // EINTR is a turn without news.
+            // EINTR means a turn without events.
             if poll(&waits, nfds_t(waits.count), timeout) < 0 { continue }
             for (index, client) in clients.enumerated()
             where waits[waits.count - clients.count + index].revents != 0 {
@@ -92,13 +93,15 @@ package final class SimulatorControl: Sendable {
             let hasRequests = clock.awaitsRequest && simulator.counts.hasRequests
             for command in clock.due(now: .now, hasRequests: hasRequests) {
                 let answer = obey(command)
-                logger.info("script", metadata: ["command": "\(command)", "answer": "\(answer)"])
+                logger.info(
+                    "script command",
+                    metadata: ["command": "\(command)", "answer": "\(answer)"])
             }
         }
     }
 }
 
-/// When each line of a script is due.
+/// Tells when each line of a script is due.
 struct ScriptClock: ~Copyable {
     private struct Appointment {
         var at: Duration
@@ -115,17 +118,17 @@ struct ScriptClock: ~Copyable {
         origin = script?.origin == .firstRequest ? nil : now
     }
 
-    /// For `poll`: milliseconds, or -1 for no end.
+    /// The timeout for `poll` in milliseconds, or -1 for none.
     func sleepMax(now: ContinuousClock.Instant) -> Int32 {
         guard let next = appointments.map(\.at).min() else { return -1 }
-        // The counts are all that tells of the first request.
+        // Only the counts show that the first request has come, so they are polled.
         guard let origin else { return 5 }
         let rest = origin + next - now
         return rest <= .zero ? 0 : Int32(rest / .milliseconds(1)) + 1
     }
 
-    /// The commands whose time has come, in the order of their times, then of the script. A period
-    /// that was missed altogether is not made up for.
+    /// The commands that are due, in the order of their times, then of the script. Periods that
+    /// were missed entirely are skipped.
     mutating func due(now: ContinuousClock.Instant, hasRequests: Bool) -> [String] {
         if origin == nil && hasRequests { origin = now }
         guard let origin else { return [] }

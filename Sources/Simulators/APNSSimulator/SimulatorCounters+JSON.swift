@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 extension SimulatorCounts {
-    /// One line, the names being the properties'.
+    /// The counts as one line of JSON, under the names of the properties.
     package var json: String {
         let pairs: [(String, Int)] = [
             ("accepted", accepted), ("rejected", rejected), ("unanswered", unanswered),
@@ -15,6 +15,6 @@ extension SimulatorCounts {
         return "{" + pairs.map { #""\#($0)":\#($1)"# }.joined(separator: ",") + "}"
     }
 
-    /// Requests have come.
+    /// Whether any request has come.
     var hasRequests: Bool { accepted + rejected + unanswered + streamsRefused > 0 }
 }

@@ -23,8 +23,8 @@ package struct SimulatorCounts: Hashable, Sendable {
     package var tokensUnremembered = 0
 }
 
-/// The same, added to by all threads. `note` costs an atomic addition; a thread adds the counts of
-/// requests in batches.
+/// The counts of all threads. Each addition is atomic; a thread adds the counts of requests in
+/// batches.
 final class SimulatorCounters: Sendable {
     private let accepted = Atomic<Int>(0)
     private let rejected = Atomic<Int>(0)
@@ -45,7 +45,7 @@ final class SimulatorCounters: Sendable {
         tokensUnremembered.add(counts.tokensUnremembered, ordering: .relaxed)
     }
 
-    /// The number of the connection, from 1; nil when `connectionsMax` are open.
+    /// Counts a connection and returns its number, from 1; nil if `connectionsMax` are open.
     func connectionAccepted(connectionsMax: Int) -> Int? {
         guard connectionsOpen.add(1, ordering: .relaxed).newValue <= connectionsMax else {
             connectionsOpen.subtract(1, ordering: .relaxed)

@@ -6,7 +6,7 @@ internal import Nghttp2
 internal import PushModel
 
 extension SimulatorLoop {
-    /// Decides about every request that is complete.
+    /// Decides the answer to every complete request.
     func answerEnded(of connection: SimulatorConnection) {
         let desk = connection.desk
         for request in desk.ended { decide(request, of: connection) }
@@ -42,7 +42,7 @@ extension SimulatorLoop {
         decided(answer, on: request, of: connection, wallNanoseconds: now)
     }
 
-    /// Writes the answer down and sends it, at once or after the delay.
+    /// Logs the answer and sends it, at once or after the delay.
     private func decided(
         _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection,
         wallNanoseconds now: Int64
@@ -95,7 +95,7 @@ extension SimulatorLoop {
         if answer == .idleTimeout { leave(connection, reason: answer.reason) }
     }
 
-    /// Says GOAWAY: what is open is still answered.
+    /// Sends GOAWAY; open requests are still answered.
     private func leave(_ connection: SimulatorConnection, reason: String) {
         connection.goAway(
             lastStream: connection.session.lastStream, debugData: Self.goAwayData(reason))
@@ -119,7 +119,7 @@ extension SimulatorLoop {
         }
     }
 
-    /// The first valid provider token opens the connection up.
+    /// Raises the stream limit of a connection after its first valid provider token.
     private func widen(_ connection: SimulatorConnection) {
         guard !connection.isWidened, connection.desk.credential.key != nil else { return }
         connection.isWidened = true
@@ -141,7 +141,7 @@ extension SimulatorLoop {
 }
 
 extension PushEnvironment {
-    /// `name`, as the log can append it without a copy.
+    /// `name` as a static string, which the log appends without a copy.
     var logName: StaticString {
         switch self {
         case .production: "production"

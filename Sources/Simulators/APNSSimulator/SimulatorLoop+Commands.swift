@@ -10,7 +10,7 @@ extension SimulatorLoop {
         case .goAway(let reason, let streamsBelow):
             let debugData = reason.map(Self.goAwayData) ?? []
             onEach { connection in
-                // A client's streams have odd numbers.
+                // A client's streams have odd numbers, so each is 2 apart.
                 let last = Int(connection.session.lastStream) - 2 * streamsBelow
                 connection.goAway(lastStream: Int32(max(0, last)), debugData: debugData)
             }
@@ -23,7 +23,7 @@ extension SimulatorLoop {
             }
         case .blackHole(let isBlackHole):
             turn.isBlackHole = isBlackHole
-            // Epoll is asked for nothing, or for what it missed.
+            // `onEach` updates what epoll watches: nothing, or everything again.
             onEach { _ in }
         case .streamLimit(let limit):
             turn.streamLimit = max(0, limit)
@@ -36,7 +36,7 @@ extension SimulatorLoop {
         }
     }
 
-    /// Commands that only change what is done with requests to come.
+    /// Carries out a command that only changes how future requests are handled.
     private func set(_ command: SimulatorCommand) {
         switch command {
         case .idleMax(let time): turn.idleMax = time.nanoseconds
@@ -56,14 +56,14 @@ extension SimulatorLoop {
         case .judgeTokenTopic(let isOn): judge.judgesTokenTopic = isOn
         case .judgeTokenEnvironment(let isOn): judge.judgesTokenEnvironment = isOn
         case .deviceTokenBytes(let range): judge.tokenBytes = range
-        // Of the book that all threads share: `APNSSimulator` has carried them out.
+        // `APNSSimulator` has carried these out, on the book that all threads share.
         case .deviceTokenGapMin, .assignToken: break
         case .goAway, .resetConnections, .resetStreams, .blackHole, .streamLimit, .stop:
             preconditionFailure("carried out elsewhere: \(command)")
         }
     }
 
-    /// Apple's form.
+    /// The debug data of a GOAWAY in Apple's form.
     static func goAwayData(_ reason: String) -> [UInt8] { Array(#"{"reason":"\#(reason)"}"#.utf8) }
 
     private func onEach(_ body: (SimulatorConnection) -> Void) {

@@ -6,7 +6,7 @@ internal import Logging
 internal import Nghttp2
 internal import PushModel
 
-/// One serving thread: its connections, its part of the log, its mailbox. Never leaves the thread
+/// One serving thread: its connections, its answer log, its mailbox. It never leaves the thread
 /// that made it.
 final class SimulatorLoop {
     let shared: SimulatorShared
@@ -20,33 +20,35 @@ final class SimulatorLoop {
     private let epoll: Epoll
     var log: AnswerLog?
     var headers = AnswerHeaders()
-    /// One TLS record.
+    /// The buffer for one TLS record.
     private var input = [UInt8](repeating: 0, count: 16_384)
-    /// Connections that have more to read than one turn allows.
+    /// The connections that have more to read than one turn allows.
     private var unfinished: Set<UInt64> = []
     private var flushAt: Int64 = 0
 
-    /// The acceptor's: only the first thread has them.
+    /// The sockets to accept from; only the first thread has any.
     private let listeners: [ListeningSocket]
     private let peers: [SimulatorMailbox]
     private var nextPeer = 0
-    /// After a failed accept, when to try again; monotonic nanoseconds.
+    /// When to accept again after a failure, in monotonic nanoseconds.
     private var acceptAgainAt: Int64?
 
     private static let wakerTag = UInt64.max
-    /// Listeners count down from here; connections count up from 1.
+    /// The tags of listeners count down from here; those of connections count up from 1.
     private static let listenerTag = UInt64.max - 1
-    /// 16 records, 256 KiB: about twice what a thousand open requests fill.
+    /// The most records read from a connection in a turn: 256 KiB, about twice what a thousand open
+    /// requests fill.
     private static let recordsPerTurn = 16
-    /// The log's promise to its readers: 100 ms.
+    /// The longest that a log line is buffered: 100 ms, which readers of the log rely on.
     private static let flushEvery: Int64 = 100_000_000
-    /// 10 s from accept to the end of the TLS handshake.
+    /// The longest from accept to the end of the TLS handshake: 10 s.
     private static let handshakeMax: Int64 = 10_000_000_000
-    /// 100 ms: descriptors become free no faster than connections end.
+    /// The pause after a failed accept: 100 ms, since descriptors become free only as connections
+    /// end.
     private static let acceptPause: Int64 = 100_000_000
 
-    /// - Parameter peers: every thread's mailbox, this one's first; connections are dealt out to
-    ///   them.
+    /// - Parameter peers: the mailboxes of all threads, this one's first; connections are dealt out
+    ///   to them.
     init(
         shared: SimulatorShared, mailbox: SimulatorMailbox, listeners: [ListeningSocket],
         peers: [SimulatorMailbox]
@@ -101,8 +103,8 @@ final class SimulatorLoop {
         serve(event.tag, readable: event.isReadable)
     }
 
-    /// In a black hole a descriptor is in the set for nothing, so its event is that of its end; it
-    /// may also be one that was reported before.
+    /// Handles an event during a black hole, when a descriptor is watched for nothing: it reports
+    /// the end of the connection, or was reported before.
     private func vanished(_ tag: UInt64) {
         guard let connection = connections[tag], connection.hasFailed else { return }
         drop(connection)
@@ -115,7 +117,7 @@ final class SimulatorLoop {
         if let due = delayed.nextDue, !turn.isBlackHole { until = min(until, due) }
         if let acceptAgainAt { until = min(until, acceptAgainAt) }
         if log?.isEmpty == false { until = min(until, flushAt) }
-        // Somebody may be stuck in a handshake.
+        // A client may be stuck in its handshake, so time-outs are checked every second.
         if !connections.isEmpty { until = min(until, now + 1_000_000_000) }
         return until == .max ? nil : .nanoseconds(max(0, until - now))
     }
@@ -150,15 +152,15 @@ final class SimulatorLoop {
                 guard let socket = try listener.socket.accept() else { return }
                 let number = shared.counters.connectionAccepted(
                     connectionsMax: shared.options.connectionsMax)
-                // Going out of scope closes it.
+                // The socket closes as it goes out of scope.
                 guard let number else { continue }
                 let accepted = AcceptedSocket(
                     socket, number: number, environment: listener.environment)
                 peers[nextPeer].post(.adopt(accepted))
                 nextPeer = (nextPeer + 1) % peers.count
             } catch {
-                // Out of descriptors, as a rule: clients wait in the backlog.
-                shared.logger.warning("no connection accepted", metadata: ["error": "\(error)"])
+                // Usually the process is out of descriptors; clients wait in the backlog.
+                shared.logger.warning("cannot accept connections", metadata: ["error": "\(error)"])
                 listen(for: [])
                 acceptAgainAt = SystemClock.monotonicNanoseconds() + Self.acceptPause
                 return
@@ -168,7 +170,7 @@ final class SimulatorLoop {
 
     private func listen(for interest: Epoll.Interest) {
         for (index, listener) in listeners.enumerated() {
-            // Fails for a descriptor that is not in the set, and these are.
+            // This fails only for a descriptor that is not in the set, and these are.
             try? epoll.modify(
                 listener.socket.descriptor, for: interest,
                 tag: Self.listenerTag - UInt64(index))
@@ -178,7 +180,7 @@ final class SimulatorLoop {
     private func adopt(_ accepted: AcceptedSocket) {
         let credential = ConnectionCredential(
             registry: shared.registry, environment: accepted.environment)
-        // One stream until a provider token is valid.
+        // A connection has one stream until a provider token is valid.
         let desk = RequestDesk(
             streamLimit: min(1, turn.streamLimit), credential: credential, judge: judge,
             turn: turn, keepsHeaders: shared.recorder.isOn)
@@ -193,13 +195,13 @@ final class SimulatorLoop {
             updateInterest(connection)
         } catch {
             shared.counters.connectionClosed()
-            shared.logger.warning("a connection is lost", metadata: ["error": "\(error)"])
+            shared.logger.warning("cannot serve a connection", metadata: ["error": "\(error)"])
         }
     }
 
     private func serve(_ tag: UInt64, readable: Bool) {
         guard let connection = connections[tag] else { return }
-        // The read that ended the handshake may have run ahead into the first request.
+        // The read that ended the handshake may have read part of the first request.
         let isNew = connection.state == .handshaking
         if connection.shakeHands() {
             if readable || isNew { read(connection) }
@@ -217,7 +219,7 @@ final class SimulatorLoop {
         unfinished.insert(connection.tag)
     }
 
-    /// Drops a connection that has ended, or asks epoll for what it waits for.
+    /// Drops a connection that has ended; otherwise makes epoll watch for what it waits for.
     func updateInterest(_ connection: SimulatorConnection) {
         if connection.isDead { return drop(connection) }
         let interest: Epoll.Interest =
@@ -236,7 +238,7 @@ final class SimulatorLoop {
     func drop(_ connection: SimulatorConnection) {
         guard connections.removeValue(forKey: connection.tag) != nil else { return }
         unfinished.remove(connection.tag)
-        // Fails for a descriptor that is not in the set, and this one is.
+        // This fails only for a descriptor that is not in the set, and this one is.
         try? epoll.remove(connection.accepted.socket.descriptor)
         shared.counters.connectionClosed()
     }

@@ -3,10 +3,10 @@
 
 package import PushModel
 
-/// Everything that a simulator is started with. The defaults serve production on a free port of
-/// the loopback interface, with a certificate made at start, and know no team and no app.
+/// The options of a simulator. The defaults serve production on a free port of the loopback
+/// interface, with a certificate made at start, and know no team and no app.
 package struct SimulatorOptions: Sendable {
-    /// Where it listens, one entry an environment.
+    /// The listeners, one for each environment.
     package var listeners: [SimulatorListener] = [SimulatorListener(environment: .production)]
     /// The numeric address it binds to.
     package var address = "127.0.0.1"
@@ -17,39 +17,40 @@ package struct SimulatorOptions: Sendable {
     /// The apps that may be pushed to.
     package var apps: [SimulatorApp] = []
 
-    /// SETTINGS_MAX_CONCURRENT_STREAMS from the first valid provider token on; 1 before it, as
-    /// APNs does. 1000 is what was seen of APNs in 2020 and 2021.
+    /// SETTINGS_MAX_CONCURRENT_STREAMS after the first valid provider token; before it 1, as with
+    /// APNs. 1000 was observed at APNs in 2020 and 2021.
     package var streamLimit = 1000
-    /// Added to each answer: the answer is decided, and logged, when the request has arrived.
+    /// The delay of each answer, which is decided and logged when the request has arrived.
     package var delay: AnswerDelay = .zero
     /// Scripted answers for requests that are valid otherwise; the first that applies wins.
     package var rules: [ScriptedRule] = []
 
-    /// APNs: a provider token is accepted for 60 minutes.
+    /// How old a provider token may be: APNs accepts one for 60 minutes.
     package var providerTokenAgeMax: Duration = .seconds(60 * 60)
-    /// APNs: at least 20 minutes between two provider tokens on one connection.
+    /// The least time between two provider tokens on one connection: 20 minutes with APNs.
     package var providerTokenUpdateMin: Duration = .seconds(20 * 60)
-    /// How far in the future `iat` may lie: clocks differ. Ours; Apple documents none.
+    /// How far in the future `iat` may be, since clocks differ. Apple documents no value.
     package var providerTokenClockSkewMax: Duration = .seconds(60)
-    /// A token that is pushed to again within this time is answered 429 TooManyRequests; zero
-    /// switches it off. Apple publishes no rate.
+    /// The least time between two pushes to a device token; earlier ones are answered 429
+    /// TooManyRequests. Zero switches it off. Apple publishes no rate.
     package var deviceTokenGapMin: Duration = .zero
-    /// Carried out in this order before the first request is read.
+    /// Commands to carry out in this order before the first request is read.
     package var commands: [SimulatorCommand] = []
 
-    /// Threads that serve; connections are dealt out to them in turn.
+    /// How many threads serve. Connections are dealt out to them in turn.
     package var threads = 1
-    /// Open connections; one more is closed as soon as it is accepted, and counted.
+    /// The most open connections. A further one is closed at once, and counted.
     package var connectionsMax = 1024
-    /// Device tokens whose topic and environment are remembered: 16 bytes each at twice the room.
-    /// Tokens beyond are accepted unremembered, and counted.
+    /// The most device tokens whose topic and environment are remembered. Further tokens are
+    /// accepted without being remembered, and counted.
     package var deviceTokensMax = 16_000_000
-    /// Requests kept whole for `recordedRequests`, over all threads; later ones are not kept.
+    /// How many requests are kept for `recordedRequests`, over all threads; later ones are not.
     package var recordRequests = 0
 
     /// Where to append one NDJSON line for each answer; nil for no log.
     package var logPath: String?
-    /// Written at start by `run`: one `environment host:port` line a listener, then the CA file.
+    /// The file that `run` writes at start: one `environment host:port` line for each listener,
+    /// then the CA file and the control address.
     package var addressFile: String?
 
     package init() {}
@@ -58,7 +59,7 @@ package struct SimulatorOptions: Sendable {
 /// A port that serves one environment's tokens.
 package struct SimulatorListener: Hashable, Sendable {
     package var environment: PushEnvironment
-    /// 0 lets the system choose.
+    /// The port; 0 lets the system choose.
     package var port: UInt16
 
     package init(environment: PushEnvironment, port: UInt16 = 0) {
@@ -67,19 +68,19 @@ package struct SimulatorListener: Hashable, Sendable {
     }
 }
 
-/// What the simulator shows to its clients.
+/// The certificate that the simulator shows to its clients.
 package enum SimulatorCertificate: Sendable {
     case pem(certificate: String, key: String)
-    /// Made at start for `localhost`, 127.0.0.1, ::1 and Apple's two host names; the authority's
-    /// certificate goes to `caFile`, for the client to trust.
+    /// A certificate made at start for `localhost`, 127.0.0.1, ::1 and Apple's two host names. The
+    /// authority's certificate, which clients must trust, is written to `caFile`.
     case generated(caFile: String?)
 }
 
-/// A key of a developer team, as the simulator knows it: the public half.
+/// A key of a developer team: the public half, which the simulator knows.
 package struct SimulatorKey: Sendable {
     package var teamID: String
     package var keyID: String
-    /// `BEGIN PUBLIC KEY`.
+    /// The public key in PEM (`BEGIN PUBLIC KEY`).
     package var publicPEM: String
     package var environments: Set<PushEnvironment>
     /// nil for a team-scoped key; otherwise the bundle identifiers of a topic-specific one.

@@ -7,30 +7,31 @@
 ///     at 5s answer 503:ServiceUnavailable share 30% for 10s
 ///     every 30s goaway Shutdown
 ///
-/// `every` acts for the first time after one period. Empty lines and what follows `#` say nothing.
+/// `every` acts for the first time after one period. Empty lines and text after `#` are ignored.
 package struct SimulatorScript: Hashable, Sendable {
     package enum Origin: Hashable, Sendable {
-        /// The ports are open.
+        /// Times count from when the ports are open.
         case start
-        /// The first request has come, refused ones included.
+        /// Times count from the first request, even a refused one.
         case firstRequest
     }
 
     package struct Entry: Hashable, Sendable {
         package var after: Duration
-        /// nil for once.
+        /// The period of the command; nil for once.
         package var period: Duration?
-        /// Checked, kept as text: it is obeyed like a line of the control socket.
+        /// The command, which was checked and is kept as text: it is carried out like a line of the
+        /// control socket.
         package var command: String
     }
 
     package private(set) var origin = Origin.start
-    /// In the order of the file.
+    /// The entries in the order of the file.
     package private(set) var entries: [Entry] = []
 
-    /// A script is written by a person, or by a program that writes for one.
+    /// The most lines that a script may have.
     package static let linesMax = 10_000
-    /// 10 ms: the script's own resolution.
+    /// The shortest period.
     private static let periodMin = Duration.milliseconds(10)
 
     package static let help = """
@@ -38,9 +39,11 @@ package struct SimulatorScript: Hashable, Sendable {
         'from first request'; otherwise times count from the start. '#' begins a comment.
         """
 
-    /// - Throws: the first line that is wrong; then nothing of the script is carried out.
+    /// Parses a script.
+    ///
+    /// - Throws: an error for the first wrong line; nothing of the script is then carried out.
     package init(_ text: String) throws(CommandError) {
-        // CR LF is one character, which is no "\n".
+        // CR LF is one character, which differs from "\n".
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         guard lines.count <= Self.linesMax else {
             throw CommandError(
@@ -83,7 +86,7 @@ package struct SimulatorScript: Hashable, Sendable {
         }
     }
 
-    /// What follows the first two words.
+    /// The command after the first two words of a line.
     private static func command(in line: String) throws(CommandError) -> String {
         let words = line.split(maxSplits: 2, whereSeparator: \.isWhitespace)
         let text = words.count > 2 ? String(words[2]) : ""

@@ -8,7 +8,7 @@ internal import OpenSSL
 internal import PushModel
 internal import Synchronization
 
-/// What all threads of one simulator share.
+/// The state that all threads of one simulator share.
 final class SimulatorShared: Sendable {
     let options: SimulatorOptions
     let context: TLSContext
@@ -18,7 +18,7 @@ final class SimulatorShared: Sendable {
     let counters = SimulatorCounters()
     let recorder: RequestRecorder
     let logger: Logger
-    /// All threads must hash a token alike; nobody else should know how.
+    /// The seed of the hashes of device tokens: the same for all threads, and unknown to clients.
     let tokenSeed = UInt64.random(in: .min ... .max)
 
     init(
@@ -41,7 +41,9 @@ final class SimulatorShared: Sendable {
         case bookIsFull
     }
 
-    /// - Parameter token: lowercase hexadecimal.
+    /// Assigns a device token to a topic and an environment.
+    ///
+    /// - Parameter token: lower-case hexadecimal.
     func assign(_ token: String, topic: String, _ environment: PushEnvironment) -> Assignment {
         let match = Array(topic.utf8).withUnsafeBytes { topics.match($0, type: nil) }
         guard case .topic(let app, let type) = match else { return .unknownTopic }
@@ -61,7 +63,7 @@ final class SimulatorShared: Sendable {
 /// A connection on its way from the thread that accepts to the one that serves it.
 final class AcceptedSocket: Sendable {
     let socket: Socket
-    /// Counts the simulator's connections from 1; `conn` in the log.
+    /// The number of the connection, from 1; `conn` in the log.
     let number: Int
     let environment: PushEnvironment
 
@@ -72,7 +74,7 @@ final class AcceptedSocket: Sendable {
     }
 }
 
-/// A socket that listens for one environment.
+/// The listening socket of one environment.
 final class ListeningSocket: Sendable {
     let socket: Socket
     let environment: PushEnvironment
@@ -83,8 +85,8 @@ final class ListeningSocket: Sendable {
     }
 }
 
-/// What is to be done by one thread, in order. It looks after each wait and before it reads any
-/// socket: a request that was sent after a command was posted is treated under it.
+/// The messages to one thread, in order. The thread reads them after each wait and before any
+/// socket, so a command applies to requests sent after it was posted.
 final class SimulatorMailbox: Sendable {
     enum Message: Sendable {
         case adopt(AcceptedSocket)
@@ -93,7 +95,7 @@ final class SimulatorMailbox: Sendable {
 
     let waker = Waker()
     private let messages = Mutex<[Message]>([])
-    /// Messages that the thread has obeyed.
+    /// How many messages the thread has handled.
     private let obeyed = Atomic<Int>(0)
     private let posted = Atomic<Int>(0)
 
@@ -110,7 +112,8 @@ final class SimulatorMailbox: Sendable {
         assert(all <= posted.load(ordering: .relaxed), "more is obeyed than was said")
     }
 
-    /// Waits until everything posted so far is in force, or the thread has plainly gone.
+    /// Waits until every message posted so far is handled, for at most a second: the thread may
+    /// have ended.
     func waitUntilObeyed() {
         let last = posted.load(ordering: .relaxed)
         for _ in 0..<Self.looksMax where obeyed.load(ordering: .acquiring) < last {
@@ -119,7 +122,7 @@ final class SimulatorMailbox: Sendable {
     }
 
     private static let lookInterval: UInt32 = 100
-    /// A second.
+    /// How often to look: together a second.
     private static let looksMax = 10_000
 
     var isEmpty: Bool { messages.withLock { $0.isEmpty } }

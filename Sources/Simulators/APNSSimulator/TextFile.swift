@@ -3,9 +3,9 @@
 
 internal import Glibc
 
-/// Small files for the programs that are started beside a simulator.
+/// Writes small files for the programs that run beside a simulator.
 enum TextFile {
-    /// Replaces the file as a whole: a reader that waits for it never sees a part.
+    /// Replaces the file as a whole, so that a reader never sees a part of it.
     static func write(_ text: String, to path: String) throws(SimulatorError) {
         let draft = "\(path).draft"
         guard let file = fopen(draft, "w") else { throw .last("cannot write \(path)") }
@@ -17,7 +17,7 @@ enum TextFile {
 }
 
 extension SimulatorError {
-    /// The failure of the system call that has just returned on this thread, in the system's words.
+    /// An error that describes the system call that has just failed on this thread.
     static func last(_ what: @autoclosure () -> String) -> SimulatorError {
         let code = errno
         return SimulatorError(description: "\(what()): \(String(cString: strerror(code)))")

@@ -4,7 +4,7 @@
 internal import PushModel
 internal import Simdjson
 
-/// The topics of the known apps: each bundle identifier with each suffix. Read only, one copy for
+/// The topics of the known apps: each bundle identifier with each suffix. Immutable, and shared by
 /// all threads.
 struct TopicBook: Sendable {
     struct App: Sendable {
@@ -16,9 +16,9 @@ struct TopicBook: Sendable {
         let name: [UInt8]
         let suffix: [UInt8]
         let bodyBytesMax: Int
-        /// Its body has an `aps` object; the others' bodies are the app's own.
+        /// Whether the body must have an `aps` object; other types have bodies of the app's own.
         let needsAPS: Bool
-        /// The first type with the same suffix: types that share a topic share its tokens.
+        /// The first type with the same suffix. Types that share a topic share its device tokens.
         let canonical: Int
     }
 
@@ -38,7 +38,7 @@ struct TopicBook: Sendable {
         }
     }
 
-    /// Apple: app-defined keys, no `aps` interaction keys.
+    /// The classes whose bodies Apple leaves to the app, without `aps` keys.
     private static let classesOfOwnBody: Set<TokenClass> = [
         .voip, .complication, .pushToTalk, .fileProvider,
     ]
@@ -48,14 +48,17 @@ struct TopicBook: Sendable {
     }
 
     enum Match {
-        /// The app, and the push type that the topic's suffix means.
+        /// The topic belongs to this app, and its suffix means this push type.
         case topic(app: Int, type: Int)
-        /// The app is known and the suffix is not the push type's.
+        /// The app is known, but the suffix does not fit the push type.
         case wrongSuffix
         case unknown
     }
 
-    /// - Parameter type: nil when the request names none; any suffix will do then.
+    /// Matches a topic with the known ones.
+    ///
+    /// - Parameter type: the push type of the request; nil if it has none, so that any suffix
+    ///   matches.
     func match(_ topic: UnsafeRawBufferPointer, type: Int?) -> Match {
         var isOfApp = false
         for (index, app) in apps.enumerated() where Self.hasPrefix(topic, app.bundleID) {
@@ -72,7 +75,7 @@ struct TopicBook: Sendable {
         return isOfApp ? .wrongSuffix : .unknown
     }
 
-    /// Whose a device token is, as one number; the lowest bit is the environment's.
+    /// The owner of a device token as one number; the lowest bit is the environment.
     func owner(app: Int, type: Int, _ environment: PushEnvironment) -> UInt32 {
         assert(apps.indices.contains(app) && rows.indices.contains(type), "an owner that is none")
         return UInt32((app * rows.count + rows[type].canonical) * 2 + Int(environment.rawValue))

@@ -10,7 +10,7 @@ extension EmbeddedKafka {
         /// How many partitions each topic has.
         package var topics: [String: Int]
         package var brokers: Int
-        /// Where to write the bootstrap list too, for those who cannot read standard output.
+        /// A file for the bootstrap list, for processes that cannot read standard output.
         package var bootstrapFile: String?
 
         package init(topics: [String: Int], brokers: Int = 1, bootstrapFile: String? = nil) {
@@ -33,10 +33,11 @@ extension EmbeddedKafka {
         }
     }
 
-    /// The body of a process: writes the bootstrap list as its first line, obeys standard input,
-    /// and returns at SIGTERM, SIGINT or `quit`. The end of standard input ends nothing.
+    /// Runs an embedded Kafka as a process: writes the bootstrap list as its first line, carries
+    /// out commands from standard input, and returns at SIGTERM, SIGINT or `quit`. The end of
+    /// standard input does not end it.
     ///
-    /// Takes over the signals; for a process that does nothing else.
+    /// It takes over the signals, so the process should do nothing else.
     package static func run(_ options: Options) throws(ProcessError) {
         StopRequests.count([SIGINT, SIGTERM])
         let kafka: EmbeddedKafka
@@ -48,7 +49,7 @@ extension EmbeddedKafka {
         if let path = options.bootstrapFile { try write(kafka.bootstrap, to: path) }
         say(kafka.bootstrap)
         var input = StandardInputLines()
-        // A signal may come to a thread of the cluster, and then ends no wait.
+        // A signal may be delivered to a thread of the cluster, and then interrupts no wait here.
         let glance = Duration.milliseconds(100)
         while StopRequests.received == 0, let lines = input.next(waiting: glance) {
             for line in lines where !kafka.obey(line) { return }
@@ -56,7 +57,7 @@ extension EmbeddedKafka {
         while StopRequests.received == 0 { usleep(UInt32(glance / .microseconds(1))) }
     }
 
-    /// False for `quit`.
+    /// Carries out a line; false for `quit`.
     private func obey(_ line: String) -> Bool {
         guard !line.allSatisfy(\.isWhitespace) else { return true }
         guard let command = EmbeddedKafkaCommand(parsing: line) else {

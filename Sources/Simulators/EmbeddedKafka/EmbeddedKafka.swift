@@ -8,7 +8,7 @@ package import Rdkafka
 package final class EmbeddedKafka: Sendable {
     private let cluster: MockCluster
 
-    /// What `--help` says about it.
+    /// Its limitations, for `--help`.
     package static let limits = """
         The embedded Kafka is librdkafka's mock cluster. It listens on 127.0.0.1 only, on ports that
         the kernel chooses, and forgets everything when it ends. It does not have:
@@ -23,7 +23,7 @@ package final class EmbeddedKafka: Sendable {
         empty fetch is held for all of it.
         """
 
-    /// What standard input understands.
+    /// The commands on standard input, for `--help`.
     package static let commands = """
         down N              broker N goes down            up N    and comes back
         rtt N MS            its answers take MS (N = -1: all brokers)
@@ -34,17 +34,17 @@ package final class EmbeddedKafka: Sendable {
         quit                ends
         """
 
-    /// - Parameter topics: how many partitions each has.
+    /// - Parameter topics: the topics, with their numbers of partitions.
     package init(topics: [String: Int], brokers: Int = 1) throws(RdkafkaError) {
         cluster = try MockCluster(brokers: brokers) { _, _, _ in
-            // What its client has to say (that it connects to nobody) is of no use to anyone.
+            // The mock cluster's client only logs that it has no broker to connect to.
         }
         for (name, partitions) in topics {
             try cluster.createTopic(name, partitions: Int32(partitions))
         }
     }
 
-    /// `127.0.0.1:port`, one per broker, separated by commas.
+    /// The bootstrap list: `127.0.0.1:port` for each broker, separated by commas.
     package var bootstrap: String { cluster.bootstrap }
 
     package func perform(_ command: EmbeddedKafkaCommand) throws(RdkafkaError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A line of standard input: see `EmbeddedKafka.commands`.
+/// A command on standard input; see `EmbeddedKafka.commands`.
 package enum EmbeddedKafkaCommand: Hashable, Sendable {
     case down(broker: Int32)
     case up(broker: Int32)
@@ -12,10 +12,10 @@ package enum EmbeddedKafkaCommand: Hashable, Sendable {
     case topicError(name: String, code: Int32)
     case quit
 
-    /// More faults than this are a slip of the finger, and would be allocated at once.
+    /// The most faults in one command, since they are allocated at once.
     private static let failuresMax = 100_000
 
-    /// Nil when the line is no command.
+    /// Parses a line; nil if it is not a command.
     package init?(parsing line: String) {
         let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
         func number<Number: FixedWidthInteger>(_ index: Int) -> Number? { Number(words[index]) }
