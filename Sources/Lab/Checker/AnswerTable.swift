@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Answers of one sort, each with a tag, in order of token and time. 24 bytes each.
+/// The answers of one sort, each with a tag, ordered by token and time. A row takes 24 bytes.
 struct AnswerTable {
     struct Row {
         var token: UInt32
         var status: UInt16
         var t: Int64
-        /// The identity of an accepted push, the reason of a refused one.
+        /// The identity of an accepted push, or the reason of a refused one.
         var tag: UInt64
     }
 
     private(set) var rows: [Row] = []
-    /// Where each token's rows begin.
+    /// The position of each token's first row.
     private var starts: [Int] = []
 
     mutating func append(_ answer: LoggedAnswer, token: UInt32, tag: UInt64) {
         rows.append(Row(token: token, status: answer.status, t: answer.t, tag: tag))
     }
 
-    /// Once, when all are in and before the first is asked for.
+    /// Sorts the rows. To be called once, after the last `append` and before the first look-up.
     mutating func index(tokens: Int) {
         rows.sort { $0.token == $1.token ? $0.t < $1.t : $0.token < $1.token }
         starts = Array(repeating: 0, count: tokens + 1)
@@ -27,7 +27,7 @@ struct AnswerTable {
         for token in 0..<tokens { starts[token + 1] += starts[token] }
     }
 
-    /// The position of a token's first answer later than `t`.
+    /// The position of a token's first answer later than `t`; nil if there is none.
     func first(of token: UInt32, after t: Int64) -> Int? {
         let end = starts[Int(token) + 1]
         var low = starts[Int(token)]
@@ -44,7 +44,7 @@ struct AnswerTable {
         starts[Int(token)]..<starts[Int(token) + 1]
     }
 
-    /// Rows with a tag that the same token had before.
+    /// How many rows have a tag that occurred before for the same token.
     func repetitions() -> Int {
         var count = 0
         var seen: Set<UInt64> = []

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// How a run is judged. `obligations` is the sum of `accepted`, `coalesced`, `expired`,
+/// The result of checking a run. `obligations` is the sum of `accepted`, `coalesced`, `expired`,
 /// `suppressed`, `deadLettered`, `withdrawn`, `truncated` and `lost`.
 package struct CheckReport: Decodable, Sendable {
     package struct Loss: Hashable, Sendable {
         package var event: Coordinates
-        /// Nil for an event that could not be read, whose dead letter is missing.
+        /// The token; nil for an unreadable event whose dead letter is missing.
         package var tokenID: TokenID?
-        /// The broker had dropped the event itself.
+        /// Whether the broker had dropped the event itself.
         package var isTruncated: Bool
     }
 
     package var events = 0
-    /// Pairs of an event and a token that it was owed to, and events that cannot be read, each of
-    /// which is owed a dead letter.
+    /// The number of obligations: pairs of an event and a token that must get a push for it, and
+    /// unreadable events, each of which must get a dead letter.
     package var obligations = 0
-    /// Ended by an accepted push that ended no earlier pair.
+    /// Pairs ended by an accepted push that ended no earlier pair.
     package var accepted = 0
-    /// Ended by an accepted push that had ended another pair too.
+    /// Pairs ended by an accepted push that had already ended another pair.
     package var coalesced = 0
     package var expired = 0
     package var suppressed = 0
     package var deadLettered = 0
-    /// The registration was taken back before a push was due.
+    /// Pairs whose registration was removed before a push was due.
     package var withdrawn = 0
-    /// Without an end, but the broker dropped the event: nobody can say who lost it.
+    /// Pairs without an end whose event the broker dropped, so that the cause is unknown.
     package var truncated = 0
     package var lost = 0
-    /// Pairs that may or may not be owed, since the registration changed at about that time. Not
-    /// among the obligations.
+    /// Pairs that may or may not be obligations, since the registration changed at about the time
+    /// of the event. They are not counted in `obligations`.
     package var ambiguous = 0
-    /// All of them, also those that no obligation needed.
+    /// All accepted pushes, including those that ended no pair.
     package var acceptedPushes = 0
     /// Accepted pushes with an `apns-id` that was accepted before.
     package var duplicates = 0
     package var kills = 0
     package var pushesPerSecond = 0.0
-    /// From event to accepted push; nil when nothing was accepted.
+    /// The median latency from event to accepted push; nil if nothing was accepted.
     package var p50ms: Double?
     package var p99ms: Double?
-    /// Answers to tokens that no registration names.
+    /// Answers to tokens that are in no registration.
     package var strayAnswers = 0
     /// The first losses.
     package private(set) var losses: [Loss] = []
-    /// What is worth knowing about the inputs, a sentence each.
+    /// Remarks on the inputs, one sentence each.
     package var notes: [String] = []
 
     package static let lossesMax = 20
@@ -53,7 +53,7 @@ package struct CheckReport: Decodable, Sendable {
 
     package var isProven: Bool { lost == 0 && truncated == 0 }
 
-    /// The counts that `json` has.
+    /// The members of `json`.
     private enum CodingKeys: String, CodingKey {
         case events, obligations, accepted, coalesced, expired, suppressed, deadLettered
         case withdrawn, truncated, lost, ambiguous, acceptedPushes, duplicates, kills
@@ -67,8 +67,9 @@ package struct CheckReport: Decodable, Sendable {
 }
 
 extension CheckReport {
-    /// One JSON object in one line, its members in the order of the contract and `withdrawn`,
-    /// `ambiguous`, `truncated` and `acceptedPushes` after them. A percentile of nothing is null.
+    /// The counts as one JSON object in one line: the members of the contract in its order, then
+    /// `withdrawn`, `ambiguous`, `truncated` and `acceptedPushes`. Without samples a percentile is
+    /// `null`.
     package var json: String {
         let members: [(String, String)] = [
             ("events", "\(events)"), ("obligations", "\(obligations)"),
@@ -85,7 +86,7 @@ extension CheckReport {
         return "{" + members.map { "\"\($0)\":\($1)" }.joined(separator: ",") + "}"
     }
 
-    /// To microseconds, or thousandths of a push.
+    /// The value rounded to thousandths.
     private static func rounded(_ value: Double) -> String {
         "\((value * 1000).rounded() / 1000)"
     }
@@ -100,7 +101,7 @@ extension CheckReport {
             + "\(Self.rounded(share)) % duplicates"
     }
 
-    /// With a comma between thousands.
+    /// The number with commas between thousands.
     private static func grouped(_ count: Int) -> String {
         let digits = Array(String(count))
         return digits.indices.map { index in
@@ -109,7 +110,7 @@ extension CheckReport {
         }.joined()
     }
 
-    /// What to know about the inputs, and what was lost: coordinates and token IDs, no token.
+    /// The notes, and the losses by coordinates and token IDs. No line contains a token.
     package var lines: [String] {
         var lines = notes.map { "note: \($0)" }
         for loss in losses {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What is to be judged, and by which tolerances.
+/// The inputs of a check, and its tolerances.
 package struct CheckSettings {
     package enum Source: Hashable {
-        /// An NDJSON dump, one `{"t":ms,"key":…,"value":…}` a line.
+        /// An NDJSON dump with one `{"t":ms,"key":…,"value":…}` per line.
         case file(String)
         /// A topic of the cluster that `bootstrap` names.
         case topic(String)
@@ -15,22 +15,24 @@ package struct CheckSettings {
     package var registrations: Source
     package var deadLetters: Source?
     package var suppressions: Source?
-    /// NDJSON `{"topic":…,"partition":…,"low":…}`.
+    /// The path of a file of low watermarks, NDJSON `{"topic":…,"partition":…,"low":…}`; nil for
+    /// none.
     package var lowWatermarks: String?
-    /// `host:port,…`; nil when no source is a topic. It is asked for the low watermarks too, unless
-    /// a file gives them.
+    /// The Kafka to read topics from, `host:port,…`; nil if no source is a topic. The low
+    /// watermarks are read from it too, unless a file gives them.
     package var bootstrap: String?
 
-    /// A registration recorded, or taken back, this close to an event counts either way. The
-    /// worker's `index.registrationGrace`.
+    /// A pair counts as ambiguous if its registration was written or removed this close to the
+    /// event. This is the worker's `index.registrationGrace`.
     package var registrationGrace = Duration.seconds(2)
-    /// A registration taken back this long after an event still ends what was owed by it.
+    /// How long after an event the removal of a registration still ends the event's pairs.
     package var patience = Duration.seconds(30)
-    /// The life of a push whose event names none: the contract's 24 h.
+    /// The lifetime of a push whose event sets none: 24 h by the contract.
     package var ttl = Duration.seconds(86_400)
-    /// Nanoseconds since 1970 up to which expiry can have passed; the logs' last instant if nil.
+    /// The time up to which pushes can have expired, in nanoseconds since 1970; nil for the last
+    /// instant in the logs.
     package var endedAt: Int64?
-    /// Workers killed during the run; reported, not judged.
+    /// How many workers were killed during the run; only reported.
     package var kills = 0
 
     package init(events: String, answers: String, registrations: Source) {
@@ -41,7 +43,7 @@ package struct CheckSettings {
 }
 
 extension CheckSettings {
-    /// Lines of a log that are not empty.
+    /// The number of lines in a log that are not empty.
     package static func lineCount(of path: String) throws(UnreadableInput) -> Int {
         var count = 0
         _ = try LogFile(path: path).forEachLine { (_) throws(LineProblem) in count += 1 }
@@ -50,7 +52,7 @@ extension CheckSettings {
 }
 
 extension Duration {
-    /// Rounded down; the largest `Int64` where it does not fit.
+    /// The nanoseconds, rounded down; the largest `Int64` if they do not fit.
     var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, isOver) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

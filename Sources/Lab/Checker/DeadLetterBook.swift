@@ -3,20 +3,20 @@
 
 internal import Foundation
 
-/// The dead letters, by the event they name and by the token.
+/// The dead letters, by the event that they name and by token.
 struct DeadLetterBook {
     /// A push to one token that failed for good.
     struct Failure {
         /// The oldest event that the push answered for.
         var event: Coordinates
-        /// Of the last answer; nil when the pushes ran out of attempts.
+        /// The status of the last answer; nil if the push used up its attempts.
         var status: UInt16?
         var reason: UInt64
-        /// Milliseconds since 1970, rounded down.
+        /// When the push failed for good, in milliseconds since 1970, rounded down.
         var lastAt: Int64
 
-        /// The pushes ran out of attempts, which may all have gone unanswered: the one failure that
-        /// the simulator's log need not show.
+        /// Whether the push used up its attempts, all of which may have gone unanswered: the only
+        /// failure that the simulator's log need not show.
         var mayBeUnanswered: Bool { status == nil && reason == Self.attemptsExhausted }
 
         private static let attemptsExhausted = LoggedAnswer.short("AttemptsExhausted")
@@ -27,7 +27,7 @@ struct DeadLetterBook {
     private(set) var unreadable = 0
     private(set) var count = 0
 
-    /// Takes a letter in: the record's value.
+    /// Adds a letter, which is the record's value.
     mutating func add(_ record: LoggedRecord, tokens: TokenBook) {
         count += 1
         guard let letter = record.members, let source = letter.object("source"),
@@ -38,8 +38,8 @@ struct DeadLetterBook {
             return
         }
         let status = letter.integer("status").flatMap { UInt16(exactly: $0) }
-        // A letter that lost its tokens because it was too large for Kafka has attempts. It is no
-        // evidence, as it does not say for whom.
+        // A letter with attempts but no tokens lost them because it was too large for Kafka. It
+        // proves nothing, because it does not name the tokens.
         if named.isEmpty, status == nil, letter.integer("attempts") == 0 {
             unreadableEvents.insert(event)
         }
@@ -56,7 +56,7 @@ struct DeadLetterBook {
         }
     }
 
-    /// Whether a letter says that the event could not be read.
+    /// Whether a letter reports that the event could not be read.
     func isUnreadable(_ event: Coordinates) -> Bool { unreadableEvents.contains(event) }
 
     func failures(of token: UInt32) -> [Failure] { failures[token] ?? [] }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Judges a run by what was written down about it. Shares no code with the worker but the binding to
-/// librdkafka, through which topics are read.
+/// Checks a run by its logs and topics. The only code it shares with the worker is the binding to
+/// librdkafka, through which it reads topics.
 ///
-/// The logs are streamed. What stays in memory is 24 bytes for each answer, 9 for each obligation
-/// that a push ended, and the registrations. Measured on one core of two, 10 million pushes to
-/// 100,000 tokens, one for each of 10 million obligations: 12.5 s and 460 MB.
+/// The logs are streamed. Memory holds 24 bytes for each answer, 9 for each obligation that a push
+/// ended, and the registrations.
 package struct DeliveryCheck {
     private let settings: CheckSettings
     private var evidence = Evidence()
@@ -15,7 +14,10 @@ package struct DeliveryCheck {
 
     package init(_ settings: CheckSettings) { self.settings = settings }
 
-    /// - Throws: the first input that cannot be read; nothing is judged by a part of the evidence.
+    /// Checks the run.
+    ///
+    /// - Throws: an error for the first input that cannot be read; a run is never judged by a part
+    ///   of its evidence.
     package mutating func run() throws(UnreadableInput) -> CheckReport {
         if let bootstrap = settings.bootstrap { reader = try TopicReader(bootstrap: bootstrap) }
         try readTables()
@@ -34,7 +36,7 @@ package struct DeliveryCheck {
 
     // MARK: Reading
 
-    /// Registrations first: they say which tokens there are.
+    /// Reads the tables. Registrations come first, because they name the tokens.
     private mutating func readTables() throws(UnreadableInput) {
         var evidence = Evidence()
         try forEachRecord(of: settings.registrations, "registrations") {
@@ -99,7 +101,7 @@ package struct DeliveryCheck {
 
     // MARK: Truncation
 
-    /// What the events' log covers.
+    /// The offsets that the log of events covers.
     private struct EventSpan {
         struct Offsets {
             var first: Int64

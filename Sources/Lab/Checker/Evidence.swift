@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Everything that was written down about a run but its events.
+/// The evidence of a run, apart from its events.
 struct Evidence {
     var tokens = TokenBook()
     var registrations = RegistrationHistory()
-    /// Nil when the suppressions topic was not given.
+    /// The suppressions; nil if their topic was not given.
     var suppressions: SuppressionHistory?
     var letters = DeadLetterBook()
     var accepted = AnswerTable()
     var refused = AnswerTable()
-    /// Of each partition whose start was given, the oldest offset that the broker still had.
+    /// The oldest offset that the broker still had, of each partition for which it is known.
     var lowWatermarks: [Partition: Int64] = [:]
 
     struct Partition: Hashable {
@@ -18,12 +18,12 @@ struct Evidence {
         var partition: Int32
     }
 
-    /// Answers to tokens that no registration names.
+    /// Answers to tokens that are in no registration.
     private(set) var strayAnswers = 0
     private(set) var acceptedCount = 0
     private(set) var firstAcceptedAt = Int64.max
     private(set) var lastAcceptedAt = Int64.min
-    /// The latest that any answer was given, in nanoseconds since 1970.
+    /// The time of the latest answer, in nanoseconds since 1970.
     private(set) var lastAnswerAt = Int64.min
 
     mutating func add(_ answer: LoggedAnswer) {
@@ -44,7 +44,7 @@ struct Evidence {
         }
     }
 
-    /// Once, when all answers are in.
+    /// Sorts the answers. To be called once, after the last `add`.
     mutating func indexAnswers() {
         accepted.index(tokens: tokens.count)
         refused.index(tokens: tokens.count)
@@ -54,9 +54,9 @@ struct Evidence {
 
     /// Whether a dead letter ends the pair.
     ///
-    /// A letter alone proves nothing: the simulator's log must have the refusal that it speaks of, and
-    /// have it after the event, which the letter names or which joined the push later. Only attempts
-    /// that ran out may have gone unanswered, and then the letter must name this very event.
+    /// A letter alone proves nothing: the simulator's log must contain the refusal that it reports,
+    /// after the event, which the letter names or which joined the push later. Only a push that
+    /// used up its attempts may have gone unanswered; then the letter must name this very event.
     func isDeadLettered(_ event: ProducedEvent, _ token: UInt32) -> Bool {
         let failures = letters.failures(of: token)
         guard !failures.isEmpty else { return false }
@@ -74,8 +74,9 @@ struct Evidence {
         }
     }
 
-    /// Whether APNs had said that the token is dead: after the event, or before it and with no
-    /// registration since. Where the suppressions are known, one before the event must have led to one.
+    /// Whether APNs had reported that the token is dead: after the event, or before it without a
+    /// registration since. If the suppressions are known, a report before the event must have
+    /// caused one.
     func isSuppressed(_ event: ProducedEvent, _ token: UInt32) -> Bool {
         let milliseconds = event.t / 1_000_000
         let registeredAt = registrations.registeredAt(of: token, at: milliseconds) ?? .min
@@ -94,7 +95,7 @@ struct Evidence {
         }
     }
 
-    /// Whether the broker had dropped the event by the time it was asked.
+    /// Whether the broker had dropped the event when the low watermarks were read.
     func isTruncated(_ event: Coordinates) -> Bool {
         let partition = Partition(topic: event.topic, partition: event.partition)
         return lowWatermarks[partition].map { event.offset < $0 } ?? false
@@ -102,7 +103,7 @@ struct Evidence {
 }
 
 extension Int64 {
-    /// Of milliseconds; the ends of the range stay what they are.
+    /// The milliseconds as nanoseconds; values that do not fit become the ends of the range.
     fileprivate var nanoseconds: Int64 {
         let (product, isOver) = multipliedReportingOverflow(by: 1_000_000)
         return isOver ? (self < 0 ? .min : .max) : product

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// 128 bits that stand for a longer text: among ten million of them two are equal by chance with a
+/// A 128-bit hash that identifies a text: among ten million, two are equal by chance with a
 /// probability of 10⁻²⁵.
 struct Fingerprint: Hashable {
     private var high: UInt64 = 0x243F_6A88_85A3_08D3
@@ -9,10 +9,10 @@ struct Fingerprint: Hashable {
 
     init() {}
 
-    /// Half of it, which is enough to tell the pushes of one token apart.
+    /// 64 bits of the hash, enough to tell the pushes of one token apart.
     var short: UInt64 { high ^ low }
 
-    /// Takes a field in; its length too, so that fields cannot run into each other.
+    /// Adds a field and its length, so that different fields cannot give the same text.
     mutating func add(_ bytes: Span<UInt8>) {
         var word: UInt64 = 0
         for index in bytes.indices {
@@ -28,7 +28,7 @@ struct Fingerprint: Hashable {
 
     mutating func add(_ text: String) { add(Array(text.utf8).span) }
 
-    /// A multiplication of 64 by 64 bits for each half, both products folded in.
+    /// Mixes a word in by a 64-by-64-bit multiplication for each half.
     private mutating func mix(_ word: UInt64) {
         let first = (high ^ word).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
         let second = (low ^ word).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)

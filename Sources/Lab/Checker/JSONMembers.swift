@@ -3,7 +3,7 @@
 
 internal import Foundation
 
-/// The members of a JSON object, by Foundation's parser.
+/// The members of a JSON object, read by Foundation's parser.
 struct JSONMembers {
     private let members: [String: Any]
 
@@ -24,30 +24,30 @@ struct JSONMembers {
 
     func text(_ name: String) -> String? { members[name] as? String }
 
-    /// Nil for a number that is not whole, and for `true` and `false`.
+    /// A whole number; nil for another number, for `true` and `false`, and for other types.
     func integer(_ name: String) -> Int64? {
-        // "c" is Foundation's code of a Boolean, which `is Bool` cannot tell from 0 and 1.
+        // "c" is Foundation's type code of a Boolean; `is Bool` is true for 0 and 1 as well.
         guard let number = members[name] as? NSNumber,
             number.objCType.pointee != CChar(UInt8(ascii: "c"))
         else { return nil }
-        // A whole number is read as one, so nothing is rounded here.
+        // Foundation reads a whole number exactly, so nothing is rounded here.
         let value = number.int64Value
         return NSNumber(value: value) == number ? value : nil
     }
 
-    /// Whether it is `true`; absent is false.
+    /// Whether the member is `true`; false if it is absent.
     func flag(_ name: String) -> Bool { members[name] as? Bool ?? false }
 
     func object(_ name: String) -> JSONMembers? {
         (members[name] as? [String: Any]).map { JSONMembers(members: $0) }
     }
 
-    /// Nil unless it is an array of objects.
+    /// An array of objects; nil for any other type.
     func objects(_ name: String) -> [JSONMembers]? {
         (members[name] as? [[String: Any]])?.map { JSONMembers(members: $0) }
     }
 
-    /// A string's bytes, or an object written out.
+    /// The bytes of a string, or an object as JSON; nil for other types.
     func data(_ name: String) -> Data? {
         if let text = text(name) { return Data(text.utf8) }
         guard let object = members[name] as? [String: Any] else { return nil }

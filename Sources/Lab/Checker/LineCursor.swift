@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Walks over a line that has exactly the members of a fixed format, in its order and without white
-/// space. Whatever departs from that is left to Foundation's parser, which is slower by far.
+/// Parses a line that has exactly the members of a fixed format, in order and without white space.
+/// Any other line is left to Foundation's parser, which is far slower.
 struct LineCursor {
     private var position = 0
 
@@ -18,7 +18,7 @@ struct LineCursor {
         return true
     }
 
-    /// Digits only; nil where there are none, or where they may not fit.
+    /// Parses digits; nil if there are none or if they may not fit.
     mutating func integer(in line: Span<UInt8>) -> Int64? {
         let start = position
         var value: Int64 = 0
@@ -32,7 +32,8 @@ struct LineCursor {
         return value
     }
 
-    /// The range of a string's bytes up to its quote, which is passed; nil if one is escaped.
+    /// Parses a string up to and including its closing quote, and returns the range of its bytes;
+    /// nil if it contains an escape.
     mutating func string(in line: Span<UInt8>) -> Range<Int>? {
         let start = position
         while position < line.count {
@@ -41,7 +42,7 @@ struct LineCursor {
                 defer { position += 1 }
                 return start..<position
             }
-            // A backslash, or a control character that no JSON string has.
+            // This is a backslash, or a control character, which no JSON string contains.
             if byte == 0x5C || byte < 0x20 { return nil }
             position += 1
         }

@@ -3,7 +3,7 @@
 
 internal import Foundation
 
-/// What the checker cannot read, and where: never a reason to guess.
+/// An input that the checker cannot read: where, and why. It never guesses instead.
 package struct UnreadableInput: Error, Hashable, CustomStringConvertible {
     package let place: String
     package let problem: String
@@ -16,19 +16,18 @@ package struct UnreadableInput: Error, Hashable, CustomStringConvertible {
     package var description: String { "\(place): \(problem)" }
 }
 
-/// An NDJSON file, read line by line in memory that does not depend on its size.
+/// An NDJSON file that is read line by line, in memory that does not depend on its size.
 struct LogFile {
     let path: String
 
-    /// Read at once. A line may be longer: the buffer grows to the longest.
+    /// How much is read at once. The buffer grows if a line is longer.
     private static let chunkBytes = 1 << 20
 
     /// Calls `body` with each line that is not empty, without its line end.
     ///
-    /// What follows the last line end was cut off while it was being written (its writer was
-    /// killed): it is not passed on.
+    /// Text after the last line end was cut off when its writer was killed, and is not passed on.
     ///
-    /// - Returns: whether there was such a rest.
+    /// - Returns: whether there was such a partial line.
     func forEachLine(_ body: (Span<UInt8>) throws(LineProblem) -> Void) throws(UnreadableInput)
         -> Bool
     {
@@ -39,7 +38,7 @@ struct LogFile {
         var buffer: [UInt8] = []
         var number = 0
         while let chunk = try read(file) {
-            // What is left from before has no line end in it.
+            // The rest from before contains no line end.
             let searched = buffer.count
             buffer.append(contentsOf: chunk)
             buffer.removeFirst(
@@ -48,6 +47,8 @@ struct LogFile {
         return !buffer.isEmpty
     }
 
+    /// Passes the whole lines in `bytes` to `body`.
+    ///
     /// - Returns: how many bytes the whole lines take up.
     private func forEachLine(
         in bytes: Span<UInt8>, from searched: Int, number: inout Int,
@@ -80,7 +81,7 @@ struct LogFile {
     }
 }
 
-/// Why a line means nothing to the checker.
+/// Why the checker cannot read a line.
 struct LineProblem: Error {
     let text: String
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A line of the simulator's log, as far as it is evidence: one answer to one push.
+/// A line of the simulator's log: one answer to one push, with the members that are evidence.
 struct LoggedAnswer {
-    /// When it was decided, in nanoseconds since 1970.
+    /// When the answer was decided, in nanoseconds since 1970.
     var t: Int64
-    /// Of environment, APNs topic and token: a push to another topic or host reaches nobody.
+    /// The fingerprint of environment, APNs topic and token: the same token bytes under another
+    /// topic or environment are another token.
     var address: Fingerprint
     var apnsID: UInt64
     var status: UInt16
@@ -46,7 +47,7 @@ struct LoggedAnswer {
         reason = Self.short(object.text("reason") ?? "")
     }
 
-    /// A number that stands for a short text.
+    /// A hash that identifies a short text.
     static func short(_ text: String) -> UInt64 { short(Array(text.utf8).span) }
 
     private static func short(_ text: Span<UInt8>) -> UInt64 {

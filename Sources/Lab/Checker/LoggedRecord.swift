@@ -8,7 +8,7 @@ package struct LoggedRecord {
     /// The record's timestamp, in milliseconds since 1970.
     package var t: Int64
     package var key: String
-    /// Nil removes.
+    /// The value; nil for a tombstone.
     package var value: Data?
 
     package init(t: Int64, key: String, value: Data?) {
@@ -17,7 +17,8 @@ package struct LoggedRecord {
         self.value = value
     }
 
-    /// The value is the record's text, or the object that the text is.
+    /// Parses a line. The member `value` is the record's text, or the JSON object that the text
+    /// contains.
     init(_ line: Span<UInt8>) throws(LineProblem) {
         let object = try JSONMembers(line)
         t = try object.required("t")
@@ -27,7 +28,7 @@ package struct LoggedRecord {
         self.value = value
     }
 
-    /// The value's members; nil where the contract calls the record unreadable.
+    /// The members of the value; nil if the record is unreadable by the contract.
     var members: JSONMembers? {
         guard let value, let members = try? JSONMembers(data: value), members.integer("v") == 1
         else { return nil }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Judges one event after the other: which tokens it was owed to, and how each pair ended. A pair
-/// without evidence of an end is lost; nothing is inferred from totals.
+/// Judges each event: which tokens must get a push for it, and how each pair ended. A pair without
+/// evidence of an end is lost; nothing is inferred from totals.
 struct PairJudge {
     private let evidence: Evidence
     private let settings: CheckSettings
     private let endedAt: Int64
-    /// The accepted pushes that have proved a pair: a later pair on the same push is coalesced.
+    /// Whether each accepted push has already ended a pair: a later pair that it ends is coalesced.
     private var hasProved: [Bool]
-    /// From event to accepted push, in nanoseconds.
+    /// The latencies from event to accepted push, in nanoseconds.
     private var latencies: [Int64] = []
     private(set) var report = CheckReport()
 
-    /// - Parameter endedAt: nanoseconds since 1970 up to which expiry can have passed.
+    /// - Parameter endedAt: the time up to which pushes can have expired, in nanoseconds since
+    ///   1970.
     init(_ evidence: Evidence, settings: CheckSettings, endedAt: Int64) {
         self.evidence = evidence
         self.settings = settings
@@ -35,7 +36,7 @@ struct PairJudge {
         }
     }
 
-    /// Puts in what is known only at the end.
+    /// Completes the report with the totals.
     mutating func finish() -> CheckReport {
         report.acceptedPushes = evidence.acceptedCount
         report.duplicates = evidence.accepted.repetitions()
@@ -54,13 +55,14 @@ struct PairJudge {
     // MARK: What is owed
 
     private enum Claim {
-        /// Until the registration was taken back: milliseconds since 1970.
+        /// The pair is an obligation until the registration was removed, in milliseconds since
+        /// 1970.
         case owed(withdrawnAt: Int64)
         case eitherWay
     }
 
-    /// What each token can claim of the event. Of several registrations that show the token, the
-    /// strongest counts.
+    /// The claim of each token on the event. If several registrations have the token, the strongest
+    /// claim counts.
     private func claims(on event: ProducedEvent) -> [UInt32: Claim] {
         let t = event.t / 1_000_000
         let registrationGrace = settings.registrationGrace.wholeNanoseconds / 1_000_000
@@ -68,7 +70,7 @@ struct PairJudge {
         let showings = evidence.registrations.showings(
             app: event.app, subject: event.subject)
         for showing in showings {
-            // Neither standing nor about to.
+            // The registration was neither in effect around the event nor soon after it.
             guard showing.from <= t + registrationGrace, showing.until > t - registrationGrace
             else { continue }
             let isCertain =
@@ -109,7 +111,7 @@ struct PairJudge {
         }
     }
 
-    /// The one obligation of an event that cannot be read is the letter that says so.
+    /// Judges an unreadable event, whose only obligation is the dead letter that reports it.
     private mutating func judgeUnreadable(_ event: ProducedEvent) {
         report.obligations += 1
         if evidence.letters.isUnreadable(event.coordinates) {
@@ -135,7 +137,8 @@ struct PairJudge {
 }
 
 enum Percentile {
-    /// The smallest value that at least `percent` of them do not exceed; nil of none.
+    /// The nearest-rank percentile: the smallest value that at least `percent` % of the values do
+    /// not exceed; nil if there are none.
     ///
     /// - Parameter sorted: in ascending order.
     static func nearestRank(_ percent: Int, of sorted: [Int64]) -> Int64? {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Where an event is in Kafka.
+/// The position of an event in Kafka.
 package struct Coordinates: Hashable, CustomStringConvertible {
     package var topic: String
     package var partition: Int32
@@ -10,18 +10,18 @@ package struct Coordinates: Hashable, CustomStringConvertible {
     package var description: String { "\(topic)/\(partition)/\(offset)" }
 }
 
-/// A line of the produced-events log: a plain event that Kafka has acknowledged.
+/// A line of the produced-events log: an event that Kafka has acknowledged.
 struct ProducedEvent {
-    /// Nanoseconds since 1970, from before it was handed to Kafka.
+    /// When the event was produced, in nanoseconds since 1970, taken before it was handed to Kafka.
     var t: Int64
     var coordinates: Coordinates
     var app: String
     var subject: String
-    /// Nanoseconds since 1970; nil for the life that events have by default. Not a member of the
-    /// fixed format: a generator of events with a life of their own adds it.
+    /// When the event expires, in nanoseconds since 1970; nil for the default lifetime. The fixed
+    /// format lacks this member; a generator of events with their own lifetimes adds it.
     var expiresAt: Int64?
-    /// Nobody can say what it means: it is owed a dead letter that names it, and nothing else. Not a
-    /// member of the fixed format either.
+    /// Whether the event is unreadable, so that it must get a dead letter and nothing else. The
+    /// fixed format lacks this member too.
     var isUnreadable = false
 
     init(_ line: Span<UInt8>) throws(LineProblem) {

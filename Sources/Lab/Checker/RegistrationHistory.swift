@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Who showed what, and when: the registrations topic replayed with its timestamps.
+/// Which token showed which subject, and when: the registrations topic, replayed with its
+/// timestamps.
 ///
-/// Memory: 32 bytes for each time that a token began to show a subject, and a table entry for each
+/// Memory holds 32 bytes for each time a token began to show a subject, and a table entry for each
 /// subject and each registration.
 struct RegistrationHistory {
-    /// A token shows a subject from the record that says so until the one that does not any more.
+    /// A token shows a subject from the record that says so until a later record of the same key
+    /// does not.
     struct Showing {
         var token: UInt32
         var subject: UInt32
-        /// Milliseconds since 1970, the end excluded.
+        /// From this time to `until`, which is excluded; both in milliseconds since 1970.
         var from: Int64
         var until: Int64
     }
 
-    /// A record that names a token, and the time at which the token was registered.
+    /// A record that contains a token, and the time at which the token was registered.
     private struct Naming {
         var token: UInt32
         var t: Int64
@@ -25,13 +27,13 @@ struct RegistrationHistory {
     private var showings: [Showing] = []
     private var subjects: [Fingerprint: UInt32] = [:]
     private var ofSubject: [[UInt32]] = []
-    /// What each key shows now.
+    /// The showings that each key has at present.
     private var open: [Fingerprint: [UInt32]] = [:]
     private var namings: [UInt32: [Naming]] = [:]
 
     private(set) var unreadable = 0
 
-    /// Takes the next record of the log in; of one key, records come in the log's order.
+    /// Applies a record. The records of one key must come in the order of the log.
     mutating func apply(_ record: LoggedRecord, tokens: inout TokenBook) {
         let parts = record.key.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 4, let environment = Environment.word(parts[0]) else {
@@ -60,13 +62,13 @@ struct RegistrationHistory {
         replace(key, by: rows, at: record.t)
     }
 
-    /// The showings of a subject, of which several may be of one token.
+    /// The showings of a subject. Several may belong to the same token.
     func showings(app: String, subject: String) -> [Showing] {
         guard let number = subjects[Self.address(app: app, subject: subject)] else { return [] }
         return ofSubject[Int(number)].map { showings[Int($0)] }
     }
 
-    /// The latest `registeredAt` among the records that had named the token by then; both in
+    /// The latest `registeredAt` among the records up to `t` that contain the token; both in
     /// milliseconds since 1970.
     func registeredAt(of token: UInt32, at t: Int64) -> Int64? {
         namings[token]?.lazy.filter { $0.t <= t }.map(\.registeredAt).max()
@@ -79,8 +81,8 @@ struct RegistrationHistory {
         var subject: UInt32
     }
 
-    /// Nil if the snapshot cannot be read. Targets of a class that a plain event does not reach are
-    /// left out.
+    /// What a registration shows; nil if it cannot be read. Targets of a class that a plain event
+    /// does not reach are left out.
     private mutating func rows(
         of targets: [JSONMembers], environment: String, app: String, tokens: inout TokenBook
     ) -> Set<Row>? {
@@ -103,7 +105,8 @@ struct RegistrationHistory {
         return rows
     }
 
-    /// Apple's rule: the APNs topic is the bundle identifier and the suffix of the push type.
+    /// The suffix of the APNs topic of a class; nil if a plain event does not reach it. By Apple's
+    /// rule the topic is the bundle identifier and the suffix of the push type.
     private static func suffix(class word: String, onChange: String?) -> String? {
         switch word {
         case "control": ".push-type.controls"
@@ -154,7 +157,7 @@ struct RegistrationHistory {
     }
 }
 
-/// Apple's entitlement word, by which both logs name an environment.
+/// Parses an environment: the word of Apple's entitlement, which both logs use.
 enum Environment {
     static func word(_ text: some StringProtocol) -> String? {
         switch text {

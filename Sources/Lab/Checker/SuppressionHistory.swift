@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the suppressions topic has said of each token.
+/// The records of the suppressions topic, by token.
 struct SuppressionHistory {
     struct Entry {
-        /// Milliseconds since 1970, as the others.
+        /// The record's timestamp, in milliseconds since 1970.
         var t: Int64
-        /// Registrations not later than this are suppressed; nil revokes the suppression before it.
+        /// Registrations up to this time, in milliseconds since 1970, are suppressed; nil revokes
+        /// the suppression before.
         var registeredAt: Int64?
         var status: UInt16
     }
@@ -22,7 +23,7 @@ struct SuppressionHistory {
         }
         let address = Fingerprint(
             environment: environment, topic: String(parts[1]), token: String(parts[2]))
-        // Nobody is owed anything on a token that was never registered.
+        // A token that was never registered has no obligations.
         guard let token = tokens.number(address) else { return }
         guard record.value != nil else {
             entries[token, default: []].append(Entry(t: record.t, registeredAt: nil, status: 0))
@@ -38,8 +39,8 @@ struct SuppressionHistory {
             Entry(t: record.t, registeredAt: registeredAt, status: status))
     }
 
-    /// The suppressions in force on a registration at that moment or given later, unless revoked by
-    /// then.
+    /// The suppressions of a registration that are in effect at `t` or were written later, without
+    /// those revoked by `t`.
     func standing(on token: UInt32, registeredAt: Int64, at t: Int64) -> [Entry] {
         var standing: [Entry] = []
         for entry in entries[token] ?? [] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Every token that was ever registered, by number. A token is one address: the same bytes in
-/// another environment or under another APNs topic are another token.
+/// Numbers every token that was ever registered. The same bytes in another environment or under
+/// another APNs topic are another token.
 struct TokenBook {
     private var numbers: [Fingerprint: UInt32] = [:]
     private var bytes: [UInt8] = []
@@ -12,6 +12,8 @@ struct TokenBook {
 
     func number(_ address: Fingerprint) -> UInt32? { numbers[address] }
 
+    /// The number of a token, which is new if it was not seen before; nil if it is invalid.
+    ///
     /// - Parameter token: hexadecimal.
     mutating func add(environment: String, topic: String, token: String) -> UInt32? {
         let address = Fingerprint(environment: environment, topic: topic, token: token)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What people see in place of a device token: the first 16 hexadecimal digits of its SHA-256.
-/// Computed here: the checker shares no code with the worker but the binding to librdkafka.
+/// The name shown in place of a device token: the first 16 hexadecimal digits of its SHA-256. It is
+/// computed here, because the checker shares no code with the worker but the binding to librdkafka.
 package struct TokenID: Hashable, CustomStringConvertible {
     package let description: String
 
-    /// - Parameter token: its bytes, not hexadecimal.
+    /// - Parameter token: the bytes of the token, not hexadecimal digits.
     package init(_ token: [UInt8]) {
         let digest = SHA256.digest(token)
         description = digest.prefix(8).map { byte in
@@ -16,11 +16,11 @@ package struct TokenID: Hashable, CustomStringConvertible {
     }
 }
 
-/// FIPS 180-4, for short messages.
+/// SHA-256 (FIPS 180-4), for short messages.
 enum SHA256 {
     static func digest(_ message: [UInt8]) -> [UInt8] {
         var padded = message + [0x80]
-        // The length, eight bytes, ends a block of 64.
+        // The length in eight bytes ends the last block of 64.
         padded += Array(repeating: 0, count: (120 - padded.count % 64) % 64)
         padded += bigEndian(UInt64(message.count) * 8)
         var state = initial
@@ -40,7 +40,7 @@ enum SHA256 {
             let second = rotate(late, 17) ^ rotate(late, 19) ^ late >> 10
             words.append(words[index - 16] &+ first &+ words[index - 7] &+ second)
         }
-        // a to h of the standard.
+        // The working variables a to h of the standard.
         var row = state
         for index in 0..<64 {
             let choice = row[4] & row[5] ^ ~row[4] & row[6]
@@ -74,7 +74,7 @@ enum SHA256 {
         !(2..<number).contains { number % $0 == 0 }
     }
 
-    /// 32 bits after the binary point, found bit by bit in integers.
+    /// The first 32 bits after the binary point of a root, found bit by bit in integers.
     private static func root(_ prime: UInt64, cube: Bool) -> UInt32 {
         var low: UInt64 = 0
         // The root of the prime, scaled by 2^32; every one is below 18.

@@ -4,13 +4,13 @@
 internal import Foundation
 internal import Rdkafka
 
-/// Reads a topic from its beginning to where it ended when asked, without a group and without
+/// Reads a topic from its beginning to its end at the time of the call, without a group and without
 /// changing anything.
 struct TopicReader {
     private let client: Client
     private let bootstrap: String
 
-    /// Waited for without a record or an answer before giving up.
+    /// How long to wait without a record or an answer before giving up.
     private static let silenceMax = Duration.seconds(30)
 
     init(bootstrap: String) throws(UnreadableInput) {
@@ -18,14 +18,14 @@ struct TopicReader {
         do {
             let configuration = Configuration()
             try configuration.set("bootstrap.servers", bootstrap)
-            // Demanded by the library; nothing is committed and nobody joins.
+            // librdkafka requires a group; nothing is committed and no member joins.
             try configuration.set("group.id", "lamplighter-lab-verify")
             try configuration.set("enable.auto.commit", "false")
             try configuration.set("enable.partition.eof", "true")
-            // The embedded Kafka holds an empty fetch for all of it.
+            // The embedded Kafka delays an empty fetch by all of this time.
             try configuration.set("fetch.wait.max.ms", "50")
             client = try Client(.consumer, configuration: configuration) { _, _, _ in
-                // What matters comes back as an error of a call.
+                // The log is not needed: errors are returned by the calls.
             }
             try client.pollEverythingAsConsumer()
         } catch {
@@ -45,7 +45,7 @@ struct TopicReader {
         }
     }
 
-    /// Calls `body` with each record; of one partition, in the log's order.
+    /// Calls `body` with each record, in order within a partition.
     func forEachRecord(
         of topic: String, _ body: (LoggedRecord) -> Void
     ) throws(UnreadableInput) {

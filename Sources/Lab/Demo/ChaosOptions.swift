@@ -4,25 +4,26 @@
 package import FleetKit
 internal import PushModel
 
-/// How chaos is run.
+/// The options of a chaos run.
 package struct ChaosOptions: Sendable {
     package var programs: FleetPrograms
     package var rounds = 20
     package var seed: UInt64
-    /// Only this round, from 0 on; nil for all.
+    /// The only round to run, counted from 0; nil for all.
     package var round: Int?
-    /// Of each round's traffic; starting, waiting for the last push and the result come on top.
+    /// How long each round has traffic. Starting, waiting for the last push and checking take extra
+    /// time.
     package var duration = Duration.seconds(28)
     package var installations = 3000
     /// Events a second.
     package var rate = 360.0
     /// Changes of registrations a second.
     package var churn = 10.0
-    /// A Kafka that is there already; nil for an embedded one in each round.
+    /// An existing Kafka; nil for an embedded one in each round.
     package var kafka: String?
-    /// An empty or missing folder for the rounds' folders; those of good rounds are removed.
+    /// An empty or missing folder for the rounds' folders. Those of successful rounds are removed.
     package var directory: String
-    /// Those of good rounds too.
+    /// Whether the folders of successful rounds are kept too.
     package var keepsLogs = false
 
     package init(_ programs: FleetPrograms, seed: UInt64, directory: String) {
@@ -34,7 +35,8 @@ package struct ChaosOptions: Sendable {
     package static let roundCounts = 1...1000
     package static let durations = 5.0...600
 
-    /// `index.registrationGrace` of the workers. Registrations change, and while Kafka fails they are read late.
+    /// The workers' `index.registrationGrace`. It is not shorter because registrations are read
+    /// late while Kafka fails.
     static let registrationGrace = Duration.seconds(2)
     static let shutdownTimeout = Duration.seconds(10)
 

@@ -4,32 +4,33 @@
 internal import Checker
 internal import Foundation
 
-/// The sum of the rounds. One line of JSON.
+/// The totals of all rounds, printed as one line of JSON.
 package struct ChaosReport: Codable, Equatable, Sendable {
     package var rounds = 0
     package var seed: UInt64
     package var kills = 0
     package var terminations = 0
-    /// Workers that were stopped for longer than their session, or for less.
+    /// How often a worker was frozen, for longer or for shorter than its session.
     package var freezes = 0
     package var faults = 0
     package var events = 0
     package var obligations = 0
     package var lost = 0
-    /// Dropped by the embedded Kafka, which keeps 5 MiB of a partition: nothing is proved of them.
+    /// Obligations whose events the embedded Kafka dropped, as it keeps only 5 MiB of a partition.
+    /// Nothing is proved about them.
     package var truncated = 0
     package var expired = 0
     package var suppressed = 0
     package var deadLettered = 0
     package var withdrawn = 0
     package var ambiguous = 0
-    /// Records that were written to the deferred topic.
+    /// How many records were written to the deferred topic.
     package var deferredRecords = 0
     package var duplicates = 0
     package var duplicatesMax = 0
-    /// Workers that ended with an error by themselves, and were replaced.
+    /// How many workers ended with an error by themselves, and were replaced.
     package var exits = 0
-    /// What must not be, a sentence each.
+    /// What went wrong, one sentence each.
     package var failures: [String] = []
 
     package init(seed: UInt64) { self.seed = seed }
@@ -71,7 +72,7 @@ package struct ChaosReport: Codable, Equatable, Sendable {
         failures += round.failures
     }
 
-    /// For people.
+    /// The totals in one line for people.
     package var summary: String {
         "\(obligations.grouped) obligations · \(kills) kills · \(lost) lost · "
             + "\(duplicates.grouped) duplicates (at most \(duplicatesMax.grouped)) · "
@@ -89,23 +90,23 @@ package struct ChaosReport: Codable, Equatable, Sendable {
 
 /// How many pushes a round may send twice.
 ///
-/// Whoever takes partitions over reads again what was not committed: events of `holdMax` and
-/// `registrationGrace` at most, and those of the time in which nothing can be committed, since the embedded
-/// Kafka makes a group wait for almost a session at each join. Where answers are lost, what was open
-/// is sent again.
+/// A worker that takes partitions over reads again what was not committed: the events of at most
+/// `holdMax` and `registrationGrace`, and of the time in which nothing can be committed, since the
+/// embedded Kafka makes a group wait for almost a session at each join. If answers are lost, the
+/// requests in flight are sent again.
 struct DuplicateBound {
     var script: ChaosScript
     var registrationGrace: Duration
     var session: Duration
-    /// Of the traffic.
+    /// How long the round has traffic.
     var duration: Duration
     var obligations: Int
-    /// What the workers say that they gave up, in partitions: on a machine too busy for their
-    /// heartbeats the group moves partitions unasked.
+    /// How many partitions the workers have logged as unassigned. On a machine too busy for their
+    /// heartbeats the group moves partitions without a fault.
     var givenUp = 0
     var sharedPartitions: Int
 
-    /// `apns.streamsMax` of each worker.
+    /// The most requests in flight: `apns.streamsMax` of each worker.
     private static let openMax = ChaosScript.workers * 1000
 
     var pushes: Int {

@@ -7,8 +7,8 @@ internal import Foundation
 internal import Glibc
 internal import LinuxIO
 
-/// One round: a fleet of its own, traffic, what goes wrong by its script, and the result. Belongs
-/// to the main thread, which its processes do not outlive.
+/// One round of chaos: a fleet of its own, traffic, the faults of its script, and the result. It
+/// belongs to the main thread; its processes end with that.
 final class ChaosRound {
     private let script: ChaosScript
     private let duration: Duration
@@ -22,11 +22,13 @@ final class ChaosRound {
 
     private static let turn = Duration.milliseconds(20)
     private static let startMax = Duration.seconds(60)
-    /// For what is owed when the traffic ends: takeovers, back-off, deferral and what was refused.
+    /// How long to wait, after the traffic, for the pushes that are left: takeovers, back-off,
+    /// deferral and refusals take time.
     private static let drainMax = Duration.seconds(90)
     private static let lookInterval = Duration.seconds(2)
     private static let checkMax = Duration.seconds(60)
-    /// A worker that can never do its work would be started again for ever.
+    /// The most workers that may end by themselves: one that can never work would be restarted for
+    /// ever.
     private static let exitsMax = 20
 
     init(_ script: ChaosScript, plan: FleetPlan, duration: Duration, seed: UInt64) throws {
@@ -45,7 +47,9 @@ final class ChaosRound {
         self.kills = kills
     }
 
-    /// - Throws: what kept it from coming to a result. Nothing is left running either way.
+    /// Runs the round.
+    ///
+    /// - Throws: the error that prevented a result. No process is left running in either case.
     func run() throws {
         defer { fleet.end(within: .seconds(5)) }
         try start()
@@ -93,7 +97,7 @@ final class ChaosRound {
         try watch("the traffic's end", Self.startMax) { traffic.phase == .ended }
     }
 
-    /// Looks until nothing is missing any more, or for so long as a push may take.
+    /// Runs the checker until nothing is missing, or until a push may take no longer.
     private func judge() throws {
         let deadline = ContinuousClock.now + Self.drainMax
         while true {
@@ -120,12 +124,12 @@ final class ChaosRound {
         }
         let positions = try TopicPositions(
             bootstrap: fleet.bootstrap, group: fleet.plan.topics.prefix)
-        // The topic began empty.
+        // The topic was empty at the start.
         report.deferredRecords = try positions.ends(of: fleet.plan.topics.name(of: "deferred"))
             .reduce(0) { $0 + Int(max(0, $1)) }
     }
 
-    /// Whether every obligation has an end.
+    /// Runs the checker. Returns whether every obligation has an end.
     private func check() throws -> Bool {
         let checker = try fleet.startChecker(kills: fleet.path("kills.ndjson"))
         try watch("the checker", Self.checkMax) { checker.ending != nil }
@@ -194,7 +198,8 @@ final class ChaosRound {
         try fleet.requireSimulators()
         for ended in try fleet.replaceEndedWorkers() where ended.ending != .exited(0) {
             report.exits += 1
-            // 75: a client failed for good, start again.
+            // Exit code 75 means that a client failed for good and the worker must be started
+            // again.
             guard ended.ending != .exited(75) else { continue }
             report.failures.append("worker \(ended.index + 1) has \(ended.ending.words) by itself")
         }

@@ -5,14 +5,15 @@ internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 
-/// Rounds of chaos, one after the other, and what they add up to. Belongs to the main thread.
+/// Runs rounds of chaos one after the other, and adds up their results. It belongs to the main
+/// thread.
 package struct ChaosRun {
     private let options: ChaosOptions
 
     package init(_ options: ChaosOptions) { self.options = options }
 
     /// - Parameter tell: called with a line for people, before and after each round.
-    /// - Throws: what kept a round from coming to a result; the round is named.
+    /// - Throws: the error that prevented a round's result, with the name of the round.
     package func run(tell: (String) -> Void) throws -> ChaosReport {
         StopRequests.count()
         var total = ChaosReport(seed: options.seed)

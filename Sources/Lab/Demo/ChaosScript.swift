@@ -3,15 +3,16 @@
 
 internal import PushModel
 
-/// What goes wrong in one round of chaos, and the fleet it goes wrong with. Everything follows from
-/// the seed and the round's number, so that a round can be had again.
+/// The faults of one round of chaos, and the fleet that they strike. Everything follows from the
+/// seed and the number of the round, so that a round can be repeated.
 struct ChaosScript: Equatable, Sendable {
-    /// Of each worker.
+    /// The transport of each worker.
     var transports: [String]
-    /// Short in every other round, so that pushes go through the deferred topic.
+    /// The workers' `delivery.holdMax`, short in every other round, so that pushes go through the
+    /// deferred topic.
     var holdMax: Duration
     var faults: [ChaosFault]
-    /// In ascending order. All that was begun is ended at the end of it.
+    /// The steps in ascending order. They also end every fault that has begun.
     var steps: [ChaosStep]
 
     static let workers = 3
@@ -19,15 +20,15 @@ struct ChaosScript: Equatable, Sendable {
         ["nghttp2", "nghttp2", "curl"], ["nghttp2", "nghttp2", "nghttp2"],
         ["curl", "curl", "curl"], ["curl", "nghttp2", "curl"],
     ]
-    /// Faults begin within this share of the traffic; some go on for longer than it.
+    /// The share of the traffic's duration within which faults begin; some last longer.
     private static let span = 0.1...0.75
-    /// One fault more for each so many seconds.
+    /// The number of seconds of traffic per fault.
     private static let faultInterval = 5.0
 
     /// - Parameters:
-    ///   - round: from 0 on.
-    ///   - duration: of the traffic.
-    ///   - isKafkaOurs: whether Kafka can be made to fail.
+    ///   - round: counted from 0.
+    ///   - duration: how long there is traffic.
+    ///   - isKafkaOurs: whether this is the embedded Kafka, which can be made to fail.
     init(
         seed: UInt64, round: Int, duration: Duration, session: Duration, isKafkaOurs: Bool
     ) {
@@ -39,7 +40,7 @@ struct ChaosScript: Equatable, Sendable {
         }
 
         var random = SplitMix64(seed: seed &+ UInt64(round) &* 0x9E37_79B9)
-        // Three rounds of four have kills.
+        // Three of four rounds have kills.
         let kills = round % 4 == 3 ? 0 : Int.random(in: 1...2, using: &random)
         faults = Array(repeating: .kill, count: kills) + dealt
         steps = faults.flatMap { fault in
@@ -51,23 +52,23 @@ struct ChaosScript: Equatable, Sendable {
         }.sorted { $0.at < $1.at }
     }
 
-    /// All faults are dealt out over the rounds before any comes again, in an order that is the
-    /// seed's.
+    /// The fault of this number. All faults occur before any is repeated, in an order that depends
+    /// on the seed.
     private static func fault(_ number: Int, seed: UInt64, isKafkaOurs: Bool) -> ChaosFault {
         let deck = ChaosFault.allCases.filter { $0 != .kill && (isKafkaOurs || !$0.isKafkas) }
         var dealing = SplitMix64(seed: seed &+ UInt64(number / deck.count))
         return deck.shuffled(using: &dealing)[number % deck.count]
     }
 
-    /// How often partitions pass to others.
+    /// How many faults move partitions to other workers.
     var takeovers: Int { faults.filter(\.movesPartitions).count }
 
-    /// How often answers that APNs has given do not arrive.
+    /// How many steps lose answers that APNs has given.
     var answerLosses: Int { steps.filter(\.action.losesAnswers).count }
 }
 
 struct ChaosStep: Equatable, Sendable {
-    /// From the first event.
+    /// The time after the first event.
     var at: Duration
     var action: ChaosAction
 }
@@ -77,17 +78,17 @@ enum ChaosAction: Hashable, Sendable {
     case terminate(worker: Int)
     case freeze(worker: Int)
     case thaw(worker: Int)
-    /// Said to the embedded Kafka.
+    /// A command to the embedded Kafka.
     case kafka(String)
-    /// Said to the APNs simulator.
+    /// A command to the APNs simulator.
     case apns(String)
     case restartAPNS
 
-    /// Pushes that APNs has accepted and whose answers do not arrive are sent again.
+    /// Whether answers of APNs are lost, so that accepted pushes are sent again.
     var losesAnswers: Bool { self == .restartAPNS || self == .apns("reset streams") }
 }
 
-/// One thing that goes wrong.
+/// A kind of fault.
 enum ChaosFault: String, CaseIterable, Sendable {
     case kill, terminate, freeze, loseSession
     case refuseRequests, refuseCommits, takeBrokerDown, slowBroker
@@ -101,7 +102,8 @@ enum ChaosFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// A worker leaves and comes back, or is not heard of in time.
+    /// Whether the fault makes the group reassign partitions: a worker leaves or misses its
+    /// heartbeats.
     var movesPartitions: Bool {
         switch self {
         case .kill, .terminate, .loseSession, .takeBrokerDown, .refuseRequests: true
@@ -109,7 +111,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// What it consists of, and when.
+    /// The actions of the fault, with their times after its beginning.
     func actions(worker: Int, session: Duration) -> [(after: Duration, action: ChaosAction)] {
         switch self {
         case .kill: return [(.zero, .kill(worker: worker))]

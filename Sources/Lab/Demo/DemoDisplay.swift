@@ -5,12 +5,12 @@ internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 
-/// Where the figures go: the terminal's whole screen, or a line a second where there is none. A
-/// recording gets them too.
+/// Shows the figures: on the terminal's whole screen, or without a terminal in a line per second.
+/// It also writes them to a recording.
 final class DemoDisplay {
     private var terminal: Terminal?
     private let isColoured: Bool
-    /// Standard output belongs to the checker's JSON.
+    /// Whether lines go to standard error, because standard output is for the checker's JSON.
     private let usesStandardError: Bool
     private let recording: FileHandle?
     private var messagesTold = 0
@@ -42,14 +42,16 @@ final class DemoDisplay {
 
     var isInteractive: Bool { terminal != nil }
 
-    /// Waits so long, or until a key is pressed.
+    /// Waits for this time, or until a key is pressed. Returns the keys.
     func pause(_ limit: Duration) -> [UInt8] {
         if let terminal { return terminal.keys(waiting: limit) }
         Thread.sleep(forTimeInterval: limit / .seconds(1))
         return []
     }
 
-    /// - Parameter messages: all of the run so far.
+    /// Shows the figures.
+    ///
+    /// - Parameter messages: all messages of the run so far.
     func show(_ figures: DemoFigures, messages: [String]) {
         let now = ContinuousClock.now
         if !isInteractive {
@@ -71,24 +73,23 @@ final class DemoDisplay {
         }
     }
 
-    /// Gives the terminal back, and leaves in it what has happened; from now on everything is a
-    /// line.
+    /// Restores the terminal and prints the messages to it. From now on output is line by line.
     func close(_ messages: [String]) {
         terminal = nil
         for message in messages[messagesTold...] { tell(message) }
         messagesTold = messages.count
     }
 
-    /// A line for people.
+    /// Prints a line for people.
     func tell(_ line: String) {
         if usesStandardError { warn(line) } else { StandardOutput.write(line + "\n") }
     }
 
-    /// A line about what went wrong, on standard error; not before `close`.
+    /// Prints a line about a failure to standard error. Only to be called after `close`.
     func warn(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }
 }
 
-/// Figures in one line.
+/// Formats figures as one line.
 enum DemoLine {
     static func text(_ figures: DemoFigures) -> String {
         let phase = figures.phase == .running ? "" : " (no more events)"

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Everything that the view shows at one moment. A recording is one of these a line.
+/// Everything that the view shows at one moment. Each line of a recording is one of these.
 struct DemoFigures: Codable, Equatable, Sendable {
     enum Phase: String, Codable, Sendable {
         case starting, running, draining, judging, ended
     }
 
     struct Outcome: Codable, Equatable, Sendable {
-        /// The status and Apple's reason.
+        /// The status and the reason of the answer.
         var name: String
         var count: Int
     }
 
     struct Worker: Codable, Equatable, Sendable {
         var process: Int32
-        /// Since its start.
+        /// How long the worker has been running.
         var seconds: Int
     }
 
     struct Door: Codable, Equatable, Sendable {
         var isOpen = false
-        /// It has just changed.
+        /// Whether the door has just changed, and is shown bright.
         var isLit = false
-        /// From the event to the accepted push of the last change.
+        /// The latency of the last change, from its event to the accepted push.
         var milliseconds: Double?
     }
 
     var phase = Phase.starting
-    /// Since the first event.
+    /// The time since the first event.
     var seconds = 0
     var duration = 0
     var installations = 0
@@ -36,31 +36,32 @@ struct DemoFigures: Codable, Equatable, Sendable {
     var eventsPerSecond = 0
     var accepted = 0
     var acceptedPerSecond = 0
-    /// Every answer but 200, most frequent first.
+    /// The answers other than 200, the most frequent first.
     var refusals: [Outcome] = []
-    /// Requests that APNs has and has not answered; nil before the simulator was asked.
+    /// The requests that APNs has not answered yet; nil before the simulator's first report.
     var inFlight: Int?
-    /// Pairs of an event and a token without a push yet.
+    /// The pairs of an event and a token that still wait for a push.
     var waiting = 0
-    /// Events whose offset is not committed; nil before the group has answered.
+    /// The events whose offsets are not committed; nil before the group's first answer.
     var lag: Int?
-    /// From event to accepted push, in the last five seconds; nil when none was accepted.
+    /// The median latency from event to accepted push in the last five seconds; nil if none was
+    /// accepted.
     var p50ms: Double?
     var p99ms: Double?
     var workers: [Worker] = []
     var kills = 0
     var door = Door()
-    /// Pushes accepted in each of the last seconds, the latest last.
+    /// The pushes accepted in each of the last seconds, the latest last.
     var history: [Int] = []
-    /// What has happened, the latest last.
+    /// The messages, the latest last.
     var messages: [String] = []
-    /// The demo disturbs itself: no key was pressed yet.
+    /// Whether the demo follows its script, because no key was pressed yet.
     var isScripted = true
     var result: String?
 }
 
 extension Int {
-    /// With a comma between thousands.
+    /// The number with commas between thousands.
     var grouped: String {
         let digits = String(magnitude)
         var text = ""
@@ -72,14 +73,14 @@ extension Int {
     }
 }
 
-/// Durations as people read them.
+/// Formats durations for people.
 enum DurationText {
-    /// `0:07`.
+    /// Minutes and seconds, such as `0:07`.
     static func clock(_ seconds: Int) -> String {
         "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
     }
 
-    /// `3 ms`, `1.2 s`; an en dash for none.
+    /// A duration such as `3 ms` or `1.2 s`; an en dash for nil.
     static func milliseconds(_ value: Double?) -> String {
         guard let value else { return "–" }
         if value < 10 { return "\((value * 10).rounded() / 10) ms" }

@@ -4,8 +4,8 @@
 internal import FleetKit
 internal import Foundation
 
-/// Reads what the processes write down, and says in figures how they do. Nothing here is guessed:
-/// what was not measured is nil.
+/// Derives the figures from the processes' logs. Nothing is estimated: what was not measured is
+/// nil.
 struct DemoObserver {
     private var events: LogTail
     private var answers: LogTail
@@ -15,7 +15,7 @@ struct DemoObserver {
     private(set) var eventsProduced = 0
     var inFlight: Int?
 
-    /// Totals of the last seconds, for rates.
+    /// The totals of the last seconds, from which rates are computed.
     private var totals: [(at: ContinuousClock.Instant, events: Int, accepted: Int)] = []
     private var history: [Int] = []
     private var historyTotal = 0
@@ -24,7 +24,7 @@ struct DemoObserver {
     private static let rateSpan = Duration.seconds(2)
     private static let historyMax = 60
     private static let latencySpan: Int64 = 5_000_000_000
-    /// How long a door that has changed is shown bright.
+    /// How long a changed door is shown bright, in nanoseconds.
     private static let lightSpan: Int64 = 700_000_000
 
     init(_ neighbourhood: Neighbourhood, events: String, answers: String, reports: String) {
@@ -34,8 +34,8 @@ struct DemoObserver {
         owed = OwedPushes(neighbourhood)
     }
 
-    /// Takes in what is new. Answers are read before events and counted after them, so that an
-    /// answer mostly finds its events there.
+    /// Reads the new lines of all logs. Answers are read before events but counted after them, so
+    /// that an answer usually finds its events.
     mutating func look(now: ContinuousClock.Instant) {
         reports.forEachNewLine { line in
             if let report = try? JSONDecoder().decode(TrafficReport.self, from: Data(line)) {
@@ -67,6 +67,8 @@ struct DemoObserver {
         }
     }
 
+    /// Fills in the figures.
+    ///
     /// - Parameter wallNow: nanoseconds since 1970.
     func fill(_ figures: inout DemoFigures, wallNow: Int64) {
         figures.events = eventsProduced
@@ -80,7 +82,7 @@ struct DemoObserver {
             .map { DemoFigures.Outcome(name: $0.key, count: $0.value) }
         figures.inFlight = inFlight
         figures.waiting = owed.waiting
-        // After its end the traffic does not ask any more.
+        // After its end the traffic generator no longer measures the lag.
         figures.lag = traffic.phase == .running ? traffic.lag : nil
         let percentiles = owed.latencies.percentiles([50, 99], since: wallNow - Self.latencySpan)
         figures.p50ms = percentiles.map { $0[0] / .milliseconds(1) }

@@ -3,32 +3,31 @@
 
 package import FleetKit
 
-/// How a demo is run.
+/// The options of a demo.
 package struct DemoOptions: Sendable {
     package var programs: FleetPrograms
-    /// Of events; starting, waiting for the last push and the result come on top.
+    /// How long there are events. Starting, waiting for the last push and checking take extra time.
     package var duration = Duration.seconds(40)
     package var installations = 3000
     /// Events a second.
     package var rate = 250.0
-    /// auto, nghttp2 or curl.
+    /// The workers' `apns.transport`: auto, nghttp2 or curl.
     package var transport = "auto"
     package var workers = 2
-    /// Standard output has the checker's JSON and nothing else.
+    /// Whether standard output gets the checker's JSON and nothing else.
     package var isJSON = false
-    /// Where everything is written and kept; nil for a folder that is removed.
+    /// The folder for all files, which is kept; nil for a temporary one that is removed.
     package var directory: String?
-    /// A file for the view's data, NDJSON.
+    /// The path of a recording of the view's figures in NDJSON; nil for none.
     package var recording: String?
-    /// Seconds since 1970 from which the first push is timed; nil for now.
+    /// The start time for the first push's latency, in seconds since 1970; nil for now.
     package var startedAt: Double?
 
     package init(_ programs: FleetPrograms) { self.programs = programs }
 
     package static let durations = 5.0...3600
 
-    /// Nobody registers once there are events, and offsets that are held for no longer than
-    /// `registrationGrace` leave less to be read again after a kill.
+    /// The plan of the demo's fleet. Its stop is quick, so that ending the demo takes little time.
     func fleetPlan(directory: String) -> FleetPlan {
         var plan = FleetPlan.underTraffic(
             programs: programs, directory: directory,

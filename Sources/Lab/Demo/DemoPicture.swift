@@ -4,18 +4,20 @@
 internal import FleetKit
 internal import Foundation
 
-/// A recorded demo as an SVG that plays its frames in turn; where nothing moves, the last one
-/// stands. It brings its own dark ground, so it can be read on a light page and on a dark one.
+/// Renders a recorded demo as an SVG that plays its frames in turn; without animation the last one
+/// is shown. It has its own dark background, so it is readable on light and dark pages.
 package enum DemoPicture {
-    /// More frames would make the file larger than a page wants to load.
+    /// The most frames, which bounds the size of the file.
     static let framesMax = 14
     private static let secondsEach = 1.6
     private static let columnWidth = 7.83
     private static let rowHeight = 17.0
     private static let margin = 14.0
 
-    /// - Parameter recording: what `lamplighter-lab demo --record` has written.
-    /// - Throws: `FleetError` where it is no recording, or has no frame with a result.
+    /// The SVG of a recording.
+    ///
+    /// - Parameter recording: the output of `lamplighter-lab demo --record`.
+    /// - Throws: `FleetError` if it is not a recording, or has no frame with a result.
     package static func svg(recording: String) throws -> String {
         let decoder = JSONDecoder()
         var frames: [DemoFigures] = []
@@ -32,7 +34,7 @@ package enum DemoPicture {
         return document(chosen.map(DemoScreen.rows), title: "lamplighter-lab demo: \(result)")
     }
 
-    /// Evenly spread, the first and the last among them.
+    /// Evenly spread frames, including the first and the last.
     static func choose(_ frames: [DemoFigures]) -> [DemoFigures] {
         let count = min(framesMax - 1, frames.count)
         guard count > 1 else { return frames }
@@ -45,9 +47,10 @@ package enum DemoPicture {
         let width = Int(Double(DemoScreen.columns) * columnWidth + 2 * margin)
         let height = Int(Double(DemoScreen.rows) * rowHeight + 2 * margin)
         let total = Double(frames.count) * secondsEach
-        // To a thousandth: a coarser number would blank the picture for a blink at each change.
+        // Three decimals: a coarser number would leave the picture blank for a moment at each
+        // change.
         let share = (100_000 / Double(frames.count)).rounded() / 1000
-        // What never changes is drawn once.
+        // Rows that never change are drawn once.
         let standing = Set(
             frames[0].indices.filter { row in
                 frames.allSatisfy { row < $0.count && $0[row] == frames[0][row] }
@@ -70,7 +73,7 @@ package enum DemoPicture {
         ]
         lines += standing.sorted().compactMap { row in element(frames[0][row], row: row) }
         for (index, frame) in frames.enumerated() {
-            // Begun in the past, so that every frame has its turn in the first round.
+            // The negative delay lets every frame have its turn in the first round.
             let delay = text(Double(index) * secondsEach - total)
             lines.append(#"<g class="f" style="animation-delay:\#(delay)s">"#)
             lines += frame.indices.filter { !standing.contains($0) }.compactMap { row in
@@ -81,7 +84,8 @@ package enum DemoPicture {
         return lines.joined(separator: "\n") + "\n</svg>\n"
     }
 
-    /// Each span stands at its own column, whatever the font makes of the one before.
+    /// A row as a text element. Each span has its own column, so that the widths of a font do not
+    /// matter.
     private static func element(_ spans: [StyledSpan], row: Int) -> String? {
         var column = 0
         var parts: [String] = []
@@ -115,7 +119,7 @@ package enum DemoPicture {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
     }
 
-    /// To a tenth; coordinates need no more.
+    /// A number with at most one decimal, which is enough for coordinates.
     private static func text(_ number: Double) -> String {
         let tenths = Int((number * 10).rounded())
         let sign = tenths < 0 ? "-" : ""

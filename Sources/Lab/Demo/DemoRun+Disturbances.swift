@@ -15,7 +15,7 @@ extension DemoRun {
         guard figures.phase == .running,
             let disturbance = Disturbance.allCases.first(where: { $0.key == character })
         else { return }
-        // From now on the demo is in the hands of its spectator.
+        // From now on the spectator controls the demo.
         figures.isScripted = false
         try perform(disturbance)
     }

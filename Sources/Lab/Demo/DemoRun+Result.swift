@@ -10,7 +10,8 @@ extension DemoRun {
         case proven
         /// Something was lost, or a worker ended by itself.
         case failed
-        /// There is none: it was ended before the first event, or while pushes were awaited.
+        /// There is no result: the demo was ended before the first event, or while it waited for
+        /// pushes.
         case none
     }
 
@@ -46,11 +47,11 @@ extension DemoRun {
         }
     }
 
-    /// Leaves in the folder all that the result rests on, while Kafka is still there, and says
+    /// Writes the evidence of the result into the folder while Kafka is still running, and prints
     /// where it is.
     func keepEvidence() {
         display.tell("the logs are in \(fleet.plan.directory)")
-        // Without an event there is nothing to judge.
+        // Without an event there is nothing to check.
         guard figures.events > 0 else { return }
         do {
             let evidence = KeptEvidence(of: fleet)

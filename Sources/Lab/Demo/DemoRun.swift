@@ -5,8 +5,8 @@ internal import FleetKit
 internal import Foundation
 internal import LinuxIO
 
-/// One demo, from the start of its processes to the result. Belongs to the main thread: when that
-/// ends, so does every process.
+/// One demo, from the start of its processes to the result. It belongs to the main thread: when
+/// that ends, so does every process.
 package final class DemoRun {
     let options: DemoOptions
     let fleet: ProcessFleet
@@ -19,9 +19,9 @@ package final class DemoRun {
     var figures = DemoFigures()
     private(set) var messages: [String] = []
     var nextVictim = 0
-    /// A sentence for each worker that has ended without being killed; others took their places.
+    /// A sentence for each worker that ended without being killed and was replaced.
     private(set) var ownEndings: [String] = []
-    /// How often `q` was pressed.
+    /// How often the key `q` was pressed.
     var endKeys = 0
     private let startedAt: Int64
     private var runningSince: ContinuousClock.Instant?
@@ -29,13 +29,13 @@ package final class DemoRun {
 
     private static let turn = Duration.milliseconds(50)
     private static let statusInterval = Duration.milliseconds(200)
-    /// Workers that end by themselves are replaced so often.
+    /// The most workers that end by themselves and are replaced.
     private static let ownEndingsMax = 20
     private static let startMax = Duration.seconds(60)
-    /// A fleet with an accepted push so short ago is at work.
+    /// How recent an accepted push must be for the fleet to count as working.
     private static let workingSpan = Duration.seconds(1)
-    /// For what is owed when the last event is produced: a kill costs the group's session, and a
-    /// push that was refused or swallowed is tried again within seconds.
+    /// How long to wait for the pushes that are left after the last event: a kill costs the group's
+    /// session, and a push that was refused or not answered is sent again within seconds.
     private static let drainMax = Duration.seconds(45)
     private static let endMax = Duration.seconds(8)
 
@@ -63,8 +63,10 @@ package final class DemoRun {
         figures.installations = neighbourhood.installations
     }
 
-    /// - Throws: what kept it from coming to a result. Nothing is left running either way; what
-    ///   was logged is kept where there is something to find out.
+    /// Runs the demo.
+    ///
+    /// - Throws: the error that prevented a result. No process is left running in either case. The
+    ///   logs are kept if there is a failure to examine.
     package func run() throws -> Result {
         do {
             let result = try runToResult()
@@ -101,7 +103,7 @@ package final class DemoRun {
 
     // MARK: Phases
 
-    /// False when it was ended before the first event.
+    /// Starts the fleet and its traffic; false if the demo was ended before the first event.
     private func start() throws -> Bool {
         try fleet.startKafka()
         try fleet.startAPNS()
@@ -122,7 +124,8 @@ package final class DemoRun {
         runningSince = start
         while endRequests == 0 {
             let elapsed = ContinuousClock.now - start
-            // A script that has not come to its first kill yet, since nothing flows, is waited for.
+            // If nothing flows, the script may not have reached its first kill; then the demo waits
+            // for it.
             let awaitsKill = figures.isScripted && figures.kills == 0
             guard elapsed < options.duration + (awaitsKill ? Self.startMax : .zero) else { break }
             try followScript()
@@ -141,8 +144,8 @@ package final class DemoRun {
         }
     }
 
-    /// False when an end was asked for before all that is owed had arrived: what had not by then
-    /// cannot be told from what is lost.
+    /// Waits for the pushes that are left. False if the end was requested before all had arrived:
+    /// those missing then cannot be told from lost ones.
     private func drain() throws -> Bool {
         figures.phase = .draining
         let asked = endRequests
@@ -160,7 +163,7 @@ package final class DemoRun {
 
     // MARK: One turn
 
-    /// Turns until the condition holds; false when an end was asked for before.
+    /// Takes turns until the condition holds; false if the end was requested before.
     private func watch(
         _ what: String, _ limit: Duration, until condition: () throws -> Bool
     ) throws -> Bool {
@@ -175,7 +178,7 @@ package final class DemoRun {
         return true
     }
 
-    /// By Ctrl-C, by SIGTERM and by `q`.
+    /// How often the end was requested, by Ctrl-C, SIGTERM or `q`.
     private var endRequests: Int { StopRequests.received + endKeys }
 
     func turn() throws {
@@ -206,7 +209,7 @@ package final class DemoRun {
                 description: "the workers keep ending: \(fleet.tail("worker-1.log"))")
         }
         guard let ending = fleet.traffic?.ending, observer.traffic.phase != .ended else { return }
-        // Its last lines may not have been read yet.
+        // The last lines of the traffic generator may not have been read yet.
         observer.look(now: .now)
         guard observer.traffic.phase != .ended else { return }
         throw FleetError(

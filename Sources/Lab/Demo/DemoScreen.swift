@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Figures to at most 24 rows of at most 80 columns; every character takes one column.
+/// Lays out figures as at most 24 rows of at most 80 columns; every character takes one column.
 enum DemoScreen {
     static let columns = 80
     static let rows = 24
@@ -48,7 +48,7 @@ enum DemoScreen {
             row("events in", figures.events, rate: figures.eventsPerSecond),
             row("pushes accepted", figures.accepted, rate: figures.acceptedPerSecond, .good),
         ]
-        // Three lines of them, so that the picture stands still.
+        // Refusals always take three lines, so that the layout does not move.
         for index in 0..<3 {
             guard index < figures.refusals.count else {
                 rows.append([])
@@ -120,7 +120,7 @@ enum DemoScreen {
         return spans + [StyledSpan(isAlone ? "  (by itself)" : "", .dim)]
     }
 
-    /// Those that do something.
+    /// The keys that have an effect in this phase.
     private static func keys(in phase: DemoFigures.Phase) -> [(key: String, what: String)] {
         switch phase {
         case .starting: [("q", "end")]

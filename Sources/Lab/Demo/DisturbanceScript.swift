@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What can be done to a running demo, by a key or by the script.
+/// A disturbance of a running demo, caused by a key or by the script.
 enum Disturbance: CaseIterable, Hashable, Sendable {
     case flipDoor, killWorker, goAwayStorm, stall, serverErrors
 
@@ -15,7 +15,7 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// What is said of it when it happens; a flip and a kill are told by what comes of them.
+    /// The message when it happens; nil for a flip and a kill, whose effects are reported.
     var announcement: String? {
         switch self {
         case .flipDoor, .killWorker: nil
@@ -25,7 +25,7 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// What the simulator is told, and how long after the beginning.
+    /// The commands to the simulator, with their times after the beginning.
     var commands: [(after: Duration, command: String)] {
         switch self {
         case .flipDoor, .killWorker: []
@@ -36,19 +36,19 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
     }
 }
 
-/// What a demo does by itself: three kills, and one of each trouble with APNs between them, spread
-/// over its duration; a flip of the drawn door every two seconds.
+/// The script of a demo: three kills with one of each trouble of APNs between them, spread over the
+/// duration, and a flip of the drawn door every two seconds.
 ///
-/// A trouble waits for a fleet that works, since one that is still recovering shows nothing; those
-/// after it are put off by as much, and what is then due after the duration does not happen.
+/// A trouble waits until the fleet is working, since one that is still recovering would hide its
+/// effect. Later troubles are delayed by as much; those then due after the end are left out.
 struct DisturbanceScript: Sendable {
-    /// Both in ascending order.
+    /// The times of flips, in ascending order like `troubles`.
     private var flips: [Duration]
     private var troubles: [(at: Duration, disturbance: Disturbance)]
     /// How long troubles have waited so far.
     private var delay = Duration.zero
 
-    /// Shares of the duration. After the last there is time to recover.
+    /// The troubles, at shares of the duration. After the last one there is time to recover.
     private static let course: [(Double, Disturbance)] = [
         (0.15, .killWorker), (0.30, .stall), (0.45, .killWorker), (0.60, .goAwayStorm),
         (0.70, .serverErrors), (0.80, .killWorker),
@@ -61,10 +61,10 @@ struct DisturbanceScript: Sendable {
         }
     }
 
-    /// What is due by then and was not handed out yet; of troubles, one at a time.
+    /// The disturbances that are due and were not returned before; troubles one at a time.
     /// - Parameters:
-    ///   - elapsed: since the first accepted push.
-    ///   - isWorking: whether pushes were accepted just now.
+    ///   - elapsed: the time since the first accepted push.
+    ///   - isWorking: whether pushes have just been accepted.
     mutating func due(at elapsed: Duration, isWorking: Bool) -> [Disturbance] {
         let due = flips.prefix { $0 <= elapsed }
         flips.removeFirst(due.count)
@@ -78,7 +78,7 @@ struct DisturbanceScript: Sendable {
     }
 }
 
-/// Commands for the simulator and when they are due.
+/// The commands to the simulator that are due later.
 struct CommandSchedule: Sendable {
     private var appointments: [(at: ContinuousClock.Instant, command: String)] = []
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The first installation's control for its garage door.
+/// Draws the first installation's control for its garage door.
 enum DoorDrawing {
     static func rows(_ door: DemoFigures.Door) -> [[StyledSpan]] {
         let leaf = door.isOpen ? "          " : "▒▒▒▒▒▒▒▒▒▒"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The latest latencies, of which percentiles are asked for now and then.
+/// The latest latencies, from which percentiles are computed.
 struct LatencyWindow {
     private struct Sample {
         var at: Int64
@@ -9,12 +9,14 @@ struct LatencyWindow {
     }
 
     private var samples: [Sample] = []
-    /// Where the next one goes, once the window is full.
+    /// The position of the next sample once the window is full.
     private var next = 0
 
-    /// At 2,000 a second, the last 8 s.
+    /// The most samples: at 2,000 a second, those of the last 8 s.
     private static let samplesMax = 16_384
 
+    /// Adds a latency.
+    ///
     /// - Parameter at: nanoseconds since 1970.
     mutating func add(_ latency: Duration, at: Int64) {
         let sample = Sample(at: at, latency: latency)
@@ -26,7 +28,7 @@ struct LatencyWindow {
         }
     }
 
-    /// The nearest-rank percentiles of the samples since then; nil of none.
+    /// The nearest-rank percentiles of the samples since a time; nil if there are none.
     func percentiles(_ wanted: [Int], since: Int64) -> [Duration]? {
         let recent = samples.lazy.filter { $0.at >= since }.map(\.latency).sorted()
         guard !recent.isEmpty else { return nil }

@@ -4,39 +4,39 @@
 internal import FleetKit
 internal import PushModel
 
-/// Joins the two logs while they grow: which tokens wait for a push, and how long those waited that
-/// have got theirs. For the eye only; the result is the checker's.
+/// Joins the logs of events and answers while they grow: which tokens wait for a push, and how long
+/// the others waited. This is only for the display; the checker decides the result.
 ///
 /// A push ends every event of its token that is older than its answer, as in the checker. The logs
-/// are read a moment apart, so an event may be read after the answer that ended it; it then counts
-/// with the latest answer of its token, which is never too short a time.
+/// are read at slightly different times, so an event may be read after the answer that ended it;
+/// its latency is then taken from the latest answer of its token, and is never too short.
 struct OwedPushes {
     private let neighbourhood: Neighbourhood
     private var tokens: [String: Int] = [:]
     private var states: [State]
     private(set) var latencies = LatencyWindow()
     private(set) var door = DoorState()
-    /// Pairs of an event and a token that have neither an accepted push nor a 410.
+    /// The number of pairs of an event and a token with neither an accepted push nor a 410.
     private(set) var waiting = 0
     private(set) var accepted = 0
     private(set) var acceptedFirstAt: Int64?
     private(set) var acceptedLastAt: Int64?
-    /// Answers that were no acceptance, by status and reason.
+    /// The answers other than 200, by status and reason.
     private(set) var refusals: [String: Int] = [:]
 
     private struct State {
-        /// When the events that wait were produced.
+        /// When each waiting event was produced.
         var waiting: [Int64] = []
         var acceptedAt = Int64.min
         var isGone = false
     }
 
-    /// What is drawn of the first door.
+    /// The state of the drawn door.
     struct DoorState: Equatable {
         var isOpen = false
-        /// When the flip that is under way was produced.
+        /// When the event of a flip under way was produced; nil if there is none.
         var flippedAt: Int64?
-        /// Of the last flip that arrived.
+        /// When the last flip arrived; nil before the first.
         var litAt: Int64?
         var latency: Duration?
     }

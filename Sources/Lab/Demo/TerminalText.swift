@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A stretch of text in one style.
+/// A piece of text in one style.
 struct StyledSpan: Equatable, Sendable {
     enum Style: String, Sendable {
         case plain, dim, bold, good, warning, bad, lit
@@ -16,9 +16,9 @@ struct StyledSpan: Equatable, Sendable {
     }
 }
 
-/// Rows for a terminal.
+/// Formats rows for a terminal.
 enum TerminalText {
-    /// The whole screen, from the top, each row cleared to its end.
+    /// The text that redraws the whole screen from the top and clears each row to its end.
     static func screen(_ rows: [[StyledSpan]], isColoured: Bool) -> String {
         let lines = rows.map { row in
             row.map { text($0, isColoured: isColoured) }.joined() + "\u{1B}[K"

@@ -3,19 +3,19 @@
 
 internal import PushModel
 
-/// An event of the traffic generator, as it is produced and as the checker hears of it.
+/// An event of the traffic generator, with its record and its line in the events log.
 package struct EmittedEvent: Sendable {
     package enum Sort: Hashable, Sendable {
         case plain
-        /// Nobody can say what it means: it is owed a dead letter and no push.
+        /// An unreadable event, which gets a dead letter and no push.
         case unreadable
-        /// Its pushes are worth nothing after that time, in milliseconds since 1970.
+        /// An event whose pushes expire at this time, in milliseconds since 1970.
         case shortLived(until: Int64)
     }
 
-    /// Nanoseconds since 1970, from before it is handed to Kafka.
+    /// When the event was produced, in nanoseconds since 1970, taken before it is handed to Kafka.
     package var t: Int64
-    /// By number.
+    /// The number of the subject.
     package var subject: Int
     package var sort = Sort.plain
 
@@ -25,7 +25,7 @@ package struct EmittedEvent: Sendable {
         self.sort = sort
     }
 
-    /// The record's value; its key is the subject.
+    /// The value of the record; its key is the subject.
     package func value(subject: String) -> [UInt8]? {
         switch sort {
         case .plain: nil
@@ -37,7 +37,7 @@ package struct EmittedEvent: Sendable {
         }
     }
 
-    /// A line of the events log, its line end included.
+    /// The event's line in the events log, with its line end.
     package func line(topic: String, partition: Int32, offset: Int64, subject: String) -> String {
         let more =
             switch sort {

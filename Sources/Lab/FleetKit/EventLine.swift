@@ -3,10 +3,10 @@
 
 /// A line of the events log: an event that Kafka has acknowledged, for the checker.
 package enum EventLine {
-    /// The line, its end included. The checker reads the order of these members fast.
+    /// The line, with its line end. The checker has a fast path for this order of the members.
     /// - Parameters:
-    ///   - t: nanoseconds since 1970, from before the event was handed to Kafka: no worker can have
-    ///     read it earlier.
+    ///   - t: nanoseconds since 1970, taken before the event was handed to Kafka, so that no worker
+    ///     can have read it earlier.
     ///   - more: further members, each after a comma.
     package static func text(
         t: Int64, topic: String, partition: Int32, offset: Int64, app: String, subject: String,

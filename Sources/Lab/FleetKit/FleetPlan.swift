@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What a fleet is made of, and how its workers are configured.
+/// The processes of a fleet, and the configuration of its workers.
 package struct FleetPlan: Sendable {
     package var programs: FleetPrograms
-    /// Where everything is written.
+    /// The folder for all files.
     package var directory: String
-    /// `host:port` of a Kafka that is there already; nil for an embedded one.
+    /// The `host:port` of an existing Kafka; nil for an embedded one.
     package var kafka: String?
-    /// Of each worker that is started with the fleet: auto, nghttp2 or curl.
+    /// The transport of each worker that is started with the fleet: auto, nghttp2 or curl.
     package var transports: [String]
-    /// All but where Kafka and APNs are, which shows when they are started.
+    /// The workers' configuration, without the addresses of Kafka and APNs, which are known once
+    /// they have started.
     package var configuration: WorkerConfiguration
-    /// More options of the traffic generator.
+    /// Additional options of the traffic generator.
     package var traffic: [String]
 
     package var topics: FleetTopics { configuration.topics }
@@ -29,7 +30,7 @@ package struct FleetPlan: Sendable {
         traffic = []
     }
 
-    /// A fleet with an APNs simulator and a traffic generator of its own.
+    /// The plan of a fleet with its own APNs simulator and traffic generator.
     package static func underTraffic(
         programs: FleetPrograms, directory: String, kafka: String? = nil,
         prefix: String = "lamplighter", partitions: [String: Int] = [:], transports: [String],
@@ -39,7 +40,7 @@ package struct FleetPlan: Sendable {
             .underTraffic(prefix: prefix, partitions: partitions),
             session: WorkerConfiguration.session(isKafkaEmbedded: kafka == nil))
         configuration.registrationGrace = .milliseconds(200)
-        // What a stall swallows is sent again after this time.
+        // Requests that a stall leaves unanswered are sent again after this time.
         configuration.apns = [("requestTimeout", "3s")]
         configuration.credentials = [
             .init(

@@ -7,18 +7,18 @@ internal import Glibc
 package import LinuxIO
 internal import Synchronization
 
-/// A program of a fleet, or one that it is tried out with; its output is in a file. It ends with
-/// this process, however that ends, and when it is let go of.
+/// A process of a fleet or of a test, with its output in a file. It ends with this process, however
+/// that ends, and when this object is released.
 package final class FleetProcess: Sendable {
     package let name: String
-    /// The path of its output.
+    /// The path of the file with its output.
     package let log: String
     private let child: ChildProcess
 
     /// - Parameters:
-    ///   - program: a path.
-    ///   - variables: of the environment, besides those of this process that do not configure a
-    ///     worker.
+    ///   - program: the path of the program.
+    ///   - variables: environment variables, in addition to those of this process without the
+    ///     prefix `LAMPLIGHTER_`.
     ///   - log: the path of a file that both streams are appended to.
     ///   - errors: the path of another file for standard error.
     ///   - input: the text of standard input; nil for a pipe that `say` writes to.
@@ -38,39 +38,39 @@ package final class FleetProcess: Sendable {
                 executable: program, arguments: arguments, environment: environment, output: log,
                 errors: errors, input: inputFile)
         }
-        // It is open, and needs its name no more.
+        // The file is open and no longer needs its name.
         if let inputFile { try? FileManager.default.removeItem(atPath: inputFile) }
     }
 
     private static let environment: [String: String] = {
-        // Variables of that name are the configuration's, and a fleet has one of its own.
+        // Variables with this prefix are configuration, and a fleet has its own.
         var environment = ProcessInfo.processInfo.environment
             .filter { !$0.key.hasPrefix("LAMPLIGHTER_") }
-        // A crash of ours is worth a stack trace.
+        // A crash of one of our programs should leave a stack trace.
         environment["SWIFT_BACKTRACE"] = environment["SWIFT_BACKTRACE"] ?? "enable=yes"
         return environment
     }()
 
     package var identifier: Int32 { child.identifier }
 
-    /// How it has ended; nil while it runs.
+    /// How the process has ended; nil while it is running.
     package var ending: ChildProcess.Ending? { child.poll() }
 
     package var isRunning: Bool { ending == nil }
 
     package func signal(_ number: Int32) { child.signal(number) }
 
-    /// A line for its standard input; false when it does not take it.
+    /// Writes a line to the process's standard input; false if that fails.
     @discardableResult
     package func say(_ line: String) -> Bool { child.say(line) }
 
-    /// All that it has written to its log so far.
+    /// Everything that the process has written to its log so far.
     package var output: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
-    /// For the message of a failure.
+    /// The important lines of its log, for the message of a failure.
     package var excerpt: String { "--- \(name)\n\(LogExcerpt.block(of: output))" }
 
-    /// Waits for its end, and kills it when that does not come.
+    /// Waits for the process to end, and kills it if it does not end in time.
     /// - Returns: the exit code, or minus the signal that ended it.
     package func finish(within limit: Duration) async throws -> Int32 {
         do {
@@ -88,7 +88,7 @@ package final class FleetProcess: Sendable {
 }
 
 extension ChildProcess.Ending {
-    /// As in "the worker has …".
+    /// The ending as text that completes "the worker has …".
     package var words: String {
         switch self {
         case .exited(let status): "exited with \(status)"
@@ -97,8 +97,8 @@ extension ChildProcess.Ending {
     }
 }
 
-/// The thread that starts every process. The kernel ends a child with the thread that has started
-/// it, and the threads of the cooperative pool come and go.
+/// The thread that starts all processes. The kernel ends a child together with the thread that
+/// started it, and the threads of the cooperative pool come and go.
 private enum ParentThread {
     private static let jobs = Mutex<[@Sendable () -> Void]>([])
     private static let jobsWaiting = DispatchSemaphore(value: 0)

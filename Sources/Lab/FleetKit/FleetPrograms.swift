@@ -5,18 +5,18 @@ package import Foundation
 
 /// The programs that a fleet's processes run.
 package struct FleetPrograms: Sendable {
-    /// The path of `lamplighter`, which the workers are.
+    /// The path of `lamplighter`, which workers run.
     package let lamplighter: String
-    /// The path of `lamplighter-lab`, which everything else is.
+    /// The path of `lamplighter-lab`, which all other processes run.
     package let lab: String
 
-    /// - Parameter folder: where both programs are.
+    /// - Parameter folder: the folder of both programs.
     package init(in folder: URL) throws(MissingProgram) {
         lamplighter = try Self.program("lamplighter", in: folder)
         lab = try Self.program("lamplighter-lab", in: folder)
     }
 
-    /// Those that lie beside the running program.
+    /// The programs in the folder of the running program.
     package init() throws {
         let running = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         try self.init(in: URL(filePath: running).deletingLastPathComponent())
@@ -33,7 +33,7 @@ package struct FleetPrograms: Sendable {
     }
 }
 
-/// A program that a fleet needs is not where it is looked for.
+/// A program that a fleet needs does not exist.
 package struct MissingProgram: Error, CustomStringConvertible {
     package let path: String
 

@@ -5,7 +5,7 @@ internal import Foundation
 internal import LinuxIO
 internal import PushModel
 
-/// A fleet that runs until it is told to end, and obeys standard input.
+/// Runs a fleet until it is told to end, and carries out commands from standard input.
 package struct FleetRun {
     private let fleet: ProcessFleet
     private let apnsPort: UInt16?
@@ -17,9 +17,9 @@ package struct FleetRun {
     private static let endMax = Duration.seconds(25)
 
     /// - Parameters:
-    ///   - apnsPort: of a simulator that is there already; nil for one of the fleet's own.
-    ///   - topicPartitions: of each topic on a Kafka that is there already; nil for the default of
-    ///     `topics create`.
+    ///   - apnsPort: the port of an existing simulator; nil for one of the fleet's own.
+    ///   - topicPartitions: the number of partitions of each topic on an existing Kafka; nil for
+    ///     the default of `topics create`.
     package init(_ plan: FleetPlan, apnsPort: UInt16?, topicPartitions: Int?) throws {
         fleet = try ProcessFleet(plan)
         self.apnsPort = apnsPort
@@ -33,7 +33,7 @@ package struct FleetRun {
         var workers: [Int32]
     }
 
-    /// Returns when the fleet has been told to end, and has ended.
+    /// Runs the fleet until it has been told to end and has ended.
     package mutating func run(workers: Int) throws {
         StopRequests.count()
         defer { fleet.end(within: Self.endMax) }
@@ -55,7 +55,7 @@ package struct FleetRun {
         }
     }
 
-    /// False when an end was asked for before they served.
+    /// Starts the simulators; false if the end was requested before they served.
     private mutating func startSimulators() throws -> Bool {
         try fleet.startKafka()
         if apnsPort == nil { try fleet.startAPNS() }
@@ -85,7 +85,8 @@ package struct FleetRun {
         StandardOutput.write(String(decoding: try encoder.encode(report), as: UTF8.self) + "\n")
     }
 
-    /// `delivery.threads=2` is LAMPLIGHTER_DELIVERY_THREADS.
+    /// The environment variables of settings: `delivery.threads=2` sets
+    /// LAMPLIGHTER_DELIVERY_THREADS.
     private static func variables(_ words: ArraySlice<String>) throws -> [String: String] {
         var variables: [String: String] = [:]
         for word in words {
@@ -111,7 +112,7 @@ package struct FleetRun {
         return true
     }
 
-    /// Lines of standard input, or nil when it is time to end.
+    /// Takes a turn: the new lines of standard input, or nil when it is time to end.
     private mutating func turn() throws -> [String]? {
         try fleet.requireSimulators()
         for worker in fleet.workers {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The Kafka topics of one fleet, under a prefix of its own: fleets may share a Kafka.
+/// The Kafka topics of one fleet, with a prefix of its own, since fleets may share a Kafka.
 package struct FleetTopics: Sendable {
-    /// Also the name of the consumer group.
+    /// The prefix of the topics, which is also the name of the consumer group.
     package let prefix: String
-    /// How many partitions each topic has, by its name without the prefix.
+    /// The number of partitions of each topic, by its name without the prefix.
     package let partitions: [(topic: String, count: Int)]
 
     package init(prefix: String, partitions: [(topic: String, count: Int)]) {
@@ -13,9 +13,10 @@ package struct FleetTopics: Sendable {
         self.partitions = partitions
     }
 
-    /// For traffic: an event partition's 5 MiB are all that the embedded Kafka keeps of it, and 16
-    /// of them hold a million events.
-    /// - Parameter partitions: how many of some topics, in place of the usual.
+    /// The topics of a fleet with a traffic generator. The embedded Kafka keeps only 5 MiB of a
+    /// partition; 16 partitions hold a million events.
+    /// - Parameter partitions: the numbers of partitions of some topics, in place of the usual
+    ///   ones.
     package static func underTraffic(
         prefix: String, partitions: [String: Int] = [:]
     ) -> FleetTopics {
@@ -36,7 +37,7 @@ package struct FleetTopics: Sendable {
         }
     }
 
-    /// As `lamplighter-lab simulate kafka` takes them.
+    /// The topics as an argument of `lamplighter-lab simulate kafka`.
     package var simulatorArgument: String {
         partitions.map { "\(name(of: $0.topic)):\($0.count)" }.joined(separator: ",")
     }

@@ -5,11 +5,12 @@ internal import Foundation
 internal import LinuxIO
 internal import Synchronization
 
-/// How far a group has committed a topic, asked for by a thread of its own: an answer may take as
-/// long as the group's coordinator wants.
+/// Measures how far a group has committed a topic, on a thread of its own, since the group's
+/// coordinator may take long to answer.
 final class GroupProgress: Sendable {
     struct Progress {
-        /// The sum over the partitions: of a topic that began empty, so many events.
+        /// The sum of the committed offsets over the partitions, which is the number of events if
+        /// the topic was empty at the start.
         var events: Int
         var partitions: Int
     }
@@ -25,12 +26,12 @@ final class GroupProgress: Sendable {
         self.topic = topic
     }
 
-    /// Nil before the first answer.
+    /// The latest answer; nil before the first.
     var latest: Progress? { progress.withLock { $0 } }
 
-    /// Asks from now on, for as long as anyone holds this.
+    /// Starts asking, for as long as this object is referenced.
     func start() {
-        // Without the thread there is no lag to show, and nothing else is missing.
+        // Without the thread only the lag is unknown.
         try? NamedThread.detach(name: "committed") { [weak self] in
             while self?.ask() != nil { Thread.sleep(forTimeInterval: Self.interval) }
         }

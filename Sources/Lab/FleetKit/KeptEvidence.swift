@@ -3,8 +3,8 @@
 
 internal import Foundation
 
-/// What the result rests on and only Kafka has, as files that the checker reads: with them
-/// it can be given again when the embedded Kafka is gone.
+/// Writes the evidence that only Kafka has into files that the checker can read, so that a run can
+/// be checked again after the embedded Kafka has ended.
 package struct KeptEvidence {
     private let plan: FleetPlan
     private let bootstrap: String
@@ -17,7 +17,7 @@ package struct KeptEvidence {
     }
 
     /// Writes the files into the plan's folder.
-    /// - Returns: the command that judges the run again.
+    /// - Returns: the command that checks the run again.
     package func write() throws -> String {
         for topic in Self.topics { try write(topic) }
         try writeLowWatermarks()
@@ -37,7 +37,7 @@ package struct KeptEvidence {
     private func path(_ name: String) -> String { "\(plan.directory)/\(name).ndjson" }
 
     private struct Line: Encodable {
-        /// Milliseconds since 1970.
+        /// The record's time, in milliseconds since 1970.
         var t: Int64
         var key: String
         var value: String?
@@ -76,7 +76,7 @@ package struct KeptEvidence {
         }
     }
 
-    /// As a shell reads it as one word.
+    /// The path quoted for a shell, if necessary.
     static func quoted(_ path: String) -> String {
         let isPlain = path.allSatisfy {
             $0.isASCII && ($0.isLetter || $0.isNumber) || "/._-".contains($0)

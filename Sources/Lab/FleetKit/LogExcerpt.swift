@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The lines of a program's log that say why it has ended.
+/// Selects the lines of a program's log that show why it has ended.
 package enum LogExcerpt {
     private static let linesMax = 3
     private static let blockLinesMax = 25
-    /// Of a crash: what was said before it, and its stack trace.
+    /// How many lines of a crash to keep: before its first line, and from it on.
     private static let crashLines = (before: 10, from: 40)
-    /// How a trap, a failed assertion and Swift's backtrace begin; what follows them is addresses.
+    /// How the reports of a trap, a failed assertion and Swift's backtrace begin.
     private static let crashes = ["Fatal error", "Assertion", "Program crashed"]
 
-    /// In one line: the beginning of a crash and what was said before it, otherwise the log's end.
+    /// The excerpt in one line: the beginning of a crash and the lines before it, otherwise the end
+    /// of the log.
     package static func text(of log: String) -> String {
         let lines = log.split(separator: "\n")
         let end = crash(in: lines).map { $0 + 1 } ?? lines.endIndex
         return lines[..<end].suffix(linesMax).joined(separator: " | ")
     }
 
-    /// In several lines: a crash with its stack trace, otherwise the log's end.
+    /// The excerpt in several lines: a crash with its stack trace, otherwise the end of the log.
     package static func block(of log: String) -> String {
         let lines = log.split(separator: "\n")
         guard let crash = crash(in: lines) else {

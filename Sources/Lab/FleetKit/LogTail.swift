@@ -3,7 +3,8 @@
 
 internal import Foundation
 
-/// The new whole lines of a file that another process appends to. The file may appear later.
+/// Reads the new whole lines of a file that another process appends to. The file need not exist
+/// yet.
 package struct LogTail {
     /// Calls `body` with each whole line that a file has now.
     package static func forEachLine(
@@ -19,10 +20,10 @@ package struct LogTail {
 
     private let path: String
     private var file: FileHandle?
-    /// The beginning of a line whose end is not written yet.
+    /// The beginning of a line that is not complete yet.
     private var partial: [UInt8] = []
 
-    /// Read at once; what is beyond is there at the next look.
+    /// The most bytes read at once; the rest is read by the next call.
     private static let bytesMax = 4 << 20
 
     package init(path: String) { self.path = path }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// A line of the events log, as the view needs it.
+/// A line of the events log, with the members that the view needs.
 package struct LoggedEvent: Hashable, Sendable {
-    /// Nanoseconds since 1970, from before the event was handed to Kafka.
+    /// When the event was produced, in nanoseconds since 1970.
     package var t: Int64
     package var subject: String
 
-    /// Nil for what is no such line.
+    /// Parses a line; nil if it has another format.
     package init?(_ line: ArraySlice<UInt8>) {
         let parts = QuotedParts(line)
         // {"t":1,"topic":"…","partition":0,"offset":0,"app":"…","subject":"…"}
@@ -23,14 +23,14 @@ package struct LoggedOutcome: Hashable, Sendable {
     package var t: Int64
     /// The connection's number.
     package var connection: Int64
-    /// In hexadecimal.
+    /// The device token in hexadecimal.
     package var token: String
     package var apnsID: String
     package var status: Int
-    /// Empty when the push was accepted.
+    /// The reason; empty if the push was accepted.
     package var reason: String
 
-    /// Nil for what is no such line.
+    /// Parses a line; nil if it has another format.
     package init?(_ line: ArraySlice<UInt8>) {
         let parts = QuotedParts(line)
         // {"t":1,"conn":1,"env":"…","topic":"…","token":"…","apnsID":"…","status":200,"reason":"…"}
@@ -63,8 +63,8 @@ package struct LoggedOutcome: Hashable, Sendable {
     }
 }
 
-/// A line of JSON in a fixed format and without escapes, cut at its quotation marks. Both logs have
-/// thousands of lines a second, and the view may not cost more than what it shows.
+/// A line of JSON in a fixed format without escapes, split at its quotation marks. Both logs have
+/// thousands of lines a second, and the view must not cost more than what it shows.
 private struct QuotedParts {
     private let parts: [ArraySlice<UInt8>]
 
@@ -76,7 +76,7 @@ private struct QuotedParts {
 
     func text(_ index: Int) -> String { String(decoding: parts[index], as: UTF8.self) }
 
-    /// The digits between `:` and `,`.
+    /// The number between `:` and `,`.
     func number(_ index: Int) -> Int64? {
         Int64(String(decoding: parts[index].dropFirst().dropLast(), as: UTF8.self))
     }

@@ -4,15 +4,15 @@
 package import PushModel
 package import RecordFormats
 
-/// Homes with a garage door and a lamp each, and the installations whose controls and widgets show
-/// them. Everything follows from the number of installations, so that the traffic and the view
-/// know the same tokens without telling each other.
+/// A set of homes with a garage door and a lamp each, and the installations whose controls and
+/// widgets show them. Everything follows from the number of installations, so that the traffic
+/// generator and the view use the same tokens without communicating.
 package struct Neighbourhood: Sendable {
     package static let app = "com.example.Home"
-    /// The people of one home, each with an installation.
+    /// The number of installations in each home.
     package static let installationsEach = 3
-    /// Every 97th installation was deleted without a word: APNs answers 410 to its tokens, which
-    /// begin with `goneTokenPrefix`.
+    /// Every 97th installation was deleted without removing its registration: APNs answers 410 to
+    /// its tokens, which begin with `goneTokenPrefix`.
     package static let goneEvery = 97
     package static let goneTokenPrefix = "dead"
 
@@ -46,7 +46,7 @@ package struct Neighbourhood: Sendable {
         }
     }
 
-    /// The door that is drawn; the traffic leaves it alone but for flips.
+    /// The number of the drawn door, which changes only by flips.
     package static let drawnDoor = 0
 
     // MARK: Tokens: a control's, a widget's and a device's of each installation, in this order
@@ -60,10 +60,10 @@ package struct Neighbourhood: Sendable {
         return installation * Sort.allCases.count + sort.rawValue
     }
 
-    /// Half of the installations hear of changes by background push too.
+    /// Whether the installation also gets changes by background push, as half of them do.
     private func hasDevice(_ installation: Int) -> Bool { installation % 2 == 0 }
 
-    /// 32 bytes that look like any token.
+    /// A token of 32 bytes that look random.
     package func token(_ number: Int) -> [UInt8] {
         var random = SplitMix64(seed: UInt64(number) &+ 1)
         var token: [UInt8] = []
@@ -78,7 +78,7 @@ package struct Neighbourhood: Sendable {
         return token
     }
 
-    /// The numbers of the tokens that an event about the subject is owed to.
+    /// The numbers of the tokens that must get a push for an event about the subject.
     package func audience(ofSubject number: Int) -> [Int] {
         precondition(number >= 0 && number < subjectCount, "no such subject")
         let isDoor = number < homes
@@ -97,8 +97,8 @@ package struct Neighbourhood: Sendable {
 
     // MARK: Registrations
 
-    /// What the handlers of one installation tell.
-    /// - Parameter tokenSet: whose tokens it has; nil for its own.
+    /// The registrations of the handlers of one installation.
+    /// - Parameter tokenSet: the number of the installation's token set; nil for its own.
     package func registrations(
         of installation: Int, tokenSet: Int? = nil, at time: WallTime
     ) -> [RegistrationDraft] {

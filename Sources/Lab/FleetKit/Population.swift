@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Which tokens each installation has, and how that changes: apps are deleted, installed again with
-/// new tokens, and restored to another phone with the tokens of the old one.
+/// Tracks which tokens each installation has as that changes: apps are deleted, installed again
+/// with new tokens, and restored to another phone with the tokens of the old one.
 struct Population: Sendable {
-    /// By installation: the number of its tokens' set, or nil where the app was deleted.
+    /// The number of each installation's token set; nil if the app was deleted.
     private var tokenSets: [Int?]
     private var nextTokenSet: Int
 
     struct Change: Hashable, Sendable {
         var installation: Int
-        /// Nil when the app was deleted.
+        /// The new token set; nil if the app was deleted.
         var tokenSet: Int?
     }
 
@@ -20,7 +20,7 @@ struct Population: Sendable {
         nextTokenSet = installations
     }
 
-    /// What changes next, of one installation or of two that swap.
+    /// The next change, of one installation or of two that swap tokens.
     mutating func change(using random: inout some RandomNumberGenerator) -> [Change] {
         let installation = tokenSets.indices.randomElement(using: &random)!
         guard let tokens = tokenSets[installation] else {

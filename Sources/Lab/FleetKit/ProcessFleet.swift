@@ -6,7 +6,7 @@ package import LinuxIO
 internal import PushModel
 internal import Synchronization
 
-/// The processes of a fleet, and the folder that they share. All of them end with this one.
+/// The processes of a fleet, and the folder that they share. All of them end with this process.
 package final class ProcessFleet: Sendable {
     package let plan: FleetPlan
     private let state = Mutex(State())
@@ -26,8 +26,8 @@ package final class ProcessFleet: Sendable {
         fileprivate var variables: [String: String]
     }
 
-    /// From the last registration to the first event: a group's first join takes 3 s in the
-    /// embedded Kafka, and there is nothing to see before.
+    /// The time from the last registration to the first event: a group's first join takes 3 s in
+    /// the embedded Kafka, and nothing is delivered before.
     private static let trafficGrace = Duration.seconds(3)
 
     package init(_ plan: FleetPlan) throws {
@@ -39,10 +39,10 @@ package final class ProcessFleet: Sendable {
 
     package var bootstrap: String { state.withLock(\.bootstrap) }
     package var addresses: SimulatorAddresses { state.withLock(\.addresses) }
-    /// The embedded Kafka; nil where the plan names another.
+    /// The embedded Kafka; nil if the plan names another one.
     package var kafka: FleetProcess? { state.withLock(\.kafka) }
     package var traffic: FleetProcess? { state.withLock(\.traffic) }
-    /// In the order of their first starts.
+    /// The workers, in the order of their first starts.
     package var workers: [Worker] { state.withLock(\.workers) }
 
     // MARK: Starting
@@ -61,7 +61,7 @@ package final class ProcessFleet: Sendable {
         state.withLock { $0.kafka = kafka }
     }
 
-    /// True when Kafka has said where it is.
+    /// Whether Kafka has reported its address.
     package func kafkaServes() -> Bool {
         guard bootstrap.isEmpty else { return true }
         let text = read("bootstrap")
@@ -87,8 +87,8 @@ package final class ProcessFleet: Sendable {
     }
 
     /// Ends the simulator in order and starts it again on the same port, with the same key and
-    /// certificate; it has forgotten the rest. Where it is to be controlled is known when
-    /// `simulatorsServe()` again.
+    /// certificate; it forgets everything else. Its control port is known once `simulatorsServe()`
+    /// is true again.
     package func restartAPNS() throws {
         guard let old = state.withLock(\.apns) else { return }
         end([old], by: .now + .seconds(5))
@@ -97,7 +97,7 @@ package final class ProcessFleet: Sendable {
         try startAPNS()
     }
 
-    /// True when Kafka and APNs have said where they are.
+    /// Whether Kafka and the APNs simulator have reported their addresses.
     package func simulatorsServe() -> Bool {
         let addresses = SimulatorAddresses(read("addresses"))
         guard addresses.isComplete, kafkaServes() else { return false }
@@ -109,7 +109,7 @@ package final class ProcessFleet: Sendable {
     package var configurationFile: String { path("lamplighter.yaml") }
 
     /// Writes the workers' configuration.
-    /// - Parameter endpoints: nil for the simulator's of this fleet.
+    /// - Parameter endpoints: the APNs endpoints; nil for this fleet's simulator.
     package func writeConfiguration(endpoints: [WorkerConfiguration.Endpoint]? = nil) throws {
         var configuration = plan.configuration
         configuration.bootstrap = bootstrap
@@ -120,8 +120,9 @@ package final class ProcessFleet: Sendable {
             toFile: configurationFile, atomically: true, encoding: .utf8)
     }
 
-    /// For a Kafka that has none of them yet.
-    /// - Parameter partitions: of each; nil for the command's own default.
+    /// Starts the creation of the topics, for a Kafka that has none of them yet.
+    /// - Parameter partitions: the number of partitions of each topic; nil for the command's
+    ///   default.
     package func startTopicCreation(partitions: Int? = nil) throws -> FleetProcess {
         try start(
             "topics", plan.programs.lamplighter,
@@ -150,8 +151,8 @@ package final class ProcessFleet: Sendable {
         }
     }
 
-    /// Starts one worker more.
-    /// - Parameter variables: keys in which it differs from the fleet's configuration.
+    /// Starts another worker.
+    /// - Parameter variables: environment variables that override the fleet's configuration.
     @discardableResult
     package func startWorker(variables: [String: String] = [:]) throws -> FleetProcess {
         let worker = try start(worker: workers.count, variables)
@@ -191,10 +192,10 @@ package final class ProcessFleet: Sendable {
 
     /// A worker that has ended without being killed.
     package struct EndedWorker: Sendable {
-        /// Position in `workers`.
+        /// The position in `workers`.
         package var index: Int
         package var ending: ChildProcess.Ending
-        /// The end of its log.
+        /// The last important lines of its log.
         package var lastWords: String
     }
 
@@ -203,7 +204,7 @@ package final class ProcessFleet: Sendable {
         var ended: [EndedWorker] = []
         for (index, worker) in workers.enumerated() {
             guard let ending = worker.process.ending else { continue }
-            // The next one writes into the same log.
+            // The next worker writes to the same log.
             let lastWords = tail("worker-\(index + 1).log")
             ended.append(EndedWorker(index: index, ending: ending, lastWords: lastWords))
             try restartWorker(index)
@@ -211,10 +212,10 @@ package final class ProcessFleet: Sendable {
         return ended
     }
 
-    /// False when the embedded Kafka does not take the command, or when there is none.
+    /// Passes a command to the embedded Kafka; false if that fails, or if there is none.
     package func tellKafka(_ command: String) -> Bool { kafka?.say(command) ?? false }
 
-    /// Nothing can go on without them.
+    /// Throws if a simulator has ended.
     package func requireSimulators() throws {
         for process in [kafka, state.withLock(\.apns)].compactMap(\.self) {
             guard let ending = process.ending else { continue }
@@ -223,10 +224,11 @@ package final class ProcessFleet: Sendable {
         }
     }
 
-    /// The lines of a log that say why its program has ended.
+    /// The lines of a log that show why its program has ended.
     package func tail(_ name: String) -> String { LogExcerpt.text(of: read(name)) }
 
-    /// How many partitions the workers have given up, by their logs; one that is killed says nothing.
+    /// How many partitions the workers have logged as unassigned. A worker that is killed logs
+    /// nothing.
     package func partitionsGivenUp() -> Int {
         workers.reduce(0) { $0 + WorkerLog.partitionsGivenUp(in: $1.process.output) }
     }
@@ -237,10 +239,10 @@ package final class ProcessFleet: Sendable {
 
     // MARK: Ending
 
-    /// The checker, on its way: its report in `result.json`, its words in `result.log`.
+    /// Starts the checker. Its report goes to `result.json`, its messages to `result.log`.
     package func startChecker(kills: String) throws -> FleetProcess {
         for name in ["result.json", "result.log"] {
-            // Of an earlier look.
+            // The file may be left from an earlier check.
             try? FileManager.default.removeItem(atPath: path(name))
         }
         let topics = plan.topics
@@ -262,7 +264,8 @@ package final class ProcessFleet: Sendable {
         return (read("result.json"), lines)
     }
 
-    /// Asks the workers to stop and says how each has ended; those that did not in time are killed.
+    /// Asks the workers to stop, and returns how each has ended. Those that do not end in time are
+    /// killed.
     package func endWorkers(within limit: Duration) -> [ChildProcess.Ending?] {
         let processes = workers.map(\.process)
         end(processes, by: .now + limit)
@@ -270,8 +273,8 @@ package final class ProcessFleet: Sendable {
         return processes.map(\.ending)
     }
 
-    /// Ends everything, in order as long as that takes no longer than so: workers first, so that
-    /// they drain while the others still answer.
+    /// Ends all processes, and kills those that do not end in time. Workers come first, so that
+    /// they can drain while the simulators still answer.
     package func end(within limit: Duration) {
         let deadline = ContinuousClock.now + limit
         let all = state.withLock { $0 }

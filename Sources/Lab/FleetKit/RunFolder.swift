@@ -6,7 +6,7 @@ internal import LinuxIO
 
 /// The folder that a run's processes write into.
 package enum RunFolder {
-    /// A new one for temporary files, whose name nobody can know before.
+    /// Makes a folder for temporary files with an unpredictable name.
     package static func temporary() throws(UnusablePath) -> String {
         let parent = FileManager.default.temporaryDirectory.path
         do {
@@ -18,7 +18,7 @@ package enum RunFolder {
         }
     }
 
-    /// Makes the folder, and what is missing above it, or finds it empty.
+    /// Makes the folder and its missing parents. Throws if it exists and is not empty.
     package static func prepare(_ path: String) throws(UnusablePath) {
         let files: [String]
         do {
@@ -41,7 +41,7 @@ package enum RunFolder {
     }
 }
 
-/// A path from outside with which nothing can be done. One line.
+/// Why a path that a user gave cannot be used, in one line.
 package struct UnusablePath: Error, CustomStringConvertible {
     package let path: String
     package let problem: String

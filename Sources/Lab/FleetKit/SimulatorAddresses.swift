@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the simulator says of itself in its address file.
+/// The addresses that the simulator has written to its address file.
 package struct SimulatorAddresses: Equatable, Sendable {
     package var host = ""
     package var port: UInt16 = 0
-    /// On the loopback interface.
+    /// The port of the control socket on the loopback interface.
     package var controlPort: UInt16 = 0
 
     package init() {}

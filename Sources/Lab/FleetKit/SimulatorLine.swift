@@ -4,7 +4,8 @@
 internal import Foundation
 package import LinuxIO
 
-/// A line to the simulator's control socket. Asks without waiting; answers come with `listen`.
+/// A connection to the simulator's control socket. Commands do not wait for their answers, which
+/// `listen` delivers.
 package final class SimulatorLine {
     private let socket: Socket
     private var output: [UInt8] = []
@@ -14,7 +15,7 @@ package final class SimulatorLine {
         package var requestsOpen: Int
     }
 
-    /// Commands that were not sent yet; the simulator takes them in milliseconds.
+    /// The most bytes of unsent commands; the simulator reads them within milliseconds.
     private static let outputBytesMax = 64 << 10
 
     package init(port: UInt16) throws(SystemError) {
@@ -27,7 +28,7 @@ package final class SimulatorLine {
         send()
     }
 
-    /// Calls `body` with the counts and with each complaint that have come.
+    /// Passes on the counts and the errors that have arrived.
     package func listen(onStatus: (Status) -> Void, onProblem: (String) -> Void) {
         send()
         receive()

@@ -7,31 +7,30 @@ internal import LinuxIO
 internal import Logging
 package import PushModel
 
-/// A record as it stands in a topic.
+/// A record of a topic.
 package struct TopicRecord: Sendable {
     package var partition: Int32
     package var offset: Int64
-    /// Milliseconds since 1970.
+    /// The record's timestamp, in milliseconds since 1970.
     package var timestamp: Int64
     package var key: String?
     package var value: String?
-    /// Of the header that the log was asked for.
+    /// The value of the header that the `TopicLog` keeps; nil if there is none.
     package var header: String?
 }
 
-/// A topic, read from its beginning by someone other than the worker. Belongs to one thread at a
-/// time.
+/// Reads a topic from its beginning, for tools and tests. Belongs to one thread at a time.
 package final class TopicLog {
     private let reader: TableReader
     private let topic: String
     private let header: String?
     private var read: [TopicRecord] = []
 
-    /// Without a record and without an end for so long, Kafka counts as gone.
+    /// How long Kafka may send neither a record nor an end before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 10_000
 
-    /// - Parameter header: the name of one whose value is kept.
+    /// - Parameter header: the name of a header whose value is kept; nil for none.
     package init(topic: String, bootstrap: String, header: String? = nil) throws {
         self.topic = topic
         self.header = header
@@ -45,19 +44,19 @@ package final class TopicLog {
 
     deinit { reader.close(timeout: .seconds(5)) }
 
-    /// All that has arrived so far; of each partition in order.
+    /// The records that have arrived so far, in order within a partition.
     package var records: [TopicRecord] {
         while poll() == Self.batch {}
         return read
     }
 
-    /// All that was there when this was called, a little later.
+    /// Reads to the end and returns all records.
     package func readToEnd() async throws -> [TopicRecord] {
         while try !isRead() { try await Task.sleep(for: .milliseconds(5)) }
         return read
     }
 
-    /// The same for a thread of one's own.
+    /// Does the same as `readToEnd`, but blocks the thread.
     package func readToEndBlocking() throws -> [TopicRecord] {
         while try !isRead() { Thread.sleep(forTimeInterval: 0.005) }
         return read
@@ -90,7 +89,7 @@ package final class TopicLog {
 }
 
 extension Now {
-    /// By the system's clocks.
+    /// The current time of the system's clocks.
     package static var current: Now {
         Now(
             monotonic: MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds()),

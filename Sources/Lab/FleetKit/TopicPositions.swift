@@ -3,20 +3,20 @@
 
 internal import Rdkafka
 
-/// Asks Kafka where topics begin and end, and how far a group has committed them.
+/// Asks Kafka for the first and last offsets of topics, and for a group's committed offsets.
 package final class TopicPositions: Sendable {
     private let client: Client
 
     private static let answerMax = Duration.seconds(10)
 
-    /// - Parameter group: whose commits are asked for; nobody joins it.
+    /// - Parameter group: the group whose commits are asked for. No member joins it.
     package init(bootstrap: String, group: String) throws {
         let configuration = Configuration()
         try configuration.set("bootstrap.servers", bootstrap)
         try configuration.set("group.id", group)
         try configuration.set("enable.auto.commit", "false")
         client = try Client(.consumer, configuration: configuration) { _, _, _ in
-            // What matters comes back as an error of a call.
+            // The log is not needed: errors are returned by the calls.
         }
     }
 
@@ -30,7 +30,7 @@ package final class TopicPositions: Sendable {
         try offsets(of: topic, at: Offset.end)
     }
 
-    /// What the group reads next, of each partition; 0 where it has committed nothing.
+    /// The group's committed offset of each partition; 0 if it has committed nothing.
     package func committed(of topic: String) throws -> [Int64] {
         let answer = try client.committed(
             try list(topic, offset: Offset.unset), timeout: Self.answerMax)

@@ -5,13 +5,14 @@ internal import LinuxIO
 internal import PushModel
 
 extension TrafficGenerator {
-    /// About any subject but the drawn door.
+    /// The next event, about a random subject other than the drawn door.
     func nextEvent() -> EmittedEvent {
         let number = Int.random(in: 0..<neighbourhood.subjectCount - 1, using: &random)
         var event = EmittedEvent(
             t: SystemClock.wallNanoseconds(),
             subject: number >= Neighbourhood.drawnDoor ? number + 1 : number)
-        // Not drawn where it cannot matter: a seed's traffic stays what it was.
+        // The random number is not drawn if it has no effect, so that a seed's traffic does not
+        // change.
         guard options.unreadableShare + options.shortLivedShare > 0 else { return event }
         let share = Double.random(in: 0..<1, using: &random)
         if share < options.unreadableShare {
@@ -22,7 +23,8 @@ extension TrafficGenerator {
         return event
     }
 
-    /// One installation's tokens go, come, or change places with another's.
+    /// Writes the next change of registrations: an installation's tokens are removed, added, or
+    /// swapped with another's.
     func changeRegistrations() throws {
         for change in population.change(using: &random) {
             if let tokenSet = change.tokenSet {

@@ -8,11 +8,12 @@ package import Logging
 internal import PushModel
 internal import RecordFormats
 
-/// Registers a neighbourhood, waits until that is certain to be known, and then reports changes at
-/// a steady rate. Each event that Kafka has acknowledged is one line of the events log; an event
-/// that was not acknowledged is none.
+/// Registers a neighbourhood, waits for the registration grace period, and then produces events at
+/// a steady rate. It writes a line to the events log for each event that Kafka has acknowledged,
+/// and none for the others.
 ///
-/// Belongs to one thread. Memory: the events not yet acknowledged, bounded by the producer's queue.
+/// It belongs to one thread. Memory holds the events not yet acknowledged, bounded by the
+/// producer's queue.
 package final class TrafficGenerator {
     let options: TrafficOptions
     let neighbourhood: Neighbourhood
@@ -22,13 +23,14 @@ package final class TrafficGenerator {
     var random: SplitMix64
     var population: Population
     private var report = TrafficReport(phase: .registering)
-    /// Events on their way, by ticket.
+    /// The events not yet acknowledged, by ticket.
     private var underWay: [UInt64: EmittedEvent] = [:]
     private var nextTicket: UInt64 = 1
     private var refusal: String?
 
-    /// Events that may wait for the workers. The embedded Kafka keeps 5 MiB of each partition; an
-    /// event alone in its batch takes about 90 bytes there, and a fifth of the room is enough.
+    /// The most events per partition that may wait for the workers. The embedded Kafka keeps 5 MiB
+    /// of each partition; an event alone in its batch takes about 90 bytes, and a fifth of the room
+    /// is enough.
     private static let lagMaxPerPartition = 5 * 1024 * 1024 / 5 / 90
     private static let turn = Duration.milliseconds(5)
     private static let reportInterval = Duration.milliseconds(200)
@@ -42,7 +44,7 @@ package final class TrafficGenerator {
         producer = try RecordProducer(
             settings: KafkaClientSettings(
                 bootstrap: options.bootstrap, group: options.group,
-                // Latency is measured from here; a whole batch is not worth waiting for.
+                // Latency is measured from here, so events do not wait for a full batch.
                 properties: ["linger.ms": "1"]),
             topics: [options.eventsTopic, options.registrationsTopic], logger: logger)
         offsets = try GroupProgress(
@@ -53,8 +55,8 @@ package final class TrafficGenerator {
         self.log = log
     }
 
-    /// Ends after the duration, at the end of standard input, or when told to stop. Standard input
-    /// takes `flip` for an event about the drawn door, and `quit`.
+    /// Produces traffic until the duration is over, standard input ends, or the process is told to
+    /// stop. Standard input takes `flip` for an event about the drawn door, and `quit`.
     package func run() throws {
         StopRequests.count()
         tell()
@@ -62,7 +64,7 @@ package final class TrafficGenerator {
         report.phase = .gracePeriod
         tell()
         var input = StandardInputLines()
-        // What is registered within `registrationGrace` of an event may or may not be owed it.
+        // An event within `registrationGrace` of a registration would be ambiguous to the checker.
         if try wait(options.registrationGrace + .milliseconds(500), &input) { try produce(&input) }
         try awaitAcknowledgements()
         report.phase = .ended
@@ -110,7 +112,7 @@ package final class TrafficGenerator {
             let share = (now - turnBegan) / .seconds(1)
             turnBegan = now
             updateLag()
-            // A turn that came late is not made up for beyond a tenth of a second.
+            // A late turn makes up for at most a tenth of a second.
             due = report.isHeldBack ? 0 : min(due + share * options.rate, options.rate / 10 + 1)
             while due >= 1 {
                 try emit(nextEvent())
@@ -192,7 +194,7 @@ package final class TrafficGenerator {
         if !lines.isEmpty { log.write(Data(lines.utf8)) }
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until every event is acknowledged.
     private func awaitAcknowledgements() throws {
         let isFlushed = producer.flush(timeout: Self.flushMax)
         takeReports()
@@ -204,7 +206,7 @@ package final class TrafficGenerator {
 
     // MARK: The world outside
 
-    /// False when it is time to end.
+    /// Waits and carries out commands; false when it is time to end.
     private func wait(
         _ limit: Duration, _ input: inout StandardInputLines, onFlip: () throws -> Void = {}
     ) throws -> Bool {

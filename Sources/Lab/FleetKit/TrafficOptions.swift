@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What the traffic generator produces, and where.
+/// The options of the traffic generator.
 package struct TrafficOptions: Sendable {
     package var bootstrap: String
     package var eventsTopic = "lamplighter.events"
@@ -11,18 +11,19 @@ package struct TrafficOptions: Sendable {
     package var installations = 3000
     /// Events a second.
     package var rate = 250.0
-    /// The workers' `index.registrationGrace`; so long after the registrations an event is owed for sure.
+    /// The workers' `index.registrationGrace`: how long after the registrations the first event is
+    /// produced.
     package var registrationGrace = Duration.seconds(2)
-    /// From the first event; nil for as long as standard input is open.
+    /// How long there are events; nil for as long as standard input is open.
     package var duration: Duration?
-    /// NDJSON, a line for each acknowledged event.
+    /// The path of the events log: NDJSON with a line for each acknowledged event.
     package var eventsLog: String
     package var seed: UInt64 = 1
-    /// Changes of registrations a second, from the first event on.
+    /// Changes of registrations per second, from the first event on.
     package var churn = 0.0
-    /// The share of events that nobody can read.
+    /// The share of unreadable events.
     package var unreadableShare = 0.0
-    /// The share of events with a life of `shortLife`.
+    /// The share of events that expire after `shortLife`.
     package var shortLivedShare = 0.0
 
     package static let shortLife = Duration.seconds(4)
@@ -43,14 +44,14 @@ package struct TrafficReport: Codable, Hashable, Sendable {
     }
 
     package var phase: Phase
-    /// Acknowledged events.
+    /// The number of acknowledged events.
     package var events = 0
-    /// Events that Kafka refused, or did not confirm: nobody is owed anything for them.
+    /// The number of events that Kafka refused or did not acknowledge, which cause no obligations.
     package var failed = 0
-    /// Events that are written and of which the group has not committed the offset; nil before the
-    /// group has answered once.
+    /// The number of written events whose offsets the group has not committed; nil before the
+    /// group's first answer.
     package var lag: Int?
-    /// The bound on the lag holds events back.
+    /// Whether the bound on the lag is holding events back.
     package var isHeldBack = false
 
     package init(phase: Phase) { self.phase = phase }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Something that was waited for has not come.
+/// An expected condition did not occur in time.
 package struct Timeout: Error, CustomStringConvertible {
     package let description: String
 
     package init(description: String) { self.description = description }
 }
 
-/// Asks again and again until the condition holds.
-/// - Throws: `Timeout` when it does not in time, or what the condition throws.
+/// Polls a condition until it holds.
+/// - Throws: `Timeout` if it does not hold in time, or what the condition throws.
 package func waitUntil(
     _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
 ) async throws {

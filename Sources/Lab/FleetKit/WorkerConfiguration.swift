@@ -3,14 +3,14 @@
 
 package import PushModel
 
-/// The configuration of a fleet's workers, `lamplighter.yaml`. Back-offs are short and what the
-/// embedded Kafka makes slow is made quick: somebody waits for it.
+/// The configuration of a fleet's workers, written as `lamplighter.yaml`. Back-offs are short, and
+/// librdkafka is tuned for the embedded Kafka, so that runs take less time.
 package struct WorkerConfiguration: Sendable {
     package struct Credential: Sendable {
         package var name: String
         package var team: String
         package var keyID: String
-        /// A path; a relative one is searched for beside the configuration.
+        /// The path of the key; a relative one is relative to the configuration's folder.
         package var keyFile: String
         package var apps: [String]
 
@@ -39,20 +39,21 @@ package struct WorkerConfiguration: Sendable {
 
     package var bootstrap = ""
     package let topics: FleetTopics
-    /// Each topic of events with its binding, such as `{decode: json}`.
+    /// The event topics with their bindings in YAML, such as `{decode: json}`.
     package var events: [(topic: String, binding: String)]
     package var credentials: [Credential] = []
     package var endpoints: [Endpoint] = []
     package var transport = "auto"
     package var caFile = "ca.pem"
-    /// After this a dead worker is noticed.
+    /// The consumers' session timeout, after which the group notices a dead worker.
     package let session: Duration
     /// `index.registrationGrace`, which the checker must know too.
     package var registrationGrace = Duration.seconds(2)
     package var holdMax = Duration.seconds(10)
-    /// Of librdkafka.
+    /// Properties of librdkafka.
     package var properties: [String: String]
-    /// Further keys of the sections `delivery`, `planning` and `apns`, values as in YAML.
+    /// Additional keys of the section `delivery`, with values in YAML; likewise `planning` and
+    /// `apns`.
     package var delivery: [(key: String, value: String)] = []
     package var planning: [(key: String, value: String)] = []
     package var apns: [(key: String, value: String)] = []
@@ -64,23 +65,24 @@ package struct WorkerConfiguration: Sendable {
         properties = [
             "session.timeout.ms": "\(session.wholeMilliseconds)",
             "heartbeat.interval.ms": "200",
-            // The embedded Kafka holds an empty fetch for all of this time.
+            // The embedded Kafka delays an empty fetch by all of this time.
             "fetch.wait.max.ms": "5",
-            // A broker that was away is found again at once.
+            // The worker reconnects quickly to a broker that was away.
             "reconnect.backoff.max.ms": "500",
         ]
     }
 
-    /// The environment's variable of a key: `delivery.threads` is LAMPLIGHTER_DELIVERY_THREADS.
+    /// The environment variable of a key: that of `delivery.threads` is
+    /// LAMPLIGHTER_DELIVERY_THREADS.
     package static func variable(of key: String) -> String {
         "LAMPLIGHTER_" + key.replacing(".", with: "_").uppercased()
     }
 
-    /// The shortest session that suits a fleet.
+    /// The shortest session timeout that works for a fleet.
     ///
-    /// The embedded Kafka makes a group wait for a session less 1 s at each join, but 3 s at the
-    /// first, and forgets members that wait for longer than their session. Apache Kafka allows no
-    /// less than 6 s.
+    /// The embedded Kafka makes a group wait at each join for the session timeout less 1 s, but 3 s
+    /// at the first, and forgets members that wait for longer than their session. Apache Kafka
+    /// allows no less than 6 s.
     package static func session(isKafkaEmbedded: Bool) -> Duration {
         isKafkaEmbedded ? .milliseconds(3500) : .seconds(6)
     }
@@ -150,6 +152,6 @@ package struct WorkerConfiguration: Sendable {
 }
 
 extension Duration {
-    /// Rounded down.
+    /// The duration in whole milliseconds, rounded down.
     package var wholeMilliseconds: Int { Int(self / .milliseconds(1)) }
 }

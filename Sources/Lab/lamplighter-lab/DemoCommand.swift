@@ -65,7 +65,7 @@ struct DemoCommand: ParsableCommand {
         switch try DemoRun(try options()).run() {
         case .proven: return
         case .failed: throw ExitCode(1)
-        // As a shell says of SIGINT.
+        // Shells use 130 for a command that SIGINT has ended.
         case .none: throw ExitCode(130)
         }
     }

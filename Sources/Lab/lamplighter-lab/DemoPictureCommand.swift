@@ -6,7 +6,7 @@ import Demo
 import FleetKit
 import Foundation
 
-/// `make demo-picture`.
+/// The command behind `make demo-picture`.
 struct DemoPictureCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo-picture",

@@ -94,7 +94,7 @@ struct FleetCommand: ParsableCommand {
     }
 }
 
-/// `name=value`.
+/// An argument of the form `name=value`.
 struct Setting: ExpressibleByArgument {
     let name: String
     let value: String
@@ -106,6 +106,6 @@ struct Setting: ExpressibleByArgument {
         guard !name.isEmpty else { return nil }
     }
 
-    /// As a number of partitions.
+    /// The value as a number of partitions; nil if it is not a valid one.
     var count: Int? { Int(value).flatMap { (1...10_000).contains($0) ? $0 : nil } }
 }

@@ -4,8 +4,8 @@
 import ArgumentParser
 import Entrypoint
 
-/// What exists for trying Lamplighter out and for proving what it promises. Nothing of it runs in a
-/// cluster: the worker's program links none of this.
+/// The program for trying Lamplighter out and for proving its promises. Nothing of it runs in a
+/// cluster: the worker's program links none of this code.
 @main
 struct LamplighterLab: ParsableCommand {
     static let configuration = CommandConfiguration(

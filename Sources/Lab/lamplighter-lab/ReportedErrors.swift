@@ -7,7 +7,8 @@ package import EmbeddedKafka
 package import Entrypoint
 package import FleetKit
 
-// A taken port, a file that cannot be written: what the caller asked for cannot be had.
+// Simulator errors, such as a port in use or a file that cannot be written, concern the caller's
+// options.
 
 extension SimulatorError: ReportedError {
     package var failure: Failure { Failure(.configuration, "\(self)") }

@@ -88,7 +88,7 @@ extension SimulateCommand {
         func validate() throws { _ = try startCommands() }
 
         func run() throws {
-            // Before anything is made or opened.
+            // The script is parsed before anything is made or opened.
             let script = try script.map(Self.read)
             try APNSSimulator.run(
                 try options(), control: control.map { ControlAddress($0) }, script: script)
@@ -170,7 +170,8 @@ extension SimulateCommand {
             }
         }
 
-        /// With `--identity`, a simulator that is started again is still trusted.
+        /// The certificate. With `--identity` it is kept, so that a simulator that is started again
+        /// is still trusted.
         private func certificate() throws -> SimulatorCertificate {
             guard let identity else { return .generated(caFile: caFile) }
             if let pem = try? String(contentsOfFile: identity, encoding: .utf8) {
@@ -191,7 +192,7 @@ extension SimulateCommand {
             return .pem(certificate: made.certificatePEM, key: made.keyPEM)
         }
 
-        /// Nobody else on the machine may sign or serve in its name.
+        /// Writes a secret so that no other user of the machine can read it.
         private static func write(secret: String, to path: String, _ option: String) throws {
             guard
                 FileManager.default.createFile(

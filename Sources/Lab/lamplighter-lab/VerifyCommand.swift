@@ -86,7 +86,7 @@ struct VerifyCommand: ParsableCommand {
         StandardError.write(report.summary)
         if !report.isProven { throw ExitCode(1) }
         guard report.obligations > 0 else {
-            // A topic's name that was mistyped must not look like a proof.
+            // A mistyped topic name must not look like a proof.
             throw UnreadableInput(
                 registrations, "nothing was owed: no event is about what it shows")
         }
