@@ -5,7 +5,7 @@ internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
 
-/// A directory of one test's own, removed at its end.
+/// A directory of one test, removed at its end.
 final class ScratchDirectory {
     let url: URL
 
@@ -23,7 +23,7 @@ final class ScratchDirectory {
     }
 }
 
-/// The `openssl` program: not our code, though the same library.
+/// Runs the `openssl` program, which uses the same library but other code.
 enum OpenSSLProgram {
     static func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
         let process = Process()
@@ -62,7 +62,7 @@ final class TLSPair {
             context: serverContext, descriptor: serverSocket.descriptor, serverName: nil)
     }
 
-    /// What either side ended with; nil when both are up.
+    /// Completes the handshake. Returns the error of either side; nil if both succeeded.
     func shakeHands() -> TLSError? {
         let deadline = SystemClock.monotonicNanoseconds() + 5_000_000_000
         var clientIsUp = false

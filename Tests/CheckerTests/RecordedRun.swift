@@ -5,10 +5,10 @@ import Checker
 import Foundation
 import Testing
 
-/// The logs of a small run that went well, to be forged by a test and judged.
+/// The logs of a small successful run, which a test changes and then checks.
 ///
-/// Two controls show `door-1`, registered an hour before; a hundred events say that it changed, ten
-/// milliseconds apart, and each is answered for by one push per control, five milliseconds later.
+/// Two controls registered for `door-1` an hour before. A hundred events about it are ten
+/// milliseconds apart, and each leads to an accepted push per control five milliseconds later.
 struct RecordedRun {
     static let app = "com.example.Home"
     static let controls = app + ".push-type.controls"
@@ -17,7 +17,7 @@ struct RecordedRun {
     ]
     /// When the first event was produced, in milliseconds since 1970.
     static let start: Int64 = 1_795_000_000_000
-    /// The first event about `door-2`, in the partition beside; nobody is told unless a test says so.
+    /// The first event about `door-2`, in another partition. It has no push unless a test adds one.
     static let other = Self.event(0, "door-2", partition: 1, offset: 0)
 
     var events = (0..<100).map { event(Int64($0) * 10, offset: Int64($0)) }
@@ -47,11 +47,11 @@ struct RecordedRun {
         }
     }
 
-    /// In milliseconds since the first event; its offset is 99.
+    /// When the last event was produced, in milliseconds since the first; its offset is 99.
     static let lastEvent: Int64 = 990
 
-    /// The run without its last push, the one to token 1 for the last event, changed further and
-    /// judged.
+    /// Checks the run without its last push, the one to token 1 for the last event, and with
+    /// further changes.
     static func cutShort(_ change: (inout RecordedRun) -> Void) throws -> CheckReport {
         var run = RecordedRun()
         run.answers.removeLast()
@@ -98,7 +98,7 @@ struct RecordedRun {
             + #""status":\#(status),"reason":"\#(reason)"}"#
     }
 
-    /// Tokens by number; none for a record that removes.
+    /// A registration of these tokens, by number; nil for a tombstone.
     static func registration(
         at time: Int64, showing tokens: [Int]? = [0, 1], subject: String = "door-1",
         handler: String = "Doors"
@@ -130,7 +130,7 @@ struct RecordedRun {
         return #"{"t":\#(start + time),"key":"door-1","value":\#(quoted(letter))}"#
     }
 
-    /// A status of nil makes the record that revokes.
+    /// A suppression; with a status of nil the tombstone that revokes it.
     static func suppression(
         at time: Int64, registeredAt: Int64 = -3_600_000, token: Int, status: Int? = 410
     ) -> String {

@@ -29,20 +29,20 @@ enum TransportKind: String, CaseIterable {
     }
 }
 
-/// A delivery thread and the planner's side of its port, aimed at any server.
+/// A delivery thread and the planner's side of its port, for use with any server.
 final class DeliveryBench {
     static let teamID = "TEAM123456"
     static let keyID = "KEY7654321"
     static let bundleID = "com.example.Home"
     static let body = #"{"aps":{"content-changed":true}}"#
-    /// Of every push; the rest of the token is the push's number.
+    /// The beginning of every push's device token; the rest is the push's number.
     static let tokenPrefix = String(repeating: "ab", count: 30)
 
     let port: DeliveryPort
     let slab = PushSlab(slots: 4096)
     let transport: any PushTransport
     let tokens: ProviderTokens
-    /// Of the delivery thread.
+    /// The CPU clock of the delivery thread.
     let clock = ThreadClock()
     private let waker = Waker()
     private let route: RouteID

@@ -9,7 +9,7 @@ internal import LinuxIO
 internal import OpenSSL
 import TestCertificates
 
-/// A simulator that knows the bench's team, and a directory that goes with it.
+/// An APNs simulator that knows the bench's team, and a directory for its files.
 final class DeliverySimulator {
     let simulator: APNSSimulator
     let key: (privatePEM: String, publicPEM: String)

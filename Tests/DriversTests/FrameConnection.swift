@@ -4,10 +4,10 @@
 internal import LinuxIO
 internal import Synchronization
 
-/// One client of a `FrameServer`, as the test sees it from any thread: what it has said, and verbs
-/// to answer it with, frame by frame.
+/// One client of a `FrameServer`: what it has sent, and methods to answer it frame by frame, usable
+/// from any thread.
 final class FrameConnection: Sendable {
-    /// A request that has come as a whole.
+    /// A complete request.
     struct Request: Sendable {
         let stream: UInt32
         /// The number that `Trial` wrote into the body; nil for another's body.
@@ -17,11 +17,11 @@ final class FrameConnection: Sendable {
     /// What the server's thread has to do, in order.
     enum Order: Sendable {
         case send([UInt8])
-        /// With a TCP reset.
+        /// Ends the connection with a TCP reset.
         case cut
-        /// Says that nothing more is coming (FIN), and goes on reading.
+        /// Sends FIN and goes on reading.
         case halfClose
-        /// Reads nothing more: the kernel acknowledges, and nobody answers.
+        /// Stops reading: the kernel acknowledges bytes, but nothing is answered.
         case deafen
     }
 
@@ -56,14 +56,14 @@ final class FrameConnection: Sendable {
 
     /// The streams of requests of which the headers have come.
     var begun: [UInt32] { state.withLock { $0.begun } }
-    /// In the order they came as a whole.
+    /// The requests, in the order in which they were completed.
     var requests: [Request] { state.withLock { $0.requests } }
     /// The streams that the client has reset.
     var resets: [UInt32] { state.withLock { $0.resets } }
-    /// Those that the client sent.
+    /// The PINGs that the client has sent.
     var pings: [HTTP2Frame] { state.withLock { $0.pings } }
     var pingAnswers: Int { state.withLock { $0.pingAnswers } }
-    /// The connection has ended, whoever ended it.
+    /// Whether the connection has ended, whichever side ended it.
     var isGone: Bool { state.withLock { $0.isGone } }
 
     // MARK: Verbs
@@ -84,7 +84,7 @@ final class FrameConnection: Sendable {
                 stream: stream, HTTP2Frame.block([(":status", String(status))])))
     }
 
-    /// For the log, when the answer is written frame by frame.
+    /// Notes an answer that the test writes frame by frame.
     func accepted(_ status: Int, on stream: UInt32) {
         guard status == 200 else { return }
         let push = state.withLock { state in

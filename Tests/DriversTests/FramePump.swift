@@ -5,7 +5,7 @@ internal import Glibc
 internal import LinuxIO
 internal import OpenSSL
 
-/// The thread of a `FrameServer`: bytes to frames, orders to bytes.
+/// The thread of a `FrameServer`, which turns bytes into frames and orders into bytes.
 struct FramePump: ~Copyable {
     private let desk: FrameDesk
     private let listener: Socket
@@ -77,7 +77,7 @@ private final class FrameLink {
     var watched: Epoll.Interest = .read
 
     private let desk: FrameDesk
-    /// Gone when the connection is: going out of scope closes it.
+    /// The socket; nil once the connection has ended. Releasing it closes it.
     private var socket: Socket?
     private var tls: TLSStream
     private var hasTLS = false
@@ -87,7 +87,7 @@ private final class FrameLink {
     private var output: [UInt8] = []
     private var written = 0
     private var buffer = [UInt8](repeating: 0, count: 16_384)
-    /// What stands behind bytes that are still to be written.
+    /// The orders that follow the bytes still to be written.
     private var orders: [FrameConnection.Order] = []
     private var prefaceOwed = preface.count
 

@@ -8,26 +8,25 @@ internal import OpenSSL
 internal import Synchronization
 import TestCertificates
 
-/// An HTTP/2 server whose frames the test writes, one by one, for what no real server can be brought
-/// to do. It obeys nothing of the protocol but what its manners say. One thread serves all of its
-/// connections.
+/// An HTTP/2 server whose frames the test writes, for behaviour that no real server can be made to
+/// show. It follows the protocol only as its manners say. One thread serves all its connections.
 final class FrameServer {
     enum Setting: UInt8, Sendable {
         case streamsMax = 3
         case initialWindow = 4
     }
 
-    /// What it does unasked.
+    /// What the server does by itself.
     struct Manners: Sendable {
-        /// Said when TLS is up; nil says nothing.
+        /// The SETTINGS to send after the TLS handshake; nil for none.
         var settings: [Setting: UInt32]? = [.streamsMax: 100]
-        /// Each byte of DATA is given back to the connection's window at once.
+        /// Whether each byte of DATA is returned to the connection's window at once.
         var givesBackWindow = true
         /// Called on the server's thread for each request that has come as a whole.
         var serve: (@Sendable (FrameConnection, FrameConnection.Request) -> Void)?
     }
 
-    /// What it shows when TLS is made.
+    /// The certificate that it shows.
     enum Identity {
         case sound, expired, otherHost
     }
@@ -70,7 +69,7 @@ final class FrameServer {
 
     deinit { desk.end() }
 
-    /// Every connection breaks, and nobody listens any more.
+    /// Breaks every connection and stops listening.
     func stop() {
         desk.end()
         let deadline = ContinuousClock.now + .seconds(20)
@@ -79,7 +78,7 @@ final class FrameServer {
 
     var caFile: String { directory.file("ca.pem") }
     var connections: [FrameConnection] { desk.connections }
-    /// Of the requests that have come as a whole, on all connections.
+    /// The streams of all complete requests, on all connections.
     var streams: [UInt32] { connections.flatMap(\.requests).map(\.stream) }
     /// How often each push was accepted.
     var acceptances: [Int: Int] { desk.ledger.acceptances }

@@ -5,10 +5,10 @@ internal import Delivery
 internal import Foundation
 internal import PushModel
 
-/// An APNs of Python's `h2`, which shares no line of code with either transport or the simulator: it
-/// judges each request to the letter and each frame by its own state machine.
+/// A stand-in for APNs built on Python's `h2`, which shares no code with the transports or the
+/// simulator. It checks each request exactly and each frame by its own state machine.
 enum PythonPeer {
-    /// Debian's packages are this interpreter's, and no other's.
+    /// The interpreter that Debian's packages belong to.
     static let interpreter = "/usr/bin/python3"
 
     struct Report: Decodable {

@@ -84,7 +84,7 @@ extension KafkaFixture {
     }
 }
 
-/// A consumer together with all it has said and delivered.
+/// A consumer together with the facts it has reported and the records it has delivered.
 final class Reading {
     let consumer: EventConsumer
     private(set) var facts: [ConsumerFact] = []
@@ -150,7 +150,7 @@ final class Reading {
         }
     }
 
-    /// Everything that was delivered has ended.
+    /// Stores the position after the last delivered record of each partition.
     func storeAll() {
         let positions = assignments.compactMap { assignment -> StoredPosition? in
             let offsets = records.filter {

@@ -9,9 +9,9 @@ import Testing
 @testable import KafkaLog
 @testable import Rdkafka
 
-/// A consumer to which the test speaks in the group's place: the broker refuses to let it join, so
-/// nothing else is ever announced, and nobody waits the seconds of a join. All else is the
-/// library's: it fetches, stores and commits what it is assigned.
+/// A consumer to which the test announces rebalances in place of the group. The broker refuses to
+/// let it join, so no other rebalance is announced and tests do not wait for joins. Fetching,
+/// storing and committing are done by librdkafka.
 final class GroupStandIn {
     let fixture: KafkaFixture
     let reading: Reading
@@ -34,7 +34,7 @@ final class GroupStandIn {
         reading.onRevoking = { _, _ in }
     }
 
-    /// The consumer hears of it as when the library had called back.
+    /// Announces a rebalance as librdkafka's callback would.
     func announce(
         _ code: ErrorCode, _ partitions: [Int32], of topic: String = "events",
         isLost: Bool = false
@@ -70,7 +70,7 @@ final class GroupStandIn {
         }
     }
 
-    /// Nothing is fetched any more: REQUEST_TIMED_OUT on Fetch.
+    /// Makes every fetch fail with REQUEST_TIMED_OUT.
     func silence() throws {
         try fixture.kafka.perform(.fail(apiKey: 1, code: 7, count: 100_000))
     }

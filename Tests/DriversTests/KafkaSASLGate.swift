@@ -5,9 +5,9 @@ import Glibc
 import LinuxIO
 import Synchronization
 
-/// A Kafka that wants SASL, OAUTHBEARER where nothing else is said: it stands before an embedded one with a single broker, lets
-/// through who shows a token that it takes, and writes its own port over the broker's wherever
-/// answers name that.
+/// A Kafka that requires SASL, by default OAUTHBEARER. It forwards to an embedded Kafka with a
+/// single broker, lets clients through that show an accepted token, and replaces the broker's port
+/// by its own in answers.
 final class KafkaSASLGate: Sendable {
     struct Shown: Hashable {
         var token: String
@@ -50,7 +50,7 @@ final class KafkaSASLGate: Sendable {
         }
     }
 
-    /// Everything ends, the threads included.
+    /// Ends every connection and every thread.
     func close() {
         shutdown(listener, CInt(SHUT_RDWR))
         dropClients()
@@ -58,13 +58,13 @@ final class KafkaSASLGate: Sendable {
 
     var bootstrap: String { "127.0.0.1:\(port)" }
 
-    /// All that was shown, in order.
+    /// Everything that clients have shown, in order.
     var shown: [Shown] { state.withLock { $0.shown } }
 
-    /// From now on; the others are refused.
+    /// Sets which tokens are accepted from now on; others are refused.
     func take(_ taken: @escaping @Sendable (String) -> Bool) { state.withLock { $0.taken = taken } }
 
-    /// Whoever wants to go on must authenticate anew.
+    /// Drops all clients, so that they must authenticate again.
     func dropClients() {
         state.withLock { state in
             for client in state.clients { shutdown(client, CInt(SHUT_RDWR)) }

@@ -6,8 +6,8 @@ import LinuxIO
 import OpenSSL
 import TestCertificates
 
-/// TLS before an embedded Kafka with one broker, or before whatever else is on that port: answers
-/// that name the broker's port name this one instead.
+/// A TLS proxy before an embedded Kafka with one broker, or another server. It replaces the
+/// broker's port by its own in answers.
 final class KafkaTLSFront: Sendable {
     let port: UInt16
     private let brokerPort: UInt16

@@ -8,15 +8,16 @@ import TestCertificates
 
 @testable import KafkaLog
 
-/// An OAuth 2.0 token endpoint that is not ours: Python's HTTP server, which knows one client and
-/// gives it numbered JSON Web Tokens. It ends with the test.
+/// An OAuth 2.0 token endpoint on Python's HTTP server, which knows one client and gives it
+/// numbered JSON Web Tokens. It ends with the test.
 final class KafkaTokenEndpoint {
     static let clientID = "lamp lighter/1"
     static let secret = "s3cret: with+signs&more%"
     static let scope = "kafka:read kafka:write"
 
     private var process = Process()
-    /// It ends when nobody can write to it any more, whatever becomes of the tests.
+    /// The server's standard input. The server ends when this pipe is closed, however the tests
+    /// end.
     private var input = Pipe()
     private let directory: ScratchDirectory
     private let isTLS: Bool

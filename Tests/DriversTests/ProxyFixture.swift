@@ -62,8 +62,7 @@ final class TinyProxy {
     }
 }
 
-/// A proxy that the test plays itself: it keeps what it is asked, says one thing to each that
-/// connects, and nothing more.
+/// A scripted proxy: it records what clients send, and sends each the same answer and nothing more.
 final class PlayedProxy {
     let port: UInt16
     private let process = Process()
@@ -121,7 +120,7 @@ final class PlayedProxy {
 /// A delivery thread behind a proxy, and all that it logs.
 struct ProxiedBench {
     let bench: DeliveryBench
-    /// With the remedies.
+    /// The log lines, with their remedies.
     let log = Lines()
 
     init(
@@ -147,7 +146,7 @@ struct ProxiedBench {
     }
 }
 
-/// Keeps lines as a person reads them, metadata and all.
+/// A log handler that keeps whole lines with their metadata.
 struct WholeLineHandler: LogHandler {
     let lines: Lines
     var logLevel = Logger.Level.trace

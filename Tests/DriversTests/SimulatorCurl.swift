@@ -4,7 +4,7 @@
 internal import Foundation
 internal import PushModel
 
-/// One request as curl is told to make it: a good push of a control unless it is changed.
+/// A request for curl to make; by default a valid push to a control.
 struct CurlRequest {
     var method = "POST"
     var path = "/3/device/\(SimulatorFixture.token)"
@@ -52,7 +52,7 @@ struct CurlAnswer: Equatable, CustomStringConvertible {
     let uniqueID: String
     let seconds: Double
 
-    /// Of Apple's JSON; "" when the body is something else.
+    /// The reason in Apple's JSON; "" for another body.
     var reason: String {
         struct Body: Decodable { let reason: String }
         return (try? JSONDecoder().decode(Body.self, from: Data(body.utf8)))?.reason ?? ""
@@ -62,7 +62,7 @@ struct CurlAnswer: Equatable, CustomStringConvertible {
 }
 
 extension SimulatorFixture {
-    /// Has one curl make the requests in turn, on one connection an environment.
+    /// Makes the requests in turn with one curl process, on one connection per environment.
     /// - Parameter options: lines of curl's own configuration.
     func curl(_ requests: [CurlRequest], options: [String] = []) throws -> [CurlAnswer] {
         let marker = "\u{1}"

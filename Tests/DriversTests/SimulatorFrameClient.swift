@@ -7,8 +7,8 @@ internal import LinuxIO
 internal import OpenSSL
 internal import Testing
 
-/// An HTTP/2 client that writes frames as it is told and obeys no limit of the server's, unlike
-/// every library: what a server enforces shows only against one that trespasses.
+/// An HTTP/2 client that writes any frames and, unlike every library, ignores the server's limits,
+/// to show that the server enforces them.
 final class SimulatorFrameClient {
     enum Outcome: Hashable {
         case accepted
@@ -70,7 +70,8 @@ final class SimulatorFrameClient {
 
     func ping() { write(HTTP2Frame(.ping, Array(repeating: 7, count: 8)).bytes) }
 
-    /// Less than a record, into a socket that has taken little: never short.
+    /// Writes bytes. They are less than a TLS record and the socket's buffer is nearly empty, so
+    /// the write is never short.
     private func write(_ bytes: [UInt8]) {
         let transfer = bytes.withUnsafeBytes { tls.write($0) }
         #expect(transfer == .bytes(bytes.count))

@@ -13,7 +13,7 @@ struct DemoReport: Decodable, Equatable {
     var kills: Int
 }
 
-/// A demo whose files are in a folder of the test, by which its processes can be told.
+/// A demo with its files in a folder of the test, by which its processes are identified.
 final class DemoRun {
     let directory: URL
     let process: FleetProcess

@@ -29,7 +29,7 @@ extension Fleet {
 extension CommandResult {
     var lines: [Substring] { output.split(separator: "\n") }
 
-    /// Each of these is in the output.
+    /// Expects each of these texts in the output.
     func expect(_ texts: String..., sourceLocation: SourceLocation = #_sourceLocation) {
         for text in texts where !output.contains(text) {
             Issue.record("no '\(text)' in\n\(output)", sourceLocation: sourceLocation)

@@ -55,7 +55,7 @@ extension Fleet {
         try TopicLog(topic: topics[topic], bootstrap: bootstrap)
     }
 
-    /// Writes a record as a program that has never heard of us does.
+    /// Writes a record with kcat, as a foreign program would.
     /// - Parameters:
     ///   - value: on one line; nil for null.
     ///   - headers: each `name=value`.
@@ -73,7 +73,7 @@ extension Fleet {
         guard result.status == 0 else { throw Timeout(description: "kcat: \(result.output)") }
     }
 
-    /// Has the embedded Kafka obey a line of `simulate kafka`'s standard input.
+    /// Writes a command to the standard input of the embedded Kafka.
     func tellKafka(_ line: String) async throws {
         guard let broker else { throw Timeout(description: "no embedded Kafka obeys \(line)") }
         let before = broker.output.split(separator: "\n").count
@@ -90,7 +90,7 @@ extension Fleet {
         try TopicPositions(bootstrap: bootstrap, group: topics.prefix)
     }
 
-    /// Of each partition of the events: those that are written and not committed.
+    /// How many events of each partition are written but not committed.
     func lags(_ positions: TopicPositions) throws -> [Int64] {
         let topic = topics[.events]
         return try zip(positions.ends(of: topic), positions.committed(of: topic)).map(-)
@@ -105,8 +105,8 @@ extension Fleet {
         try startWorker()
     }
 
-    /// Twice the subject's change, each answered to the witness: a push that the first one owed to
-    /// anybody has been answered by now.
+    /// Emits two changes of a subject, and waits for the witness's push after each. By then every
+    /// push for the first one has been answered.
     func changeTwice(_ subject: String, witness: TestToken) async throws {
         for _ in 0..<2 { try await change(subject, heardBy: witness) }
     }

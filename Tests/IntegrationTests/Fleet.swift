@@ -16,7 +16,7 @@ import Synchronization
 /// The Kafka is the embedded one in a process of its own, or, where `LAMPLIGHTER_TEST_BOOTSTRAP`
 /// says so, any other. The APNs is the simulator, in this process so that its requests can be seen.
 final class Fleet: Sendable {
-    /// Of the suite that the running test belongs to.
+    /// The fleet of the running test's suite.
     @TaskLocal static var current: Fleet?
 
     static let testBootstrap = ProcessInfo.processInfo.environment["LAMPLIGHTER_TEST_BOOTSTRAP"]
@@ -31,7 +31,7 @@ final class Fleet: Sendable {
     var topics: FleetTopics { processes.plan.topics }
     var bootstrap: String { processes.bootstrap }
     var configurationFile: URL { URL(filePath: processes.configurationFile) }
-    /// Nil where the tests were given a Kafka.
+    /// The embedded Kafka; nil if the tests use another one.
     var broker: FleetProcess? { processes.kafka }
 
     init(_ plan: TestPlan = TestPlan()) async throws {
@@ -136,7 +136,7 @@ final class Fleet: Sendable {
         try LoggedOutcome.all(in: directory.appending(path: "answers.ndjson").path)
     }
 
-    /// Waits, and shows what the workers have said where it was in vain.
+    /// Waits for a condition. On failure it shows the workers' logs.
     func eventually(
         _ what: String, within limit: Duration = .seconds(60), _ condition: () throws -> Bool
     ) async throws {
@@ -190,7 +190,7 @@ final class Fleet: Sendable {
 
 struct CommandResult: Sendable {
     let status: Int32
-    /// Both streams.
+    /// Standard output and standard error.
     let output: String
 }
 

@@ -9,7 +9,7 @@ import OpenSSL
 import PushModel
 import RecordFormats
 
-/// The topics that only workers write to, for tests that write as a worker would have.
+/// Writes to the topics that only workers write to, in place of a worker.
 final class OperatorTopics {
     private let fleet: Fleet
     private let producer: RecordProducer
@@ -25,7 +25,7 @@ final class OperatorTopics {
     /// - Returns: the letter's offset.
     @discardableResult
     func write(_ letter: DeadLetter, partition: Int32? = nil) throws -> Int64 {
-        // Of the tests' payloads the longest is too large for its letter.
+        // The longest payload of the tests must be too large for its letter.
         try write(
             letter.subject, value: DeadLetterEncoder.value(letter, eventBytesMax: 99),
             partition: partition)
@@ -65,7 +65,7 @@ final class OperatorTopics {
 }
 
 extension TestToken {
-    /// What people see of it.
+    /// The name shown in place of the token.
     var name: String { String(Hexadecimal.encode(SHA256Digest.of(bytes)).prefix(16)) }
 }
 

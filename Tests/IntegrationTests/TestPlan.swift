@@ -13,7 +13,7 @@ struct TestPlan: Sendable {
     var transport = "nghttp2"
     /// How many whole requests the simulator keeps.
     var recordRequests = 10_000
-    /// So that pushes are in flight when something happens.
+    /// The delay of the simulator's answers, so that pushes are in flight when something happens.
     var answerDelay: Duration = .zero
     /// `index.registrationGrace`: an event's offset is held at least so long.
     var registrationGrace = Duration.seconds(2)

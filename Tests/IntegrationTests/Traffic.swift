@@ -38,7 +38,7 @@ final class Traffic: Sendable {
         self.tokens = tokens
     }
 
-    /// The group has joined and every partition is read: one event each has been answered.
+    /// Waits until the group has joined and every partition is read, which one event in each shows.
     func begin() async throws {
         let before = fleet.simulator.counts.accepted
         try await emit(Int(FleetTopics.partitionsEach))
@@ -58,7 +58,7 @@ final class Traffic: Sendable {
     func emit(_ count: Int, batch: Int = 50) async throws {
         for start in stride(from: 0, to: count, by: batch) {
             try emit(start..<min(start + batch, count))
-            // A little less than a worker's reading, so that the stream lasts.
+            // This is slightly slower than a worker reads, so that the stream lasts.
             try await Task.sleep(for: .milliseconds(20))
         }
     }
@@ -82,12 +82,12 @@ final class Traffic: Sendable {
                 app: TestApp.home, subject: subjects[index])
         }
         try fleet.write(records)
-        // Of what Kafka has acknowledged.
+        // Only events that Kafka has acknowledged are logged.
         try events.withLock { try $0.write(contentsOf: Data(lines.utf8)) }
     }
 
-    /// The suppression on what has happened so far; no expiry, dead letter or suppression excuses a
-    /// push that has not arrived.
+    /// The checker's report on what has happened so far. No expiry, dead letter or suppression ends
+    /// a pair whose push has not arrived.
     func suppression() throws -> CheckReport {
         var settings = CheckSettings(
             events: eventsLog.path,

@@ -12,7 +12,8 @@ func at(_ milliseconds: Int64) -> Now {
         wall: WallTime(milliseconds: 1_763_712_000_000 + milliseconds))
 }
 
-/// A worker's life with a clock of its own. Figures and states are those that the next turn finds.
+/// A worker's lifecycle with a virtual clock. The figures and states are those that the next turn
+/// finds.
 final class LifecycleFixture {
     var lifecycle: WorkerLifecycle
     private(set) var time: Int64 = 0
@@ -20,10 +21,10 @@ final class LifecycleFixture {
         queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
         unacknowledged: 0, refused: 0, payloadBytes: 0)
     var counters = Counters()
-    /// Of partitions that are not `drained`.
+    /// The drain states of partitions; others are `drained`.
     var states: [AssignmentID: DrainState] = [:]
     var hasDeliveryEnded = false
-    /// There is room for whatever comes.
+    /// The room for records; plenty by default.
     var room = IntakeRoom(events: 1000, isHalfFree: true, hasRoomForDeferred: true)
 
     static let drainMax = Duration.milliseconds(2250)
@@ -62,7 +63,7 @@ final class LifecycleFixture {
 
     func poll() -> PollPlan { lifecycle.planPoll(room, now: now) }
 
-    /// How a turn ends.
+    /// Ends a turn, and returns the actions.
     func advance() -> [LifecycleAction] {
         guard lifecycle.isDraining else { return lifecycle.advance(nil, now: now) }
         let facts = DrainFacts(
@@ -73,7 +74,7 @@ final class LifecycleFixture {
         return lifecycle.advance(facts, now: now)
     }
 
-    /// No room for a second: the events are paused.
+    /// Leaves no room for a second, so that the events are paused.
     func fill() {
         room.events = 0
         room.isHalfFree = false

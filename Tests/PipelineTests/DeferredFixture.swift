@@ -10,20 +10,20 @@ internal import RecordFormats
 /// One partition of `deferred`, and the pipeline that owns it.
 final class DeferredFixture {
     let pipeline: PipelineFixture
-    /// By offset; what Kafka has.
+    /// The partition's log in Kafka, by offset.
     var log: [Record] = []
     private(set) var assignment: AssignmentID?
     private var position = 0
     private let partition: Int32
-    /// Behind those of the events topics' partitions.
+    /// The ordinals of assignments of `deferred` follow those of the event topics.
     private static let firstOrdinal: UInt32 = 100
 
     struct Record {
         var key: String
-        /// Nil ends a wait.
+        /// The value; nil for a tombstone, which ends the push.
         var value: String?
         var endedOffset: Int64?
-        /// Nil lets the key choose.
+        /// The partition; nil for the one that the key hashes to.
         var partition: Int32?
         var endedPayloadAt: WallTime?
 
@@ -35,13 +35,13 @@ final class DeferredFixture {
         self.partition = partition
     }
 
-    /// The partition is given to the pipeline, which reads it from its beginning.
+    /// Assigns the partition to the pipeline, which reads it from its beginning.
     func assign() {
         beginAssignment()
         finishReplay()
     }
 
-    /// The partition is given to the pipeline, and nothing of it has been read yet.
+    /// Assigns the partition to the pipeline, without reading it.
     func beginAssignment() {
         position = 0
         let id = pipeline.newAssignment(ordinal: Self.firstOrdinal + UInt32(partition))
@@ -64,7 +64,7 @@ final class DeferredFixture {
     /// Another worker, or an operator, writes a record.
     func write(_ record: Record) { log.append(record) }
 
-    /// Whoever has the partition reads on.
+    /// Lets the partition's owner read the new records.
     func read() {
         guard let assignment else { return }
         while position < log.count {
@@ -96,7 +96,8 @@ final class DeferredFixture {
         }
     }
 
-    /// Kafka takes what the pipeline has produced: deferred records go into the log.
+    /// Acknowledges the records that the pipeline has produced; deferred ones are appended to the
+    /// log.
     /// - Returns: the deferred ones, and the others, which are acknowledged too.
     @discardableResult
     func produce() -> (deferred: [Record], others: [ProducedRecord]) {

@@ -50,7 +50,7 @@ final class DeferredOwner {
         deferred.read()
     }
 
-    /// As a worker says it.
+    /// The key that a worker writes for this payload.
     private static let gameKey: String = {
         let worker = PipelineFixture { $0.holdMax = .seconds(10) }
         worker.register("D", [.device([9], shows: ["score"])])
@@ -71,7 +71,7 @@ final class DeferredOwner {
         deferred.read()
     }
 
-    /// For a minute at least.
+    /// Opens the circuit breaker for at least a minute.
     func openBreaker() {
         pipeline.event("s1")
         pipeline.answer(pipeline.take(1)[0], 403, .invalidProviderToken)

@@ -12,14 +12,14 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// A pipeline, its clock, and the far sides of its doors, played by hand.
+/// A pipeline with a virtual clock; the test plays Kafka and APNs.
 final class PipelineFixture {
     var pipeline: PushPipeline
     let slab: PushSlab
     var now = Now(
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
-    /// Of the open assignments; events are read from the last.
+    /// The open assignments; events are read from the last.
     private var assignments: [AssignmentID] = []
     private var lastEpoch: UInt32 = 0
     private var nextOffset: Int64
@@ -48,7 +48,7 @@ final class PipelineFixture {
         assign(startOffset: startOffset)
     }
 
-    /// Looking through everything after each call costs more than a large test can afford.
+    /// Whether all invariants are checked after each call, which is too slow for a large test.
     var checksEachCall = true
 
     deinit {
@@ -58,7 +58,8 @@ final class PipelineFixture {
     // MARK: Time
 
     func pass(_ duration: Duration) {
-        // The owner asks ten times a second; the ledger notes by that what was read when.
+        // The planner asks for offsets ten times a second, by which the ledger notes what was read
+        // when.
         let first = min(duration, .milliseconds(100))
         moveClocks(by: first)
         for id in assignments { _ = pipeline.committableOffset(id, now: now) }
@@ -75,14 +76,14 @@ final class PipelineFixture {
 
     // MARK: Kafka
 
-    /// One more partition is given to the pipeline, from which events are read from now on.
+    /// Assigns another partition to the pipeline, from which events are read from now on.
     func assign(startOffset: Int64) {
         let id = newAssignment(ordinal: UInt32(assignments.count))
         pipeline.assigned(id, topic: 0, partition: 0, startOffset: startOffset)
         assignments.append(id)
     }
 
-    /// The last one is taken away.
+    /// Revokes the last partition.
     func unassign() { pipeline.unassigned(assignments.removeLast()) }
 
     func newAssignment(ordinal: UInt32) -> AssignmentID {

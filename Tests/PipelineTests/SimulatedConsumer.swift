@@ -5,8 +5,8 @@ internal import PushModel
 
 @testable internal import Lifecycle
 
-/// The consumer of one worker, by the contract of `EventConsumer`: what the group has given to it, and
-/// what of that it reads at the moment. A pause ends with its assignment.
+/// The consumer of one worker, with the contract of `EventConsumer`: the partitions that the group
+/// has assigned to it, and which of them it reads at the moment. A pause ends with its assignment.
 struct SimulatedConsumer {
     /// A partition that the group gives to its members, by its position in `SimulatedKafka`.
     enum Place: Hashable {
@@ -18,9 +18,11 @@ struct SimulatedConsumer {
         let place: Place
         let id: AssignmentID
         var isPaused = false
-        /// The group wants it back: none of its records is delivered.
+        /// Whether the group is taking the partition back, so that none of its records is
+        /// delivered.
         var isMuted = false
-        /// The library has given it up: nothing comes of it before a restart.
+        /// Whether librdkafka has stopped fetching the partition, so that nothing comes of it
+        /// before a restart.
         var isStalled = false
     }
 
@@ -30,10 +32,10 @@ struct SimulatedConsumer {
     }
 
     private(set) var rows: [Row] = []
-    /// What the group waits for.
+    /// The revocation that the group waits for.
     private(set) var revoke: Revoke?
-    /// The group has given this member's name away: nothing is read, stored or assigned before a
-    /// restart.
+    /// Whether another member has taken this one's static name, so that nothing is read, stored or
+    /// assigned before a restart.
     var isFenced = false
     private var lastEpoch: UInt32 = 0
 

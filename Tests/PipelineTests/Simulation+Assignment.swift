@@ -6,7 +6,7 @@ internal import PushModel
 
 @testable internal import Pipeline
 
-/// The group: who has which partition, and how it is taken away.
+/// The group: how partitions are assigned and taken away.
 extension Simulation {
     typealias Place = SimulatedConsumer.Place
 
@@ -31,7 +31,7 @@ extension Simulation {
 
     // MARK: Giving
 
-    /// Partitions that nobody has go to some member of the group.
+    /// Assigns free partitions to some member of the group.
     mutating func assignFree() throws(SimulationFailure) {
         let free = kafka.free
         guard !free.isEmpty else { return }
@@ -111,7 +111,7 @@ extension Simulation {
         }
     }
 
-    /// Of the group: the partition is nobody's.
+    /// Makes a partition free.
     mutating func release(_ place: Place) {
         switch place {
         case .events(let index): kafka.partitions[index].owner = nil

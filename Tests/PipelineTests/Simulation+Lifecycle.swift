@@ -6,12 +6,12 @@ internal import PushModel
 @testable internal import Lifecycle
 @testable internal import Pipeline
 
-/// The worker's own life: `WorkerLifecycle` decides as in a real worker, and what it says is done to the
-/// simulated Kafka and APNs.
+/// The worker's lifecycle: `WorkerLifecycle` decides as in a real worker, and its actions are
+/// performed on the simulated Kafka and APNs.
 extension Simulation {
     // MARK: A turn
 
-    /// Everything, as the planner does it.
+    /// A whole turn, as the planner takes it.
     mutating func turn(_ number: Int) throws(SimulationFailure) {
         for step in TurnStep.order {
             switch step {
@@ -147,7 +147,7 @@ extension Simulation {
         for _ in 0..<below(40) where workers[number] === worker { try liveOn(number) }
     }
 
-    /// The library reads a partition no more: only a restart helps.
+    /// Makes librdkafka stop fetching a partition, which only a restart mends.
     mutating func stall(_ number: Int) {
         let worker = workers[number]!
         guard let row = worker.consumer.rows.randomElement(using: &dice) else { return }
@@ -157,7 +157,7 @@ extension Simulation {
         worker.lifecycle.restartNeeded()
     }
 
-    /// The group has given the worker's name away.
+    /// Lets another member take the worker's static name.
     mutating func fence(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         guard !worker.consumer.isFenced else { return }
@@ -171,7 +171,7 @@ extension Simulation {
         try endTurn(number)
     }
 
-    /// A client does nothing any more.
+    /// Makes a client fail for good.
     mutating func failClient(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         coverage.note("client failed", worker)

@@ -11,7 +11,7 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// What a worker sends to APNs and to Kafka, and what becomes of it.
+/// What a worker sends to APNs and to Kafka, and the results.
 extension Simulation {
     mutating func handOver(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
@@ -87,7 +87,7 @@ extension Simulation {
         }
     }
 
-    /// Brings what has come of records: in any order, but for those of one key.
+    /// Delivers the acknowledgements of records: in any order, apart from those of one key.
     mutating func collect(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
         let now = time(of: number)

@@ -4,8 +4,9 @@
 internal import PushModel
 internal import RecordFormats
 
-/// The wall clocks of a life: no two machines agree, and some are set while they run. Monotonic time
-/// is what it says everywhere, so bounds and pauses must be exact whatever these do.
+/// The wall clocks of a simulation: no two machines agree, and some are set while they run.
+/// Monotonic time is right everywhere, so bounds and pauses must be exact whatever the wall clocks
+/// do.
 struct SimulatedClocks {
     /// By worker: how far its machine's clock is ahead of the true time.
     private(set) var ahead: [Duration]

@@ -7,8 +7,8 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// What one worker owes, kept in the plainest way: a list of every pair of event and token, which
-/// the pipeline, with all its coalescing, must agree with.
+/// A simple model of what one worker owes: a list of all pairs of event and token, with which the
+/// pipeline, for all its coalescing, must agree.
 struct SimulationModel {
     private(set) var debts: [Debt] = []
     private var rows: [SimulatedToken: [SimulatedRow]] = [:]

@@ -7,7 +7,7 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// What must hold whenever somebody looks.
+/// The invariants of a simulated worker.
 extension SimulationWorker {
     /// The hold bound, where time moves in small steps and every turn does everything.
     func checkHolds(now: Now) throws(SimulationFailure) {

@@ -12,15 +12,15 @@ internal import RecordFormats
 
 @testable internal import Pipeline
 
-/// One life of one worker: a pipeline, what is on its way from and to it, and the model that it is
-/// held against. Nothing of it survives a crash.
+/// One process of one worker: a pipeline, what is on its way from and to it, and the model that it
+/// is compared with. Nothing of it survives a crash.
 final class SimulationWorker {
     typealias Flight = SimulationModel.Flight
 
     var pipeline: PushPipeline
     var lifecycle: WorkerLifecycle
     var consumer = SimulatedConsumer()
-    /// Delivery was asked to leave, whatever it still has.
+    /// Whether delivery was asked to stop, whatever it still has.
     var isDeliveryLeaving = false
     /// When it must have stopped, and how often it was found alive since.
     var stopsBy: MonotonicTime?
@@ -47,7 +47,7 @@ final class SimulationWorker {
     /// What was read of each partition of `deferred` since it was assigned.
     var readings = [SimulatedReading(), SimulatedReading()]
     var payloadOrder = SimulatedPayloadOrder()
-    /// Of each open deferral its key.
+    /// The key of each open deferral, by ticket.
     var deferrals: [UInt64: [UInt8]] = [:]
     /// Rejected pushes by the key that they may end in `deferred`, once their letter is written and
     /// acknowledged.
@@ -57,7 +57,7 @@ final class SimulationWorker {
     /// The clock when the last event with a payload was read; it does not go back.
     private(set) var payloadsReadAt = WallTime(milliseconds: 0)
     private var sequence = 0
-    /// Of waiting pushes that hold for too long, for how many turns they have.
+    /// For how many turns each waiting push has held an offset for too long.
     var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of, with what they were to say.
     var untold: [(token: SimulatedToken, body: String?)] = []

@@ -79,7 +79,7 @@ struct SimulatedTableRecord {
     }
 }
 
-/// What APNs and the way to it are like at the moment.
+/// How APNs and the network behave at the moment.
 enum SimulatedWeather: UInt64, CaseIterable {
     case fair, rough, faults, refused, silent, slow
     /// Most pushes are at fault.
@@ -88,7 +88,7 @@ enum SimulatedWeather: UInt64, CaseIterable {
     case stalled
 }
 
-/// What becomes of one push, decided when it is handed over.
+/// The fate of one push, decided when it is handed over.
 enum SimulatedAnswer: String, CaseIterable {
     case accepted = "200"
     case deadAfter = "410 after"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-// What each sanitizer is there to find, so that a run without reports is known to mean something: a
-// word that two threads write, and memory that nobody points to any more.
+// The mistakes that each sanitizer must find, so that a run without reports means something: a word
+// that two threads write, and memory that is no longer referenced.
 
 import Glibc
 

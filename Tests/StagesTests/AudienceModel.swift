@@ -96,7 +96,7 @@ struct AudienceModel {
     }
 }
 
-/// Seeded: a failure repeats.
+/// Seeded random numbers, so that a failure can be repeated.
 struct AudienceDice {
     private var state: UInt64
 

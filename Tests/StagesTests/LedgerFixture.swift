@@ -12,7 +12,7 @@ extension MonotonicTime {
 }
 
 extension OffsetTracker {
-    /// A partition is given to us; not for the first time where the epoch is said.
+    /// Opens an assignment of a partition; with an epoch, not the first one.
     mutating func open(
         _ ordinal: UInt32 = 0, epoch: UInt32? = nil, startOffset: Int64
     ) -> AssignmentID {

@@ -66,14 +66,14 @@ struct PlanningBench: ~Copyable {
         return request
     }
 
-    /// The event's first push to a token that has none; takes the claim.
+    /// Queues the event's push to a token that has none. Takes the claim.
     mutating func queue(_ request: PushRequest, _ event: ReadEvent) -> UInt32 {
         let slot = table.queue(request, now: now)
         _ = join(slot, request, event)
         return slot
     }
 
-    /// Takes the claim.
+    /// Joins the event to the token's push. Takes the claim.
     mutating func join(
         _ slot: UInt32, _ request: PushRequest, _ event: ReadEvent
     ) -> PushTable.Joined {
@@ -86,7 +86,7 @@ struct PlanningBench: ~Copyable {
         table.take(from: pool, sequence: sequence, now: now) { _ in false }
     }
 
-    /// The push in flight was accepted; true if it goes on with its follow-up.
+    /// Accepts the push in flight; true if it goes on with its follow-up.
     mutating func accept(_ slot: UInt32) -> Bool {
         let goesOn = table.ended(slot, now: now, &ledger)
         table.checkInvariants()
@@ -103,7 +103,7 @@ struct PlanningBench: ~Copyable {
         table.checkInvariants()
     }
 
-    /// True if it ended.
+    /// Orphans the push; true if it ended.
     mutating func orphan(_ slot: UInt32) -> Bool {
         let ended = table.orphan(slot, &ledger)
         table.checkInvariants()

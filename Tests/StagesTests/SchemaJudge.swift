@@ -3,7 +3,7 @@
 
 internal import Foundation
 
-/// A JSON value whose kinds stay apart, as `JSONSerialization` does not keep `true` and `1`.
+/// A JSON value that distinguishes `true` from `1`, unlike `JSONSerialization`.
 enum JSON: Decodable, Equatable {
     case null
     case bool(Bool)

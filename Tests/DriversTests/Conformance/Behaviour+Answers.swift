@@ -89,7 +89,7 @@ extension Behaviour {
         },
     ]
 
-    /// An error answer to one of two pushes, which costs no more than that push.
+    /// An error answer to one of two pushes, which must affect only that push.
     static func scripted(
         _ name: String, _ answer: ScriptedAnswer, _ end: PushEnd, also: String? = nil,
         holds: @escaping @Sendable (Trial, PushOutcome) -> Bool = { _, _ in true }
@@ -115,8 +115,8 @@ extension Behaviour {
 }
 
 extension FrameConnection {
-    /// Its header block in two frames: more than a few would be an attack. Its body in as many as
-    /// it has bytes.
+    /// Sends an answer in pieces: its header block in two frames, since more than a few would be an
+    /// attack, and its body in a frame per byte.
     fileprivate func sayInPieces(_ status: Int, on stream: UInt32, body: String) {
         let block = HTTP2Frame.block([(":status", String(status))])
         say(
@@ -128,7 +128,7 @@ extension FrameConnection {
         say(HTTP2Frame(.data, flags: HTTP2Frame.endOfStream, stream: stream))
     }
 
-    /// 200, with a hundred fields of a thousand bytes, in frames of 16,000.
+    /// Sends a 200 with a hundred header fields of a thousand bytes, in frames of 16,000 bytes.
     fileprivate func sayLargeAnswer(on stream: UInt32) {
         accepted(200, on: stream)
         let fields = (0..<100).map {

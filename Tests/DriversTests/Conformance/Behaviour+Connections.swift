@@ -7,7 +7,7 @@ internal import Delivery
 internal import Foundation
 internal import Testing
 
-/// Connections that break, fall silent, or never come to life.
+/// Connections that break, fall silent, or are never established.
 extension Behaviour {
     static let connections = [
         Behaviour(

@@ -5,7 +5,7 @@ internal import APNSSimulator
 internal import Delivery
 internal import Testing
 
-/// Windows that are full, where the transport waits for WINDOW_UPDATE, asleep; and distance.
+/// Full windows, during which the transport must sleep until a WINDOW_UPDATE, and long round trips.
 extension Behaviour {
     static let flow = [
         Behaviour(

@@ -4,7 +4,7 @@
 internal import APNSDelivery
 internal import Testing
 
-/// The server says that it is leaving.
+/// Servers that send GOAWAY.
 extension Behaviour {
     static let goAways = [
         said("GOAWAY with Apple's reason", #"{"reason":"Shutdown"}"#, logged: "Shutdown"),

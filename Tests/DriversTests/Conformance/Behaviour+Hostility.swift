@@ -5,7 +5,7 @@ internal import Delivery
 internal import Foundation
 internal import Testing
 
-/// What no server in its right mind does: it must cost a connection at most, never memory or time.
+/// Hostile servers, which may cost a connection at most, never memory or time.
 extension Behaviour {
     static let hostility = [
         Behaviour(
@@ -23,7 +23,7 @@ extension Behaviour {
                     .headers, stream: streams[0], HTTP2Frame.block([(":status", "200")])))
             let frames = Array(
                 repeating: HTTP2Frame(.continuation, stream: streams[0], field), count: 16)
-            // 256 MiB, had it no bound of its own.
+            // This would take 256 MiB if the transport had no bound of its own.
             for _ in 0..<1000 where !connection.isGone {
                 connection.order(.send(frames.flatMap(\.bytes)))
                 try trial.wait("the server has written") {
@@ -75,7 +75,7 @@ extension Behaviour {
         },
     ]
 
-    /// Of this process.
+    /// The resident memory of this process.
     private static func residentBytes() -> Int {
         let words = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
         let pages = words?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0

@@ -7,7 +7,7 @@ internal import Delivery
 internal import OpenSSL
 internal import Testing
 
-/// The JWT rules, and other answers that concern the connection they come on.
+/// The rules of provider tokens, and other answers that affect the whole connection.
 extension Behaviour {
     static let providerTokens =
         [

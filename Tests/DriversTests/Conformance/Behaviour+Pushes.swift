@@ -7,7 +7,7 @@ internal import Delivery
 internal import PushModel
 internal import Testing
 
-/// What APNs says of one push.
+/// Answers of APNs that affect one push.
 extension Behaviour {
     static let pushes = [
         Behaviour(

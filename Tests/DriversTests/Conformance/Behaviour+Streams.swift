@@ -6,7 +6,7 @@ internal import APNSSimulator
 internal import PushModel
 internal import Testing
 
-/// How many streams a connection may have, and that it may change at any time.
+/// Stream limits, which may change at any time.
 extension Behaviour {
     static let streams = [
         Behaviour(

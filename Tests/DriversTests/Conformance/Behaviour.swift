@@ -3,13 +3,13 @@
 
 internal import Testing
 
-/// Something that APNs, or the network in between, may do, and what each transport makes of it.
+/// Something that APNs or the network may do, and how each transport must react.
 struct Behaviour: Sendable, CustomTestStringConvertible {
     /// The row's name on the page.
     let name: String
     let nghttp2: Promise
     let libcurl: Promise
-    /// Runs it; the account of the trial is then held against the promise.
+    /// Runs the behaviour; the trial's report is then compared with the promise.
     let run: @Sendable (TransportKind) throws -> Trial
 
     init(

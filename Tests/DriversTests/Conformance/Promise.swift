@@ -3,7 +3,7 @@
 
 internal import Delivery
 
-/// How a push ends, as far as the page tells ends apart.
+/// How a push ends, as far as docs/transports.md distinguishes ends.
 enum PushEnd: Hashable, Sendable, CustomStringConvertible {
     case accepted
     /// Any status but 200, with what its body said.
@@ -36,15 +36,16 @@ enum PushEnd: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What one transport promises of a behaviour: what the suite verifies and the page tells.
+/// What one transport promises about a behaviour: the suite verifies it and docs/transports.md
+/// documents it.
 struct Promise: Sendable {
-    /// How many pushes end how; none in another way.
+    /// How many pushes end in each way; none may end in another way.
     var ends: [(end: PushEnd, count: ClosedRange<Int>)]
-    /// Connections that the server has taken; nil where nothing is promised.
+    /// How many connections the server accepts; nil if nothing is promised.
     var connections: ClosedRange<Int>?
-    /// Pushes that the server accepts twice.
+    /// How many pushes the server accepts twice.
     var acceptedTwice = 0...0
-    /// The delivery thread uses under a tenth of a CPU while it waits.
+    /// Whether the delivery thread uses less than a tenth of a CPU while it waits.
     var isIdle = false
     /// What else the run has verified.
     var also: [String] = []
@@ -72,7 +73,7 @@ struct Promise: Sendable {
             cannot: cannot)
     }
 
-    /// What of it is not so; empty when it is kept.
+    /// The parts of the promise that a report breaks; empty if it is kept.
     func breaches(in report: Report) -> [String] {
         var breaches: [String] = []
         for (end, count) in ends where !count.contains(report.ends[end] ?? 0) {
@@ -120,7 +121,7 @@ struct Promise: Sendable {
         return "\(grouped(count.lowerBound)) to \(grouped(count.upperBound))"
     }
 
-    /// 100,000.
+    /// A number with commas between thousands, such as 100,000.
     private static func grouped(_ number: Int) -> String {
         let digits = String(number)
         guard digits.count > 3 else { return digits }
@@ -128,17 +129,17 @@ struct Promise: Sendable {
     }
 }
 
-/// What came of one run.
+/// The result of one run.
 struct Report {
     var ends: [PushEnd: Int] = [:]
-    /// Pushes that had no outcome within a minute.
+    /// How many pushes had no outcome within a minute.
     var lost = 0
-    /// Outcomes for what was not handed over, or had its outcome already.
+    /// How many outcomes were for pushes that were not handed over or already had one.
     var strays = 0
     var connections = 0
     /// Pushes that the server accepted more than once.
     var acceptedTwice = 0
-    /// The greatest share of a CPU that the delivery thread used while it waited; nil when it was
-    /// not looked at.
+    /// The greatest share of a CPU that the delivery thread used while it waited; nil if it was not
+    /// measured.
     var busiest: Double?
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Bodies that name their push, by which a server that reads no header knows it.
+/// Bodies that contain the number of their push, for servers that read no headers.
 enum PushBody {
     private static let start = Array(#"{"aps":{"content-changed":true},"push":"#.utf8)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// What libcurl 7.88 cannot do, by name.
+/// The limitations of libcurl 7.88.
 enum Shortcoming: String, CaseIterable, Sendable {
     case refusals = "cannot tell refused from lost"
     case settings = "sees no SETTINGS"
@@ -13,7 +13,7 @@ enum Shortcoming: String, CaseIterable, Sendable {
     case lateALPN = "learns too late that HTTP/2 is refused"
     case fullWindow = "spins while a window is full"
 
-    /// What it comes to.
+    /// What the limitation means for a worker.
     var consequence: String {
         switch self {
         case .refusals:

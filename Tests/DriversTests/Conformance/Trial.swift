@@ -10,8 +10,7 @@ internal import OpenSSL
 internal import PushModel
 internal import Testing
 
-/// One run of a behaviour: a transport, a server, and an account of every push that passed between
-/// them.
+/// One run of a behaviour: a transport, a server, and the ends of all pushes.
 final class Trial {
     let kind: TransportKind
     let bench: DeliveryBench
@@ -27,7 +26,7 @@ final class Trial {
 
     /// More than any body that APNs takes.
     private static let bodyBytesMax = 8192
-    /// So many are with the transport at once, where there are more.
+    /// The most pushes that the transport holds at once.
     private static let wave = 2000
     /// A sanitizer's build is several times slower: `scripts/sanitize.py` says that it is one.
     static let isTimed = ProcessInfo.processInfo.environment["SANITIZER"] == nil
@@ -55,8 +54,8 @@ final class Trial {
         bodies.deallocate()
     }
 
-    /// A trial whose first connection is open: one push has been accepted on it, and what comes next
-    /// is the caller's to answer. Later connections accept everything.
+    /// A trial whose first connection has accepted one push. The caller answers the next ones on
+    /// it; later connections accept everything.
     static func warm(
         _ kind: TransportKind, _ manners: (inout FrameServer.Manners) -> Void = { _ in },
         limits change: (inout ConnectionLimits) -> Void = { _ in }
@@ -128,7 +127,7 @@ final class Trial {
         if pending.remove(outcome.slot) == nil { report.strays += 1 }
     }
 
-    /// Nothing else can be verified if this fails.
+    /// Waits for a condition without which the test cannot go on.
     func wait(
         _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation,
         until condition: () -> Bool
@@ -137,7 +136,7 @@ final class Trial {
         try #require(holds, what, sourceLocation: sourceLocation)
     }
 
-    /// Lets the transport wait, and looks at what that costs.
+    /// Lets the transport wait, and measures the CPU time it uses.
     func rest(_ time: Duration = .milliseconds(200)) {
         var begun: Duration?
         _ = bench.wait {
@@ -152,7 +151,7 @@ final class Trial {
         report.busiest = max(report.busiest ?? 0, share)
     }
 
-    /// Ends the transport and closes the account.
+    /// Ends the transport and returns the report.
     func close() -> Report {
         collectNow()
         report.lost = pending.count
@@ -166,11 +165,11 @@ final class Trial {
     }
 }
 
-/// What a trial asks of a server.
+/// A server that a trial can use.
 protocol TrialServer: AnyObject {
     var port: UInt16 { get }
     var caFile: String { get }
-    /// Of a key that it takes provider tokens of.
+    /// The private key of the provider tokens that the server accepts.
     var privatePEM: String { get }
     var connectionsOpened: Int { get }
     /// How often it has accepted each push, by its number.
@@ -178,7 +177,7 @@ protocol TrialServer: AnyObject {
 }
 
 extension FrameServer: TrialServer {
-    /// It reads no provider token.
+    /// Any key will do: the server reads no provider token.
     var privatePEM: String { Self.anyKey }
     var connectionsOpened: Int { connections.count }
 
@@ -187,9 +186,9 @@ extension FrameServer: TrialServer {
 
 extension ForeignServer: TrialServer {
     var caFile: String { file("ca.pem") }
-    /// It reads no provider token.
+    /// Any key will do: the server reads no provider token.
     var privatePEM: String { FrameServer.anyKey }
-    /// It tells neither.
+    /// The server reports neither connections nor acceptances.
     var connectionsOpened: Int { 0 }
     var acceptances: [Int: Int] { [:] }
 }

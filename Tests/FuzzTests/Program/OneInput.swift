@@ -3,8 +3,8 @@
 
 internal import Glibc
 
-/// What libFuzzer, which brings `main`, calls with each input that it makes up; the target is the
-/// one that `LAMPLIGHTER_FUZZ_TARGET` names.
+/// The function that libFuzzer, which has `main`, calls with each generated input.
+/// `LAMPLIGHTER_FUZZ_TARGET` names the target.
 ///
 /// SAFETY: libFuzzer lends `count` bytes for the length of the call.
 @c(LLVMFuzzerTestOneInput)

@@ -4,7 +4,7 @@
 internal import PushModel
 internal import RecordFormats
 
-/// What was promised of every input, and not kept for one.
+/// A promise about every input that one input breaks.
 struct BrokenPromise: Error, CustomStringConvertible {
     let description: String
 }

@@ -8,17 +8,17 @@ struct FuzzInput {
 
     init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
 
-    /// 0 at the end.
+    /// Takes a byte; 0 at the end.
     mutating func byte() -> UInt8 { bytes(1).first ?? 0 }
 
-    /// As many as there are, at most.
+    /// Takes this number of bytes, or as many as are left.
     mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer {
         let taken = UnsafeRawBufferPointer(rebasing: rest.prefix(count))
         rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         return taken
     }
 
-    /// Without its end; what is left where no line ends, and nil where nothing is left.
+    /// Takes a line without its end, or the rest if no line ends; nil if nothing is left.
     mutating func line() -> UnsafeRawBufferPointer? {
         guard !rest.isEmpty else { return nil }
         let line = bytes(rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.count)

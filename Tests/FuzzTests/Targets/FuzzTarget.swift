@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Everything here that reads what strangers, or programs of other people, have written. Each
-/// target reads one input and throws where a promise is broken; a trap is a finding too.
+/// The parts of the product that read untrusted input. Each target reads one input and throws if a
+/// promise is broken; a trap is a finding too.
 ///
 /// The fuzzer and the suite run the same targets: one on inputs that it makes up, the other on
 /// those that are kept in `Corpus`, in a folder of the target's name.

@@ -3,7 +3,7 @@
 
 internal import PushModel
 
-/// What the records of an input are read in.
+/// The routing and the time with which the records of an input are read.
 enum RecordWorld {
     static let now = WallTime(rfc3339: "2026-11-21T12:00:00.000Z")!
 
