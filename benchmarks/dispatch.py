@@ -12,7 +12,7 @@ TARGET = Target(0.9, 0.75)
 CASES = [
     ("nghttp2", ["--transport", "nghttp2"], TARGET),
     ("nghttp2, without apns-id", ["--transport", "nghttp2", "--without-apns-id"], TARGET),
-    # No target: it is for networks with a proxy on the way out.
+    # This transport has no target: it is for networks with a proxy.
     ("curl", ["--transport", "curl"], None),
     ("curl, without apns-id", ["--transport", "curl", "--without-apns-id"], None),
 ]

@@ -13,7 +13,7 @@ ROUNDS = number("BENCH_ROUNDS", 5)
 SUBSCRIPTIONS = number("SUBSCRIPTIONS", 10_000_000)
 READY_TOKENS = number("TOKENS", 1_000_000)
 YARDSTICK_PUSHES = 300_000
-# What is measured, in which unit, and what is asked of it.
+# Each figure with its unit and its target.
 ROWS = [
     ("steady", "steadyBytesPerSubscription", Target(100, 80, "B")),
     ("at its peak", "peakBytesPerSubscription", Target(100, 80, "B")),
@@ -60,7 +60,7 @@ def main():
             rows = []
             for name, key, target in ROWS:
                 values = [figure[key] for figure in figures]
-                # The shape that was promised; whole UUIDs are longer.
+                # The shape that the target is for; whole UUIDs are longer.
                 limits = judged(target if subject_bytes == 20 else None, values)
                 rows.append([name, spread(values, unit(key, target)), *limits])
             section.add(f"**Subjects of {subject_bytes} bytes of random UUIDs**")

@@ -17,20 +17,21 @@ import rig as rigs
 
 RECORD = pathlib.Path(__file__).with_name("instructions.json")
 TOLERANCE = 0.03
-# A turn that comes on top moves the second digit, an allocation in each push the one before it.
+# An additional turn changes the second digit, an allocation in each push the first.
 ALLOCATIONS_SLACK = 0.1
-# Not ours, and other instructions on another processor.
+# Code that is not ours and has other instructions on another processor.
 FOREIGN = ("libcrypto", "libssl")
-# Not ours either, but how much of it runs is; by itself, since it is more than all the rest.
+# Code that is not ours either, but how much of it runs depends on ours. It is counted separately,
+# since it is more than all the rest.
 NGHTTP2 = "libnghttp2"
-# The same versions of memcpy and its kin on every processor.
+# Selects the same versions of memcpy and similar functions on every processor.
 TUNABLES = ("glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX_Fast_Unaligned_Load,-ERMS,"
             "-Fast_Unaligned_Copy,-SSSE3,-SSE4_1,-MOVBE")
 FAN_OUTS = [1, 10]
 TOKENS = 5000
 ROUNDS = (2, 8)
-# One full hand-over at a time, whose answers come together, so that a turn has as much to do
-# each time.
+# One full hand-over at a time, whose answers come together, so that every turn has the same amount
+# of work.
 BATCH = 1000
 ANSWER_DELAY = "150ms"
 PUSHES = (BATCH, 9 * BATCH)
@@ -58,7 +59,7 @@ class Profile:
                 if called in ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"):
                     self.counts["allocations"] += int(line[6:].split()[0])
             elif re.match(r"[0-9+*-]", line):
-                # The line after calls= is the callee's, which has lines of its own.
+                # The line after calls= is for the callee, which is counted by its own lines.
                 if not is_call and not any(name in library for name in FOREIGN):
                     part = "nghttp2" if NGHTTP2 in library else "instructions"
                     self.counts[part] += int(line.split()[1])
@@ -89,7 +90,7 @@ def per_push(rig, name, arguments, option, few, many, pushes):
 
 def measure():
     with rigs.Rig() as rig:
-        # Debug information of a kind that valgrind cannot read; the functions' names stay.
+        # Removes debug information that valgrind cannot read; the functions' names remain.
         subprocess.run(
             ["strip", "-g", "-o", rig.folder / "lamplighter-bench",
              rig.programs / "lamplighter-bench"], check=True)

@@ -13,19 +13,19 @@ from rig import Rig, Yardstick, number
 
 ROUNDS = number("BENCH_ROUNDS", 5)
 SECONDS = number("LATENCY_SECONDS", 5)
-# Pushes a second, and tokens that show an event's subject.
+# The rates in pushes per second, and the fan-outs: tokens per event.
 RATES = [10_000, 50_000, 100_000]
 FAN_OUTS = [10, 1]
 WARM_UP = 2
 YARDSTICK_PUSHES = 300_000
-# The rate that is promised something: percentile, must and goal.
+# The rate with a promise: percentile, required and desired value.
 JUDGED = 50_000
 TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
 # Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
 SIMULATORS = [
     ("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
-# The embedded Kafka answers a fetch with one batch a partition, and finds it by walking over the
-# partition's batches: one partition, and batches full enough for few of them to be there.
+# The embedded Kafka answers a fetch with one batch per partition, which it finds by walking over
+# all of them. So there is one partition, with few, full batches.
 PARTITIONS = 1
 LINGER_MILLISECONDS = 1
 HEAD = ["pushes/s", "fan-out", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms",

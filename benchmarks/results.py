@@ -95,7 +95,7 @@ def commit():
         run = subprocess.run(["git", *arguments], cwd=FILE.parent, capture_output=True, text=True)
         return run.stdout.strip() if run.returncode == 0 else ""
 
-    # What the commands themselves write is no change of what was measured.
+    # Files that the commands themselves write do not count as changes of what was measured.
     changed = git("status", "--porcelain", "--", "..", ":!RESULTS.md", ":!*.svg")
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
 

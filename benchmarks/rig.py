@@ -153,7 +153,7 @@ class Simulator:
 class Yardstick:
     """h2load on one connection with 1,000 streams, the APNs headers and the worker's body."""
 
-    # It opens 100 streams before it has read the SETTINGS, which let it have one.
+    # It opens 100 streams before it has read the SETTINGS, which allow one.
     REFUSED_MAX = 99
 
     def __init__(self, rig, simulator, pushes):
@@ -166,7 +166,7 @@ class Yardstick:
                 file.write(f"https://127.0.0.1:{simulator.port}/3/device/{token}\n")
         body = rig.folder / "body"
         body.write_text(BODY)
-        # The same text each time; the simulator takes a provider token for an hour.
+        # The text is the same each time; the simulator accepts a provider token for an hour.
         authorization = subprocess.run(
             [rig.programs / "lamplighter-bench", "provider-token", "--key-file", simulator.key],
             check=True, capture_output=True, text=True).stdout.strip()

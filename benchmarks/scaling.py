@@ -13,11 +13,11 @@ from rig import Rig, Yardstick, number
 from watch import KINDS, OTHER, SIMULATOR, Mark, Watch
 
 ROUNDS = number("BENCH_ROUNDS", 5)
-# Each of as many tokens is pushed to once in a run: one lap, in which nothing waits for a commit.
+# The number of tokens, each of which gets one push in a run, so that nothing waits for a commit.
 PUSHES = number("PUSHES", 500_000)
 STARTS = [number("TOKENS", 1_000_000), number("TOKENS_LARGE", 5_000_000)]
 
-# A thread, the cores or the streams with less than a tenth to spare are used up.
+# A thread, the cores or the streams count as used up if less than a tenth of them is free.
 FULL = 0.9
 STREAMS = 1000
 
@@ -25,11 +25,11 @@ STREAMS = 1000
 @dataclasses.dataclass(frozen=True)
 class Setup:
     workers: int = 1
-    # Of each worker.
+    # The number of delivery threads of each worker.
     threads: int = 1
-    # Of each thread, which adds none.
+    # The number of connections of each thread, which adds no more.
     connections: int = 4
-    # Milliseconds.
+    # The delay of APNs's answers, in milliseconds.
     delay: int = 0
 
     def start(self, fleet):
@@ -47,7 +47,7 @@ class Setup:
 # Fan-out, and whether the events are JSON.
 TEN, ONE, ONE_JSON, THOUSAND = (10, False), (1, False), (1, True), (1000, False)
 BASE = Setup()
-# Four connections each, however many threads.
+# Each worker has four connections, however many threads it has.
 SHAPES = [BASE, Setup(threads=2, connections=2), Setup(threads=4, connections=1),
           Setup(workers=2), Setup(workers=3)]
 FAR = [Setup(connections=connections, delay=50) for connections in (1, 2, 4)]
@@ -82,7 +82,7 @@ def measure(fleet, h2load):
     return yardstick, runs
 
 
-# A run's pace is its middle's: the start and the end leave threads without work.
+# The pace is measured in the middle of a run: at its start and end threads lack work.
 BUSY = {
     **{kind: lambda run, kind=kind: run.middle.busiest(kind)
        for kind in [*KINDS.values(), SIMULATOR]},
@@ -167,7 +167,7 @@ def add_starts(rig, simulator, section):
             mark = Mark(fleet)
             for kind, figures in costs.items():
                 figures.append(mark.seconds(kind) * 1e6 / tokens)
-        # With every buffer in use.
+        # Measured while every buffer is in use.
         fleet.run(10, min(PUSHES, tokens))
         memory.append([fleet.memory(line) for line in ("VmRSS", "VmHWM")])
         rows.append([
@@ -193,7 +193,7 @@ def main():
             "scaling", "Scaling, and what each thread costs",
             f"make bench-scaling BENCH_ROUNDS={ROUNDS} PUSHES={PUSHES} TOKENS={STARTS[0]} "
             f"TOKENS_LARGE={STARTS[1]}")
-        # With one thread it would be the limit of most.
+        # With one thread this would be the limit of most runs.
         simulator = rig.simulator(threads=2)
         h2load = Yardstick(rig, simulator, PUSHES)
         fleet = Fleet(rig, simulator, PUSHES)

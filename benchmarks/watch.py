@@ -8,7 +8,7 @@ import time
 
 import rig as rigs
 
-# Kinds of a worker's threads, by the beginnings of their names.
+# The kinds of a worker's threads, by the beginnings of their names.
 KINDS = {"planner": "planner", "delivery-": "delivery", "rdk:": "librdkafka"}
 OTHER, SIMULATOR = "other", "simulator"
 

@@ -90,8 +90,8 @@ def main():
         h2load = Yardstick(rig, simulator, PUSHES)
         small = measure(rig, simulator, h2load, section, SMALL, CASES)
         measure(rig, simulator, h2load, section, SMALL, [(10, False)], "curl")
-        # In the index's shape, two subscriptions for each token, and idle as it is by default: a
-        # short fetch.wait.max.ms asks all the time.
+        # The index has its promised shape, two subscriptions for each token. fetch.wait.max.ms has
+        # its default, since with a short one an idle worker would fetch all the time.
         measure(
             rig, simulator, h2load, section, MIDDLE, [(10, False)], after=add_footprint(section),
             fan_outs=(1, 10), properties={"fetch.wait.max.ms": 500})

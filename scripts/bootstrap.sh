@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 #
-# Makes sure that what the build and the tests need is there: installs missing packages on Debian
-# and Ubuntu, and says in one sentence what is missing anywhere else. Changes nothing when all is
-# there.
+# Makes sure that everything is installed that the build and the tests need: installs missing
+# packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
+# nothing if nothing is missing.
 set -euo pipefail
 
 swift_needed=6.2
 
 # Libraries, each with its pkg-config name; then tools of the build (g++ brings the C and C++
-# headers and the linker); then what an unpacked Swift toolchain itself is linked to; then programs
-# that are not ours, which the tests prove interoperability against.
+# headers and the linker); then the libraries that an unpacked Swift toolchain is linked to; then
+# foreign programs with which the tests prove interoperability.
 libraries=(
     librdkafka-dev:rdkafka
     libcurl4-openssl-dev:libcurl
@@ -25,7 +25,7 @@ test_programs=(
     curl openssl kcat nghttp2-client nghttp2-server nginx tinyproxy-bin
     python3 python3-h2 python3-httpx valgrind
 )
-# Those among them that come as a service of the system.
+# The packages among them that install a system service.
 services=(nginx)
 as_root=()
 
@@ -48,9 +48,9 @@ is_installed() {
     [ "$(dpkg-query --show --showformat '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Debian starts a service as it installs it, and at each boot from then on; the tests start their own
-# servers, and nobody who runs them has asked for one on port 80. What starts services asks this
-# file, and 101 is its no. A machine that has one has decided for itself.
+# Debian starts a service when it is installed and at each boot. The tests start their own servers,
+# and nobody who runs them has asked for a service on port 80. Before a service is started this file
+# is asked, and exit code 101 forbids it. A machine that already has the file has its own policy.
 policy=/usr/sbin/policy-rc.d
 
 forbid_starts() {
@@ -59,7 +59,7 @@ forbid_starts() {
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
 }
 
-# disable_services PACKAGE...: those that have just been installed, and no others.
+# disable_services PACKAGE...: disables the services of packages that have just been installed.
 disable_services() {
     local package service
     for package in "$@"; do

@@ -11,12 +11,12 @@ folder=$1
 source=$(cd "$(dirname "$0")/.." && pwd)
 
 commit=${SOURCE_COMMIT:-unknown}
-# Of our own repository: an unpacked archive may lie inside another one.
+# The commit must be of this repository: an unpacked archive may lie inside another one.
 if [ -e "$source/.git" ]; then
     commit=$(git -C "$source" describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null) ||
         commit=unknown
 fi
-# Nothing that could end the string literal.
+# Only characters that cannot end the string literal are kept.
 commit=$(printf %s "$commit" | tr -cd '0-9A-Za-z._-')
 
 text="let buildCommit = \"$commit\""

@@ -23,10 +23,10 @@ from command_line import ROOT, announce, fail, start
 
 SUITE = "bookworm"
 SECONDS_MAX = 720
-# Where the clone is, in the fresh machine.
+# The folder of the clone in the fresh machine.
 HOME = "/root/lamplighter"
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-# This program calls itself with it, in the namespaces.
+# With this argument the program calls itself inside the namespaces.
 INSIDE = "--inside"
 
 
@@ -180,7 +180,7 @@ def in_namespaces(arguments):
     try:
         return inhabitant.wait()
     finally:
-        # Its first process: with it all others end, and the mounts go.
+        # This is the namespace's first process: when it ends, all others end and the mounts vanish.
         inhabitant.send_signal(signal.SIGKILL)
         inhabitant.wait()
 

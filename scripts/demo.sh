@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 #
-# From a fresh clone to a fleet under traffic and its suppression: installs what is missing, builds, and
+# From a fresh clone to a fleet under traffic and its result: installs what is missing, builds, and
 # runs `lamplighter-lab demo` with the given options. The times are those of two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +27,7 @@ for argument in "$@"; do
     if [ "$previous" = --duration ]; then duration=$argument; fi
     previous=$argument
 done
-# Starting, waiting for the last push and the suppression take some 15 s; options are checked there.
+# Starting, waiting for the last push and checking take some 15 s; the demo checks its options.
 case ${duration%%.*} in
 '' | *[!0-9]*) echo "4/4 the demo" ;;
 *) echo "4/4 the demo: about $((10#${duration%%.*} + 15)) s" ;;

@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 #
-# Feeds every reader of strangers' bytes with inputs that libFuzzer makes up, from the corpus of
-# Tests/FuzzTests on. SECONDS_TOTAL are shared out among the targets, two of which run at a time.
-# What breaks a promise is kept in run/fuzz/findings, and any finding is a failure.
+# Feeds every reader of untrusted bytes with inputs that libFuzzer generates, starting from the
+# corpus of Tests/FuzzTests. SECONDS_TOTAL are divided among the targets, two of which run at a
+# time. Inputs that break a promise are kept in run/fuzz/findings, and any finding is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds_total=${SECONDS_TOTAL:-300}
 only=${ONLY:-}
 at_once=2
-# What a record or a connection's bytes may be; the largest seed has 4 KiB.
+# The longest input; the largest seed has 4 KiB.
 input_bytes_max=16384
-# The address sanitizer's shadow included; every bound that is broken shows well below.
+# The memory limit includes the address sanitizer's shadow. A broken bound shows well below it.
 memory_mib_max=2048
 # The slowest seed takes 0.1 s.
 input_seconds_max=10
@@ -33,7 +33,8 @@ turns=$(((count + at_once - 1) / at_once))
 seconds=$((seconds_total / turns))
 [ "$seconds" -gt 0 ] || seconds=1
 
-# Of two --sanitize the compiler obeys the one that happens to come last: both in one, and last.
+# Of two --sanitize options the compiler obeys the last one, so both sanitizers are in one option,
+# which comes last.
 export LAMPLIGHTER_FUZZ=1
 build=(swift build -c release --product lamplighter-fuzz --scratch-path .build/fuzz
     --sanitize fuzzer -Xswiftc "-sanitize=fuzzer,address" -Xcc -fsanitize=address
@@ -44,9 +45,10 @@ echo "${build[*]}"
 fuzzer=$("${build[@]}" --show-bin-path)/lamplighter-fuzz
 
 mkdir -p run/fuzz/findings run/fuzz/logs
-# Swift's own backtrace would be taken in place of libFuzzer's, which keeps the input.
+# Swift's own backtrace would replace libFuzzer's, which keeps the input.
 export SWIFT_BACKTRACE=enable=no
-# Swift marks the pointers of its enums, and what only such a global holds would count as leaked.
+# Swift tags the pointers in its enums, so memory that only such a global references would count as
+# leaked.
 export ASAN_OPTIONS=detect_leaks=0
 
 fuzz() {
@@ -73,7 +75,7 @@ for target in $targets; do
     rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
     coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d ' ' -f 2) || true
     finding=$(grep -oE 'Test unit written to .*' "$log" | head -n 1 | cut -d ' ' -f 5) || true
-    # A log without statistics is one of a program that did not run to its end.
+    # A log without statistics means that the program did not run to its end.
     if [ -n "$finding" ] || [ -z "$executions" ]; then
         status=1
         why=$(grep -m 1 -E 'Fatal error|ERROR: |SUMMARY: ' "$log" | cut -c 1-200) || true

@@ -25,15 +25,15 @@ from command_line import ROOT, announce, fail, start
 from mutation_copy import BUILD, Copy
 from mutation_record import ERROR, KILLED, SURVIVED, Record, Result
 
-# The longest test: only for what survives the pipeline's others.
+# The longest test, run only for mutations that survive the other tests of the pipeline.
 SIMULATION = "in simulation"
-# The suite that sees whether every mutation applies, which would notice each one of them.
+# The suite that checks that every mutation applies. It is left out, since it would notice each one.
 ABOUT_MUTATIONS = "The mutations in Tests Mutations"
-# A run hangs that takes this many times longer than that of the unbroken program, and this many
-# seconds at least: the machine may be busier by then.
+# A run counts as hanging if it takes this many times longer than that of the unbroken program, and
+# at least this many seconds: the machine may be busier by then.
 HANG_FACTOR = 10
 HANG_SECONDS_MIN = 120
-# So long may each run of the unbroken program take.
+# The time limit for each run of the unbroken program.
 UNBROKEN_SECONDS_MAX = 1800
 
 class Campaign:
@@ -65,7 +65,7 @@ class Campaign:
                 for done in concurrent.futures.as_completed(running):
                     done.result()
             except BaseException:
-                # Of the other copies, too, nothing is waited for.
+                # The other copies are not waited for either.
                 self.stopping.set()
                 raise
 

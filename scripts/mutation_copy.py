@@ -19,7 +19,7 @@ from mutations import FOLDER
 BUILD = ["swift", "build", "--build-tests", "--quiet"]
 RUNNER = [".build/debug/lamplighterPackageTests.xctest", "--testing-library", "swift-testing",
           "--no-parallel"]
-# Builds only the test targets named and what they reach: others would be linked anew for each
+# Builds only the named test targets and their dependencies: others would be linked again for each
 # mutation and never run.
 MANIFEST = """
 var reached: Set<String> = [%s]
@@ -35,10 +35,11 @@ package.products = []
 package.targets.removeAll { $0.type != .plugin && !reached.contains($0.name) }
 """
 ENVIRONMENT = {
-    # Of the simulation's lives 199: with 200 it also judges what they happened to cover, and a
-    # mutation is not noticed by that.
+    # The number of the simulation's lives is 199: with 200 it also checks its coverage, which must
+    # not count as noticing a mutation.
     "LAMPLIGHTER_SEEDS": "199",
-    # A trap is told by its status; the program that would print its stack outlives the test.
+    # A trap is recognised by its exit status; the program that would print its stack outlives the
+    # test.
     "SWIFT_BACKTRACE": "enable=no",
 }
 FAILED = "✘".encode()
@@ -69,11 +70,11 @@ class Copy:
         self.log = folder / ".build/mutation.log"
         self.stopping = stopping
         self.manifest = (ROOT / "Package.swift").read_text()
-        # What the latest mutation was made to; the next one there needs the least building.
+        # The module of the latest mutation; another one there needs the least building.
         self.module = None
         self.environment = dict(
             os.environ, **ENVIRONMENT,
-            # The copy may lie inside of another repository, which is none of our business.
+            # The copy may lie inside another repository, which must be ignored.
             GIT_CEILING_DIRECTORIES=str(folder.parent))
 
     def refresh(self):
@@ -150,7 +151,7 @@ class Copy:
                 while process.poll() is None:
                     if self.stopping.wait(POLL_SECONDS):
                         raise Stopped
-                    # The end of what was read before may be the beginning of a character.
+                    # The bytes read before may end within a character.
                     tail = tail[-len(FAILED):] + written.read()
                     if stops_at and stops_at in tail:
                         return -signal.SIGKILL
@@ -158,7 +159,7 @@ class Copy:
                         return None
                 return process.returncode
             finally:
-                # The children, too, that a test may have started.
+                # The processes that a test has started are killed too.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -15,7 +15,7 @@ class Result:
     """What became of one mutation."""
 
     outcome: str
-    # What noticed it, or what is wrong with it.
+    # The test that noticed it, or what is wrong with it.
     because: str = ""
     build_seconds: float = 0
     test_seconds: float = 0
@@ -42,7 +42,7 @@ class Record:
     def __init__(self, path, resumes):
         self.path = path
         self.program = program_digest()
-        # How long each selection of tests took with the unbroken program.
+        # How long each selection of tests took for the unbroken program.
         self.seconds = {}
         self.results = {}
         if not resumes:

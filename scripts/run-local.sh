@@ -25,7 +25,7 @@ pids=()
 
 stop() {
     local pid tries
-    # The worker first, so that it drains while the others still answer.
+    # The worker ends first, so that it drains while the others still answer.
     for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
         pid=${pids[i]}
         kill -TERM "$pid" 2>/dev/null || continue
@@ -46,7 +46,7 @@ fail() {
     exit 1
 }
 
-# start NAME PROGRAM ARGUMENT...: runs it in the background, its output in run/NAME.log.
+# start NAME PROGRAM ARGUMENT...: runs a program in the background, with its output in run/NAME.log.
 start() {
     local name=$1 program=$2
     shift 2
@@ -55,7 +55,7 @@ start() {
     pids+=($!)
 }
 
-# wait_for WHAT SECONDS COMMAND...: until the command succeeds; fails when a process has ended.
+# wait_for WHAT SECONDS COMMAND...: waits until the command succeeds; fails if a process has ended.
 wait_for() {
     local what=$1 tries=$(($2 * 10)) pid
     shift 2

@@ -25,8 +25,8 @@ REPORT_LINES_MAX = 400
 SANITIZERS = ("address", "thread")
 
 BUILD_FLAGS = {
-    # Of the shims' C and C++; Swift checks itself. The check that is left out needs a library that
-    # Swift does not link.
+    # These checks are for the shims' C and C++; Swift has its own. The one that is left out needs a
+    # library that Swift does not link.
     "address": ["-Xcc", "-fsanitize=undefined", "-Xcc", "-fno-sanitize=vptr"],
     # Where an element of an UnsafeMutableBufferPointer is changed in place, Swift 6.3 reports to
     # the sanitizer by reading all that the pointer is a part of, which the check of exclusive
@@ -57,11 +57,11 @@ def environment(sanitizer, reports):
     variables = {
         # For the tests that also measure time: see isTimed.
         "SANITIZER": sanitizer,
-        # Swift's own backtrace would be taken in place of the sanitizer's report.
+        # Swift's own backtrace would replace the sanitizer's report.
         "SWIFT_BACKTRACE": "enable=no",
     }
     if sanitizer == "address":
-        # Swift's tasks move from thread to thread, which the stand-in for the stack does not know.
+        # Swift's tasks move between threads, which the sanitizer's fake stack does not support.
         variables["ASAN_OPTIONS"] = f"detect_stack_use_after_return=0:{shared}"
         variables["LSAN_OPTIONS"] = (
             f"suppressions={RULES}/leaks.txt:print_suppressions=0:{shared}")
@@ -162,7 +162,7 @@ def main():
             fail(f"address or thread, not {name}", status=64)
     start()
     skipped = skipped_tests()
-    # All of them run, also after one that fails.
+    # All of them run, even after one has failed.
     results = [passes(sanitizer, skipped, arguments[end + 1:])
                for sanitizer in sanitizers or SANITIZERS]
     sys.exit(0 if all(results) else 1)

@@ -26,15 +26,16 @@ from command_line import ROOT, fail, start
 
 PROGRAM = "debug/lamplighterPackageTests.xctest"
 RUNNER_OPTIONS = ["--testing-library", "swift-testing", "--no-parallel"]
-# Their suites wait for other processes, and watch the time meanwhile.
+# The targets whose suites wait for other processes and depend on time.
 WAITING = ("IntegrationTests", "DriversTests")
-# What prints the stack of a crash can hang where a thread does not stop, and the run with it.
+# The program that prints the stack of a crash can hang if a thread does not stop, and the run with
+# it.
 ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
-# Compares latencies, to which whatever else runs would add.
+# This test compares latencies, which other processes would increase.
 ALONE = ("IntegrationTests.`The bulkhead around a team whose key has expired`",)
-# Takes all of a core: it is run with what computes.
+# This test uses a whole core, so it runs with those that compute.
 COMPUTING = ("IntegrationTests.`A stall of APNs`",)
-# A container may see many cores and have the time of two.
+# A container may see many cores but have the time of two.
 JOBS_MAX = 8
 SUMMARY = re.compile(
     r"Test run with (\d+) tests? in (\d+) suites? (?:passed|failed) after [\d.]+ seconds"

@@ -20,7 +20,7 @@ struct Bench: ParsableCommand {
         ])
 
     static func main() {
-        // A peer that closes its socket must be an error of that write, not the end of the process.
+        // Writing to a socket that the peer has closed must fail, not end the process.
         BrokenPipe.ignoreSignal()
         // Delivery threads may be in the middle of something when the main one returns.
         OpenSSLLibrary.keepUntilExit()
@@ -28,7 +28,7 @@ struct Bench: ParsableCommand {
     }
 }
 
-/// What a subcommand has found out, for the script that started it.
+/// Prints the figures of a subcommand for the script that started it.
 enum Report {
     static func print(_ figures: some Encodable) throws {
         let encoder = JSONEncoder()
@@ -37,7 +37,7 @@ enum Report {
     }
 }
 
-/// Why a figure would mean nothing.
+/// Why a measurement is invalid.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 

@@ -134,7 +134,7 @@ struct DispatchBench: ~Copyable {
         try NamedThread.detach(name: "delivery-0") { transport.run() }
     }
 
-    /// Returns when so many more pushes have been accepted.
+    /// Sends pushes until this number of them has been accepted.
     mutating func push(_ count: Int) throws {
         var waiting = count
         var inFlight = 0
@@ -186,7 +186,7 @@ struct DispatchBench: ~Copyable {
         chosen.withUnsafeBufferPointer { port.submit($0) }
     }
 
-    /// As the planner fills a slot in, with a token that was not used before.
+    /// Fills a slot in as the planner would, with a new device token.
     private mutating func fill(_ slot: PushSlot) {
         var random = SplitMix64(seed: UInt64(nextToken))
         nextToken += 1
@@ -219,7 +219,7 @@ struct DispatchBench: ~Copyable {
     }
 }
 
-/// For h2load, which cannot sign.
+/// Prints a provider token for h2load, which cannot sign one.
 struct ProviderTokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "provider-token",

@@ -48,7 +48,7 @@ struct RegisterCommand: ParsableCommand {
     }
 }
 
-/// Where events go, and who reads them there.
+/// The topic of the events, and the group that reads it.
 struct EventDestination: ParsableArguments {
     @Option(help: "host:port, several joined by commas.")
     var bootstrap: String

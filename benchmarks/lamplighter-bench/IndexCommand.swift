@@ -58,7 +58,7 @@ struct IndexCommand: ParsableCommand {
         var subjects: Int
         var steadyBytesPerSubscription: Double
         var peakBytesPerSubscription: Double
-        /// By the index's own account.
+        /// The bytes per subscription that the index itself counts.
         var countedBytesPerSubscription: Double
         /// From a record's JSON to the index.
         var replayPerSecond: Double
@@ -101,7 +101,7 @@ struct IndexShape {
         String(Self.uuid(seed &+ UInt64(number) | 1 << 63).prefix(subjectBytes))
     }
 
-    /// Random (version 4) in looks; the seed's in fact.
+    /// A UUID that looks random (version 4) but follows from the seed.
     private static func uuid(_ seed: UInt64) -> String {
         var random = SplitMix64(seed: seed)
         let (high, low) = (random.next(), random.next())
@@ -119,12 +119,12 @@ struct IndexBench: ~Copyable {
     private var audience: Audience
     private var decoder: RegistrationDecoder
     private var registration = Registration()
-    /// Made before the first measurement, so that the memory for it is in none.
+    /// The keys to look up, made before the first measurement, so that none includes their memory.
     private var keys: [UInt8]
     private let drawn: [Int]
 
     private static let chunk = 5000
-    /// So many different subjects are looked up: their keys are read in order, the index is not.
+    /// The number of different subjects looked up. Their keys are read in order; the index is not.
     private static let keysMax = 500_000
 
     init(_ shape: IndexShape) {
@@ -199,7 +199,8 @@ struct IndexBench: ~Copyable {
         audience.changes.clear()
     }
 
-    /// Looks subjects up in a random order, so many of them prefetched together: 1 is none.
+    /// Looks subjects up in a random order, `together` of them prefetched at once; 1 means no
+    /// prefetch.
     func lookUp(_ count: Int, together: Int) -> (nanoseconds: Double, share: Double) {
         let app = AppID(rawValue: 0)
         var found = 0

@@ -9,7 +9,7 @@ import Logging
 import PushModel
 import Rdkafka
 
-/// Writes records to one topic, as fast as it is asked to, and knows how far a group has come.
+/// Writes records to one topic, and tracks how far a group has committed it.
 struct KafkaFeed {
     private let producer: RecordProducer
     private let positions: TopicPositions
@@ -30,7 +30,7 @@ struct KafkaFeed {
         self.topic = topic
     }
 
-    /// Waits for room where there is none.
+    /// Writes a record, after waiting for room in the producer's queue.
     /// - Parameter partition: nil lets the key choose.
     mutating func write(key: [UInt8], value: [UInt8]?, partition: Int32? = nil) throws {
         while true {

@@ -7,13 +7,13 @@ import Histogram
 import LinuxIO
 import PushModel
 
-/// How long a push takes from its event's time to APNs's acceptance, at a rate that does not ask
-/// whether the worker keeps up.
+/// Measures how long a push takes from its event's time to APNs's acceptance, at a fixed rate,
+/// whether or not the worker keeps up.
 ///
-/// Event `k` is due at a time that is fixed before the first one is written. The latency of its pushes
-/// counts from there, so an event that was written late, or that waited behind others, has waited:
-/// nothing is omitted because somebody was slow. Each event has a subject and tokens of its own, so no
-/// push is coalesced, and one answer belongs to each.
+/// The time at which event `k` is due is fixed before the first one is written. The latency of its
+/// pushes counts from there, so an event that is written late or waits behind others counts as
+/// having waited. Each event has its own subject and tokens, so no push is coalesced and each has
+/// one answer.
 struct LatencyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "latency",
@@ -128,7 +128,7 @@ struct EventSchedule {
     }
 }
 
-/// The simulator's log from here on.
+/// Reads the simulator's log from its current end on.
 struct AnswerFollower {
     private let file: FileHandle
     private var rest = Data()

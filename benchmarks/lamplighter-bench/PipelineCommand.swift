@@ -56,7 +56,7 @@ struct PipelineBench: ~Copyable {
     /// the slots at fan-out 10.
     private static let eventsPerTurn = 64
     private static let fanOutStepsPerTurn = 2048
-    /// As the consumer of events does.
+    /// The same number as the consumer of events prefetches.
     private static let keysPrefetched = 32
 
     init(tokens: Int, fanOut: Int) throws {

@@ -4,7 +4,7 @@
 import Foundation
 import LinuxIO
 
-/// What this process has cost so far.
+/// The resources that this process has used so far.
 enum ProcessUsage {
     /// User and system time of all threads, in microseconds.
     static var cpuMicroseconds: Int {

@@ -4,8 +4,8 @@
 import PushModel
 import RecordFormats
 
-/// Whom the benchmarks push to: one control for each token. Token `i` shows `door-i`,
-/// `block-(i/10)` and `city-(i/1000)`, so that a subject's word says how many show it.
+/// The controls that the benchmarks push to, one for each token. Token `i` shows `door-i`,
+/// `block-(i/10)` and `city-(i/1000)`, so that the word in a subject tells how many show it.
 struct Town {
     static let app = "com.example.Home"
     static let teamID = "ABCDE12345"
