@@ -62,7 +62,9 @@ def environment(sanitizer, reports):
     }
     if sanitizer == "address":
         # Swift's tasks move between threads, which the sanitizer's fake stack does not support.
-        variables["ASAN_OPTIONS"] = f"detect_stack_use_after_return=0:{shared}"
+        # Each thread of ours has an alternate signal stack of its own for crash reports, which the
+        # sanitizer would take for its own and unmap.
+        variables["ASAN_OPTIONS"] = f"detect_stack_use_after_return=0:use_sigaltstack=0:{shared}"
         variables["LSAN_OPTIONS"] = (
             f"suppressions={RULES}/leaks.txt:print_suppressions=0:{shared}")
         variables["UBSAN_OPTIONS"] = f"print_stacktrace=1:{shared}"

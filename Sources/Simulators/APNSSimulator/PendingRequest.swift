@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
+
 /// A request between its header block and the end of its stream. Requests are reused: their arrays
 /// are emptied but not freed.
 struct PendingRequest {
