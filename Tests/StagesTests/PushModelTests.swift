@@ -53,7 +53,8 @@ internal import Testing
 
     @Test func `a time too far away for the monotonic clock stays in the past or in the future`() {
         let now = Now(
-            monotonic: MonotonicTime(nanoseconds: 5), wall: WallTime(milliseconds: 1_700_000_000_000))
+            monotonic: MonotonicTime(nanoseconds: 5),
+            wall: WallTime(milliseconds: 1_700_000_000_000))
         let yearOne = WallTime(milliseconds: -62_135_596_800_000)
         #expect(now.monotonic(at: yearOne) < now.monotonic)
         #expect(now.monotonic(at: WallTime(milliseconds: .min)) < now.monotonic)

@@ -126,7 +126,7 @@ struct KeyFollower {
         defer { followed[name]!.rotations[environment] = rotation }
         let tokens = followed[name]!.credential.tokens[environment]!
         let new = rotation.found(found, now: clock().monotonic)
-        for number in new { tell("a new signing key is there", name, environment, number) }
+        for number in new { tell("found a new signing key", name, environment, number) }
         assert(
             found.union(new).allSatisfy(followed[name]!.keys.indices.contains),
             "a key without a place")
