@@ -69,8 +69,8 @@ import Testing
             (["security.protocol": nil], "oidc needs security.protocol: SASL_SSL"),
             (["security.protocol": "ssl"], "oidc needs security.protocol: SASL_SSL"),
             (["enable.sasl.oauthbearer.unsecure.jwt": "true"], "exclude each other"),
-            (["sasl.oauthbearer.method": nil], "goes with sasl.oauthbearer.method: oidc"),
-            (["sasl.oauthbearer.method": "default"], "goes with sasl.oauthbearer.method: oidc"),
+            (["sasl.oauthbearer.method": nil], "needs sasl.oauthbearer.method: oidc"),
+            (["sasl.oauthbearer.method": "default"], "needs sasl.oauthbearer.method: oidc"),
             (["sasl.oauthbearer.method": "azure"], "'sasl.oauthbearer.method'"),
         ] as [([String: String?], String)])
     func `what is incomplete or at odds is an error that names the property`(
