@@ -120,9 +120,9 @@ check-format: ## Complain about formatting
 format: ## Put the formatting right
 	swift format --in-place --parallel --recursive --configuration .swift-format $(FORMATTED)
 
-docs: ## Rewrite docs/configuration.md, docs/records.md and docs/schemas from their tables
+docs: ## Rewrite docs/configuration.md, metrics.md, records.md and schemas from their tables
 	WRITE_DOCS=1 swift test --disable-xctest \
-		--filter 'the page is what the key table says|what the field tables say'
+		--filter 'the page is what the key table says|what the field tables say|what the table of metrics says'
 
 clean: ## Remove everything that was built or run
 	rm -rf .build run

@@ -78,6 +78,14 @@ let lifecycle: [Target] = [
         swiftSettings: .house)
 ]
 
+// MARK: Telemetry: how the worker's figures are written for those who watch it. Pure, too.
+
+let telemetry: [Target] = [
+    .target(
+        name: "Telemetry", dependencies: ["PushModel"], path: "Sources/Telemetry",
+        swiftSettings: .house)
+]
+
 // MARK: Drivers: do. Each runs stages against one outside world.
 
 let drivers: [Target] = [
@@ -91,6 +99,12 @@ let drivers: [Target] = [
             "FlatMemory",
         ],
         logs: true),
+    // The one HTTP server: for probes, metrics and the operator's questions.
+    .floor(
+        "Drivers", "HTTPListener", ["PushModel"], logs: true,
+        products: [
+            .product(name: "Hummingbird", package: "hummingbird")
+        ]),
 ]
 
 // MARK: Simulators: stand in for Apple and Kafka, for Lab and tests.
@@ -110,7 +124,8 @@ let app: [Target] = [
         "App", "Worker",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "LinuxIO", "FlatMemory", "Rdkafka",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "Telemetry", "LinuxIO", "FlatMemory",
+            "Rdkafka",
         ],
         logs: true,
         products: [
@@ -189,8 +204,9 @@ let tests: [Target] = [
     .tests(
         "DriversTests",
         [
-            "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "APNSSimulator", "EmbeddedKafka",
-            "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl", "LinuxIO", "Rdkafka",
+            "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "APNSSimulator",
+            "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
+            "LinuxIO", "Rdkafka",
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
@@ -199,8 +215,8 @@ let tests: [Target] = [
         "AppTests",
         [
             "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "EmbeddedKafka", "FleetKit", "LinuxIO", "OpenSSL",
-            "Rdkafka",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "Telemetry", "EmbeddedKafka", "FleetKit",
+            "LinuxIO", "OpenSSL", "Rdkafka",
         ],
         logs: true),
     .tests(
@@ -268,8 +284,10 @@ let package = Package(
         .package(
             url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
     ] + (isBenchmarking ? benchmarkPackages : []),
-    targets: cLibraries + bindings + model + stages + pipeline + lifecycle + drivers + simulators
+    targets: cLibraries + bindings + model + stages + pipeline + lifecycle + telemetry + drivers
+        + simulators
         + app + lab
         + tests + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],

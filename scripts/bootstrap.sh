@@ -23,10 +23,10 @@ tools=(git g++ make pkg-config)
 toolchain=(libncurses6 libsqlite3-0 libxml2)
 test_programs=(
     curl openssl kcat nghttp2-client nghttp2-server nginx tinyproxy-bin
-    python3 python3-h2 python3-httpx valgrind
+    prometheus python3 python3-h2 python3-httpx valgrind
 )
 # The packages among them that install a system service.
-services=(nginx)
+services=(nginx prometheus)
 as_root=()
 
 fail() {

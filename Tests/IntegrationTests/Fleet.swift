@@ -116,13 +116,14 @@ final class Fleet: Sendable {
     /// Runs a command to its end, at most a minute.
     /// - Parameter program: by default ours.
     func run(
-        _ arguments: [String], program: String? = nil, input: String = ""
+        _ arguments: [String], program: String? = nil, input: String = "",
+        variables: [String: String] = [:]
     ) async throws -> CommandResult {
         let program = try program ?? Self.program
         let process = try commands.withLock { commands in
             let name = "command-\(commands.count)"
             let process = try FleetProcess(
-                name, program: program, arguments: arguments,
+                name, program: program, arguments: arguments, variables: variables,
                 log: directory.appending(path: "\(name).log").path, input: input)
             commands.append(process)
             return process

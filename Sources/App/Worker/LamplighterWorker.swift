@@ -5,6 +5,7 @@ internal import APNSDelivery
 internal import Delivery
 internal import FlatMemory
 internal import Glibc
+internal import HTTPListener
 package import KafkaLog
 internal import Lifecycle
 internal import LinuxIO
@@ -21,14 +22,25 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     private let plan: WorkerPlan
     private let keys: SigningKeys
     private let logger: Logger
+    private let ports: [DeliveryPort]
+    private let status: StatusSource
     package let control = WorkerControl()
 
-    package init(configuration: Configuration, logger: Logger) throws {
+    package init(
+        configuration: Configuration, build: WorkerBuild = WorkerBuild(), logger: Logger
+    ) throws {
         try Self.checkAddressSpace(.current, logger: logger)
         running = RunningConfiguration(configuration)
         plan = WorkerPlan(configuration)
         keys = try SigningKeys(configuration.apns)
         self.logger = logger
+        status = StatusSource(control, build: build)
+        let slab = PushSlab(slots: plan.pipeline.slots)
+        let plannerWaker = Waker()
+        let pools = plan.routing.pools.count
+        ports = (0..<configuration.delivery.threads).map { _ in
+            DeliveryPort(slab: slab, pools: pools, plannerWaker: plannerWaker)
+        }
     }
 
     /// Throws if the process may map too little address space, and warns if it is limited: the
@@ -59,6 +71,10 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                     await followKeys()
                     return nil
                 }
+                group.addTask {
+                    try await listen()
+                    return nil
+                }
                 group.addTask { try await runThreads() }
                 defer { group.cancelAll() }
                 while let end = try await group.next() {
@@ -83,6 +99,32 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let (adopted, changes) = running.adopt(configuration)
         if changes.contains(where: \.isApplied) { control.adopt(WorkerPlan(adopted)) }
         return changes
+    }
+
+    /// Serves probes and metrics until the task is cancelled, where they are configured. A worker that
+    /// cannot be watched as configured does not start.
+    private func listen() async throws {
+        guard let settings = configuration.healthSettings else { return }
+        let heartbeats =
+            [("the planner", control.heartbeat)]
+            + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) }
+        let listener = HealthListener(
+            settings, probes: Probes(heartbeats: heartbeats), source: status, logger: logger
+        ) { [logger] port in
+            logger.notice(
+                "listening for probes and for requests of metrics",
+                metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
+        }
+        do {
+            try await listener.run()
+        } catch let error as HTTPListenerFailure {
+            // The planner does not see that its task is cancelled.
+            control.requestStop()
+            throw WorkerFailure.listener("\(error)")
+        } catch  where !Task.isCancelled {
+            // Pushes go on.
+            logger.error("the listener has ended", metadata: ["cause": "\(error)"])
+        }
     }
 
     /// Follows the key files until the task is cancelled.
@@ -139,11 +181,6 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let configuration = running.value
         var plan = plan
         plan.recordInHand = configuration.recordInHand(topics: plan.eventTopics, logger: logger)
-        let slab = PushSlab(slots: plan.pipeline.slots)
-        let plannerWaker = Waker()
-        let ports = (0..<configuration.delivery.threads).map { _ in
-            DeliveryPort(slab: slab, pools: plan.routing.pools.count, plannerWaker: plannerWaker)
-        }
         let now = PlannerLoop.clock()
         let tables: TableReader
         let producer: RecordProducer
@@ -162,7 +199,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         var loop = PlannerLoop(
             pipeline: try PushPipeline(
                 routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline,
-                slab: slab),
+                slab: ports[0].slab),
             plan: plan, ports: ports, tables: tables, producer: producer, control: control,
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: tables, producer: producer),
@@ -259,11 +296,13 @@ package enum WorkerFailure: Error, CustomStringConvertible {
     case clientFailed(String)
     /// Occurs only at start.
     case addressSpace(String)
+    /// A listener of the configuration could not be opened.
+    case listener(String)
 
     package var description: String {
         switch self {
         case .kafka(let error): error.description
-        case .addressSpace(let reason): reason
+        case .addressSpace(let reason), .listener(let reason): reason
         case .clientFailed(let reason): "\(reason); start the worker again"
         }
     }

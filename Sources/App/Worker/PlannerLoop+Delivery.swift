@@ -15,6 +15,10 @@ extension PlannerLoop {
             let count = port.collect(into: outcomeBatch)
             for index in 0..<count {
                 let outcome = outcomeBatch[index]
+                if case .answered = outcome.kind {
+                    roundTrips.add(
+                        nanoseconds: now.monotonic.nanoseconds - outcome.sentAt.nanoseconds)
+                }
                 let pool = pipeline.outcome(outcome, now: now)
                 outstanding[number][Int(pool.rawValue)] -= 1
                 assert(

@@ -40,6 +40,10 @@ struct PlannerLoop: ~Copyable {
     var recordTimes = RecordTimeWatch()
     var tableWatch = TableWatch()
 
+    let startedAt: MonotonicTime
+    /// The times from sending a request to taking in its answer.
+    var roundTrips = LatencyHistogram()
+
     let slotBatch: UnsafeMutableBufferPointer<PushSlot>
     let outcomeBatch: UnsafeMutableBufferPointer<PushOutcome>
 
@@ -62,7 +66,9 @@ struct PlannerLoop: ~Copyable {
         self.logger = logger
         outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
-        lifecycle = WorkerLifecycle(drainMax: plan.pipeline.drainMax, now: Self.clock())
+        let now = Self.clock()
+        startedAt = now.monotonic
+        lifecycle = WorkerLifecycle(drainMax: plan.pipeline.drainMax, now: now)
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
         self.epoll = epoll
@@ -106,6 +112,8 @@ struct PlannerLoop: ~Copyable {
     ///
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
+        control.heartbeat.beat(now.monotonic)
+        answerStatusQuestions(now: now)
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
         var isBusy = false
@@ -149,6 +157,7 @@ struct PlannerLoop: ~Copyable {
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
+        wake = min(wake, now.monotonic + Heartbeat.sleepMax)
         if let deadline = consumer?.nextDeadline {
             // The deadline may have passed: without room for events, the consumer is not polled.
             wake = min(wake, max(deadline, now.monotonic + .milliseconds(10)))

@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// What other threads may ask of the planner thread, and what it publishes for them.
 package final class WorkerControl: Sendable {
-    package enum Phase: UInt8, Sendable {
+    package enum Phase: UInt8, Sendable, CaseIterable {
         /// Reading registrations and suppressions to their end.
         case replaying
         case running
@@ -25,6 +25,10 @@ package final class WorkerControl: Sendable {
     private let reportRequested = Atomic<Bool>(false)
     private let hasRekeyed = Atomic<Bool>(false)
     private let rekeyed = Mutex<Set<PoolID>>([])
+    private let hasQuestions = Atomic<Bool>(false)
+    private let questions = Mutex<[AwaitedAnswer<WorkerStatus?>]>([])
+    /// The heartbeat of the planner thread.
+    let heartbeat = Heartbeat()
 
     /// The counters and the load, as the planner last published them.
     package struct Snapshot: Sendable {
@@ -86,6 +90,24 @@ package final class WorkerControl: Sendable {
     func takeReportRequest() -> Bool {
         reportRequested.load(ordering: .relaxed)
             && reportRequested.exchange(false, ordering: .acquiring)
+    }
+
+    /// Asks the planner for the worker's status. It answers in its next turn.
+    func ask(_ question: AwaitedAnswer<WorkerStatus?>) {
+        questions.withLock { $0.append(question) }
+        hasQuestions.store(true, ordering: .releasing)
+        waker.signal()
+    }
+
+    /// Returns the status questions that wait. Called every turn: one atomic load if there are none.
+    func takeStatusQuestions() -> [AwaitedAnswer<WorkerStatus?>] {
+        guard hasQuestions.load(ordering: .relaxed),
+            hasQuestions.exchange(false, ordering: .acquiring)
+        else { return [] }
+        return questions.withLock { questions in
+            defer { questions = [] }
+            return questions
+        }
     }
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }

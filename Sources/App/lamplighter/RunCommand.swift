@@ -37,7 +37,9 @@ struct RunCommand: AsyncParsableCommand {
         let logger = log.logger
         logger.notice("starting", metadata: start(configuration, source))
         for notice in configuration.notices { logger.warning("configuration: \(notice)") }
-        let worker = try LamplighterWorker(configuration: configuration, logger: logger)
+        let worker = try LamplighterWorker(
+            configuration: configuration,
+            build: WorkerBuild(version: Version.number, commit: Version.commit), logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.

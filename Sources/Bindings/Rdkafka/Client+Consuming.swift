@@ -31,6 +31,14 @@ extension Client {
         return String(cString: name) == "COOPERATIVE"
     }
 
+    /// Whether the group's coordinator has given this consumer an identity. Asks the library's main
+    /// thread.
+    package var isGroupMember: Bool {
+        guard let identity = rd_kafka_memberid(pointer) else { return false }
+        defer { rd_kafka_mem_free(pointer, identity) }
+        return identity[0] != 0
+    }
+
     /// Whether the current assignment was lost; an answer to the rebalance resets it.
     package var isAssignmentLost: Bool { rd_kafka_assignment_lost(pointer) != 0 }
 

@@ -16,7 +16,6 @@ package struct DeliveryDesk: ~Copyable {
     let plan: DeliveryPlan
     let budget: ConnectBudget
     let epoll: Epoll
-    private let counters: TransportCounters
 
     /// The pools of this thread, at fixed addresses, so that their noncopyable contents are changed
     /// in place.
@@ -49,7 +48,6 @@ package struct DeliveryDesk: ~Copyable {
         slab = duty.port.slab
         plan = duty.plan
         budget = duty.budget
-        counters = duty.counters
         self.epoll = epoll
         outcomes = OutcomeBatch(port: duty.port)
         now = Self.readClocks()
@@ -94,6 +92,7 @@ package struct DeliveryDesk: ~Copyable {
 
     mutating func beginTurn() {
         now = Self.readClocks()
+        port.heartbeat.beat(now.monotonic)
         let next = port.currentPhase
         assert(phase.rawValue <= next.rawValue, "a port that ends does not begin again")
         phase = next
@@ -133,7 +132,7 @@ package struct DeliveryDesk: ~Copyable {
         with connections: ConnectionPlaces<Connection>
     ) -> Bool {
         measurePools(of: connections)
-        counters.publish(counts)
+        port.counters.publish(counts)
         outcomes.flush()
         return phase != .running && isEmpty(connections)
     }
@@ -145,8 +144,8 @@ package struct DeliveryDesk: ~Copyable {
         defer { port.deliveryWaker.awake() }
         // Looks a second time: a hand-over before `prepareToSleep` has sent no wake-up.
         if port.hasSubmissions || port.currentPhase != phase { return epoll.wait(timeout: .zero) }
-        let timeout = deadline == .distantFuture ? nil : deadline - Self.readClocks().monotonic
-        return epoll.wait(timeout: timeout)
+        let wake = min(deadline, now.monotonic + Heartbeat.sleepMax)
+        return epoll.wait(timeout: wake - Self.readClocks().monotonic)
     }
 
     private static func readClocks() -> Now {

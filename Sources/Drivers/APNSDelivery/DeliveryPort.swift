@@ -18,6 +18,10 @@ package final class DeliveryPort: Sendable {
     package let deliveryWaker: Waker
     /// Wakes the planner; shared by all ports.
     package let plannerWaker: Waker
+    /// The heartbeat of the delivery thread.
+    package let heartbeat = Heartbeat()
+    /// The counts of what the delivery thread has done.
+    package let counters = TransportCounters()
 
     private let inbox: SPSCRing<PushSlot>
     private let outbox: SPSCRing<PushOutcome>

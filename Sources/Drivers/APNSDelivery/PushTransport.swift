@@ -10,7 +10,6 @@ package struct DeliveryDuty: Sendable {
     let plan: DeliveryPlan
     let budget: ConnectBudget
     let logger: Logger
-    let counters = TransportCounters()
 }
 
 /// Carries pushes from a port to APNs, on one thread with its own event loop. Each push that is
@@ -31,7 +30,7 @@ extension PushTransport {
     }
 
     /// The counts of what the thread has done; safe to read from any thread.
-    package var counters: TransportCounters { duty.counters }
+    package var counters: TransportCounters { duty.port.counters }
 
     /// The body of the delivery thread. Returns once the port is draining or stopping and every
     /// push has its outcome.

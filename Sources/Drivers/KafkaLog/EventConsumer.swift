@@ -293,6 +293,17 @@ package final class EventConsumer {
         }
     }
 
+    /// Whether the consumer is a member of its group, with partitions or without.
+    package var isGroupMember: Bool { session?.client.isGroupMember ?? false }
+
+    /// The partitions that are ours, by the topics' positions in the list.
+    package var assignedPartitions: [(topic: Int, partition: Int32)] {
+        partitions.assigned().map { id in
+            let (topic, partition) = partitions.partition(of: id)
+            return (topic, partition)
+        }
+    }
+
     /// The distance between the stored offset and the end of the partition. Nil if the partition is
     /// not assigned or nothing was fetched yet. Makes no request.
     package func lag(topic: Int, partition: Int32) -> Int64? {

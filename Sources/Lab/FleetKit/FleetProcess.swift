@@ -67,6 +67,9 @@ package final class FleetProcess: Sendable {
     /// Everything that the process has written to its log so far.
     package var output: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
+    /// Of a worker: the port that its probes and metrics are on, once it listens.
+    package var healthPort: Int? { WorkerLog.healthPort(in: output) }
+
     /// The important lines of its log, for the message of a failure.
     package var excerpt: String { "--- \(name)\n\(LogExcerpt.block(of: output))" }
 

@@ -119,6 +119,8 @@ package struct WorkerConfiguration: Sendable {
         \(credentials.map(text).joined(separator: "\n"))
           endpoints:
         \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
+        health:
+          port: 0
         log:
           format: text
 

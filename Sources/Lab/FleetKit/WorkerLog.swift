@@ -3,6 +3,12 @@
 
 /// Reads figures from a worker's log, which must be in text format.
 enum WorkerLog {
+    /// The port that the worker's probes and metrics are on; nil while it does not listen.
+    static func healthPort(in log: String) -> Int? {
+        log.firstMatch(of: /listening for probes and for requests of metrics .*port=(\d+)/)
+            .flatMap { Int($0.1) }
+    }
+
     /// How many partitions the worker has logged as unassigned. A worker that is killed logs
     /// nothing.
     static func partitionsGivenUp(in log: String) -> Int {

@@ -16,6 +16,9 @@ extension Configuration {
             .section(
                 "deadLetters", \.deadLetters, DeadLetters.keys,
                 "What is written down of a push that failed for good."),
+            .section(
+                "health", \.health, Listener.keys,
+                "Where probes (`/livez`, `/readyz`, `/startupz`) and `/metrics` are served."),
             .section("log", \.log, Log.keys, "What is printed on standard error."),
         ]
     }

@@ -121,8 +121,8 @@ extension Configuration {
 
         ## Not here yet
 
-        `health`, `admin` and `registrar` (their addresses to listen on) and `delivery.mode` are no
-        keys yet, as nothing reads them. They come with the parts that do.
+        `admin` and `registrar` (their addresses to listen on) and `delivery.mode` are no keys yet, as
+        nothing reads them. They come with the parts that do.
         """
 
     private static func section(_ section: KeyShape) -> String {

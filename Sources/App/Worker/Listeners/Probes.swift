@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import KafkaLog
+internal import PushModel
+
+/// Answers the three probes of Kubernetes. Each looks at this process alone: an outage of Kafka or
+/// APNs must not restart workers that are well.
+struct Probes: Sendable {
+    /// The worker's threads with their heartbeats.
+    let heartbeats: [(thread: String, heartbeat: Heartbeat)]
+
+    /// A thread that has not beaten for so long is stuck. An idle thread beats once a second, and
+    /// the longest call that blocks one, the closing of a consumer, takes 5 s.
+    static let silenceMax = Duration.seconds(20)
+
+    /// `/livez`: whether every thread still turns. A thread that has not begun yet counts as alive.
+    func isAlive(now: MonotonicTime) -> HTTPAnswer {
+        let silent = heartbeats.compactMap { thread, heartbeat -> String? in
+            guard let age = heartbeat.age(now: now), age > Self.silenceMax else { return nil }
+            return "\(thread) has not turned for \(age.components.seconds) s"
+        }
+        return silent.isEmpty ? .text("ok") : .text(silent.joined(separator: "\n"), status: 503)
+    }
+
+    /// `/readyz`: whether the worker's index is complete and fresh, and it is a member of its group.
+    /// - Parameter status: nil if the planner has not answered.
+    func isReady(_ status: WorkerStatus?) -> HTTPAnswer {
+        guard let status else { return .text("the planner does not answer", status: 503) }
+        switch status.phase {
+        case .replaying: return .text(Self.progress(status.index), status: 503)
+        case .draining, .stopped: return .text("the worker is stopping", status: 503)
+        case .running: break
+        }
+        if let age = status.index.tables.map(\.age).max(), age > TableReader.ageMax {
+            return .text(
+                "the index is \(age.components.seconds) s behind its topics", status: 503)
+        }
+        guard status.hasJoinedGroup else {
+            return .text("the group is not joined yet", status: 503)
+        }
+        return .text("ok")
+    }
+
+    /// `/startupz`: whether the worker has read all registrations and suppressions once.
+    func hasStarted(_ status: WorkerStatus?) -> HTTPAnswer {
+        guard let status else { return .text("the planner does not answer yet", status: 503) }
+        return status.phase == .replaying
+            ? .text(Self.progress(status.index), status: 503) : .text("ok")
+    }
+
+    private static func progress(_ index: WorkerStatus.Index) -> String {
+        var text = "reading registrations and suppressions: \(index.recordsRead) records"
+        if let share = index.share {
+            text += ", \(Int(share * 100)) %"
+            if let left = index.timeLeft { text += ", about \(left.components.seconds) s left" }
+        }
+        return text
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Telemetry
+
+extension WorkerMetrics {
+    /// The text of docs/metrics.md: an introduction and a table of the metrics.
+    package static var reference: String {
+        let rows = definitions.map { definition in
+            let labels = definition.labels.map { "`\($0)`" }.joined(separator: ", ")
+            return "| `\(definition.name)` | \(definition.kind.rawValue) | \(labels) | "
+                + "\(definition.help.replacing("|", with: "\\|")) |"
+        }
+        return introduction + rows.joined(separator: "\n") + "\n"
+    }
+
+    private static let introduction = """
+        <!-- Written by `make docs` from the table in Sources/App/Worker/Status. -->
+
+        # Metrics
+
+        A worker serves its metrics at `/metrics` on the port that `health.port` names, as text for
+        Prometheus, or as OpenMetrics 1.0 where the scraper asks for that. An answer is at most 0.2 s
+        old. Counters begin at 0 with each process. No label holds a token, a subject or anything
+        else that a record chooses: topics, partitions, phases, outcomes and threads are bounded.
+
+        | metric | type | labels | meaning |
+        |---|---|---|---|
+
+        """
+}

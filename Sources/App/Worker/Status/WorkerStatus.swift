@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import Pipeline
+internal import PushModel
+
+/// The state of a worker at one moment: what probes and metrics are made of. The planner thread
+/// fills it in when it is asked.
+struct WorkerStatus: Sendable {
+    var phase: WorkerControl.Phase
+    var at: WallTime
+    var index: Index
+    /// Whether the worker is a member of its consumer group, with partitions or without.
+    var hasJoinedGroup: Bool
+    var partitions: [Partition] = []
+    /// How many of the worker's partitions cannot be read at the moment.
+    var unavailablePartitions = 0
+    var counters: Counters
+    var load: PushPipeline.Load
+    var breakers: [TrippedBreaker] = []
+    var troubledTopics: [TroubledTopic] = []
+    var transports: [TransportCounts] = []
+    /// The times from sending a request to APNs to taking in its answer.
+    var roundTrips = LatencyHistogram()
+    /// The events topics and the deferred one.
+    var consumedTopics: [String] = []
+    /// The topics that the worker writes to.
+    var producedTopics: [String] = []
+    var process = Process()
+
+    struct Process: Sendable {
+        var build = WorkerBuild()
+        var startedAt = WallTime(milliseconds: 0)
+        var residentBytes = 0
+    }
+
+    /// The index of tokens, and the compacted topics that it is read from.
+    struct Index: Sendable {
+        var tables: [Table] = []
+        var recordsRead: UInt64 = 0
+        var tokens = 0
+        var subjects = 0
+        var subscriptions = 0
+        var installations = 0
+        var bytes = 0
+        /// How long the worker has been reading.
+        var elapsed = Duration.zero
+
+        /// The share of the topics' records that has been read, from 0 to 1. It means something only
+        /// while they are read for the first time; nil before the first fetch.
+        var share: Double? {
+            let all = Double(recordsRead) + Double(tables.reduce(0) { $0 + $1.unread })
+            return all > 0 ? Double(recordsRead) / all : nil
+        }
+
+        /// How long reading the rest takes at the average speed so far.
+        var timeLeft: Duration? {
+            guard let share, share > 0 else { return nil }
+            return elapsed * ((1 - share) / share)
+        }
+    }
+
+    struct Table: Sendable {
+        var topic: String
+        var partitions: Int
+        /// How many records are left to the end of the topic, as of the last fetches.
+        var unread: Int64
+        /// Everything that was written longer ago than this has been read.
+        var age: Duration
+    }
+
+    struct Partition: Sendable {
+        var topic: String
+        var partition: Int32
+        /// The distance between the stored offset and the end of the partition; nil if nothing was
+        /// fetched yet.
+        var lag: Int64?
+    }
+}
+
+/// The version and commit that a worker was built from.
+package struct WorkerBuild: Sendable {
+    package var version = ""
+    package var commit = ""
+
+    package init() {}
+
+    package init(version: String, commit: String) {
+        self.version = version
+        self.commit = commit
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Glibc
+internal import NIOCore
+
+/// Runs tasks on the thread of an event loop, so that a listener uses no thread of the pool that the
+/// rest of the process shares.
+final class EventLoopExecutor: TaskExecutor {
+    private let eventLoop: any EventLoop
+
+    init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        eventLoop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    /// Gives the thread the lowest scheduling priority.
+    func lowerPriority() {
+        eventLoop.execute {
+            // 0 is the calling thread. Lowering a priority is always allowed.
+            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+        }
+    }
+}

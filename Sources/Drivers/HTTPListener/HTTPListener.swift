@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import HummingbirdCore
+package import Logging
+internal import NIOCore
+internal import NIOPosix
+
+/// An HTTP/1.1 server for operators: probes, metrics, status. It runs on one thread of the lowest
+/// priority and bounds everything that a client can make it keep, so that neither a flood of
+/// requests nor a client that stops reading slows down the threads that carry pushes.
+package struct HTTPListener: Sendable {
+    private let settings: HTTPListenerSettings
+    private let responder: ListenerResponder
+    private let isBound: @Sendable (Int) -> Void
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - isBound: is called with the port once the listener accepts connections.
+    ///   - answer: answers one request. It is called only for requests that are allowed.
+    package init(
+        _ settings: HTTPListenerSettings, logger: Logger,
+        isBound: @escaping @Sendable (Int) -> Void = { _ in },
+        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+    ) {
+        self.settings = settings
+        self.isBound = isBound
+        // Hummingbird logs each connection.
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, .warning)
+        self.logger = quiet
+        responder = ListenerResponder(
+            access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
+            answer: answer)
+    }
+
+    /// Serves until the task is cancelled.
+    /// - Throws: `HTTPListenerFailure` if it cannot listen on the address.
+    package func run() async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let executor = EventLoopExecutor(group.any())
+        executor.lowerPriority()
+        do {
+            try await withTaskExecutorPreference(executor) {
+                try await application(on: group).run()
+            }
+        } catch let error as IOError {
+            try? await group.shutdownGracefully()
+            throw HTTPListenerFailure(settings, cause: error.description)
+        }
+        try? await group.shutdownGracefully()
+    }
+
+    private func application(
+        on group: MultiThreadedEventLoopGroup
+    ) -> Application<ListenerResponder> {
+        let limits = settings.limits
+        let lifetime = TimeAmount(limits.connectionLifetimeMax)
+        let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
+            maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
+            maxHeaderFieldCount: limits.headersMax)
+        return Application(
+            responder: responder,
+            server: .http1(
+                configuration: HTTP1Channel.Configuration(
+                    additionalChannelHandlers: [ConnectionLifetime(lifetime)],
+                    idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)),
+            configuration: ApplicationConfiguration(
+                address: .hostname(settings.host, port: settings.port),
+                availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
+            onServerRunning: { [isBound] channel in isBound(channel.localAddress?.port ?? 0) },
+            eventLoopGroupProvider: .shared(group), logger: logger)
+    }
+}
+
+/// The error for an address that a listener cannot listen on.
+package struct HTTPListenerFailure: Error, CustomStringConvertible {
+    private let settings: HTTPListenerSettings
+    private let cause: String
+
+    init(_ settings: HTTPListenerSettings, cause: String) {
+        self.settings = settings
+        self.cause = cause
+    }
+
+    package var description: String {
+        "\(settings.name) cannot listen on \(settings.host):\(settings.port): \(cause); choose "
+            + "another \(settings.name).port, or end the program that has it"
+    }
+}
+
+/// Closes its connection after a fixed time, so that a client that sends its request or reads its
+/// answer byte by byte does not keep a connection for ever.
+private final class ConnectionLifetime: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = NIOAny
+
+    private let lifetime: TimeAmount
+    private var end: Scheduled<Void>?
+
+    init(_ lifetime: TimeAmount) { self.lifetime = lifetime }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        end = context.eventLoop.scheduleTask(in: lifetime) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
+}
+
+extension Logger.Level {
+    fileprivate static func max(_ one: Self, _ other: Self) -> Self { one < other ? other : one }
+}

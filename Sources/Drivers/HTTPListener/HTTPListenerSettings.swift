@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// The address of a listener, who may use it, and its limits.
+package struct HTTPListenerSettings: Sendable {
+    /// The section of the configuration that it comes from: `health` or `admin`.
+    package var name: String
+    package var host: String
+    /// 0 lets the system choose.
+    package var port: Int
+    /// The token that a client must send as `Authorization: Bearer`; nil needs none.
+    package var token: Secret?
+    package var limits: Limits
+
+    package struct Limits: Sendable {
+        /// Open connections. Further ones wait in the system's queue.
+        package var connectionsMax = 64
+        package var headersMax = 64
+        package var headerBytesMax = 16 << 10
+        package var bodyBytesMax = 64 << 10
+        /// How long a connection may wait for its next request.
+        package var idleTimeout: Duration = .seconds(10)
+        package var connectionLifetimeMax: Duration = .seconds(60)
+
+        package init() {}
+    }
+
+    package init(name: String, host: String, port: Int, token: Secret? = nil) {
+        precondition((0...65_535).contains(port), "a port is a number of 16 bits")
+        self.name = name
+        self.host = host
+        self.port = port
+        self.token = token
+        limits = Limits()
+    }
+
+    /// Whether only processes on this host can connect.
+    package var isOnLoopback: Bool { Self.isLoopback(host) }
+
+    package static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || host == "[::1]"
+            || host.hasPrefix("127.") && host.split(separator: ".").count == 4
+    }
+}

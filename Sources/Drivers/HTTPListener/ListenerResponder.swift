@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPTypes
+internal import Hummingbird
+internal import HummingbirdCore
+internal import NIOCore
+
+/// Adapts a listener to Hummingbird: turns its requests into questions, and answers into responses
+/// with the headers that all of them have.
+struct ListenerResponder: HTTPResponder {
+    typealias Context = BasicRequestContext
+
+    let access: AccessRule
+    let bodyBytesMax: Int
+    let answer: @Sendable (HTTPQuestion) async -> HTTPAnswer
+
+    func respond(to request: Request, context: Context) async throws -> Response {
+        let answer = await answer(to: request)
+        var headers: HTTPFields = [
+            .contentType: answer.contentType, .contentLength: "\(answer.body.count)",
+            .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
+            .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+            HTTPField.Name("Referrer-Policy")!: "no-referrer",
+        ]
+        for (name, value) in answer.headers {
+            guard let name = HTTPField.Name(name) else { preconditionFailure("a bad header name") }
+            headers[name] = value
+        }
+        let isHead = request.method == .head
+        return Response(
+            status: HTTPResponse.Status(code: answer.status), headers: headers,
+            body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
+        )
+    }
+
+    private func answer(to request: Request) async -> HTTPAnswer {
+        switch access.refusal(
+            authorization: request.headers[.authorization], authority: request.head.authority)
+        {
+        case .unauthorized:
+            var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            return answer
+        case .wrongHost:
+            return .text("this listener answers to localhost only", status: 421)
+        case nil: break
+        }
+        let method =
+            request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
+        guard let method else { return .text("this method is not served", status: 405) }
+        guard let body = try? await request.body.collect(upTo: bodyBytesMax) else {
+            return .text("the body is longer than \(bodyBytesMax) bytes", status: 413)
+        }
+        var query: [String: String] = [:]
+        for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
+            query[String(name)] = String(value)
+        }
+        return await answer(
+            HTTPQuestion(
+                method: method, path: request.uri.path, query: query,
+                accept: request.headers[.accept] ?? "", body: Array(body.readableBytesView)))
+    }
+}

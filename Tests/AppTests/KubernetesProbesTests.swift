@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+@Suite struct `Kubernetes probes` {
+    private let planner = Heartbeat()
+    private let delivery = Heartbeat()
+    private var probes: Probes {
+        Probes(heartbeats: [("the planner", planner), ("delivery thread 0", delivery)])
+    }
+    private let start = MonotonicTime(nanoseconds: 1_000_000_000)
+
+    private func status(_ phase: WorkerControl.Phase) -> WorkerStatus {
+        WorkerStatus(
+            phase: phase, at: WallTime(milliseconds: 0), index: WorkerStatus.Index(),
+            hasJoinedGroup: true, counters: Counters(),
+            load: PipelineLoad(
+                queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
+                unacknowledged: 0, refused: 0, payloadBytes: 0))
+    }
+
+    @Test func `a worker is alive while each of its threads turns`() {
+        // Before their first turn nothing is known of them.
+        #expect(probes.isAlive(now: start).status == 200)
+        planner.beat(start)
+        delivery.beat(start + .seconds(100))
+        #expect(probes.isAlive(now: start + Probes.silenceMax).status == 200)
+        let answer = probes.isAlive(now: start + .seconds(100))
+        #expect(answer == .text("the planner has not turned for 100 s", status: 503))
+    }
+
+    @Test func `a worker is ready with a fresh index and a group, partitions or not`() {
+        #expect(probes.isReady(status(.running)).status == 200)
+        #expect(probes.isReady(nil).status == 503)
+        var alone = status(.running)
+        alone.hasJoinedGroup = false
+        #expect(probes.isReady(alone).status == 503)
+        var old = status(.running)
+        old.index.tables = [
+            WorkerStatus.Table(
+                topic: "lamplighter.registrations", partitions: 1, unread: 0, age: .seconds(31))
+        ]
+        #expect(probes.isReady(old).status == 503)
+        old.index.tables[0].age = .seconds(30)
+        #expect(probes.isReady(old).status == 200)
+    }
+
+    @Test(arguments: [WorkerControl.Phase.draining, .stopped])
+    func `a worker that stops has started and is not ready`(phase: WorkerControl.Phase) {
+        #expect(probes.isReady(status(phase)).status == 503)
+        #expect(probes.hasStarted(status(phase)).status == 200)
+    }
+
+    @Test func `a worker that replays says how far it is`() {
+        var status = status(.replaying)
+        status.index.recordsRead = 250
+        status.index.tables = [
+            WorkerStatus.Table(
+                topic: "lamplighter.registrations", partitions: 1, unread: 750, age: .seconds(5))
+        ]
+        status.index.elapsed = .seconds(10)
+        let text = "reading registrations and suppressions: 250 records, 25 %, about 30 s left"
+        #expect(probes.hasStarted(status) == .text(text, status: 503))
+        #expect(probes.isReady(status) == .text(text, status: 503))
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import Foundation
+internal import PushModel
+internal import Telemetry
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+/// What Prometheus's own tool says of the pages.
+@Suite struct `Prometheus` {
+    /// A status from which every metric has a series, with names that need escaping.
+    private static var status: WorkerStatus {
+        var status = WorkerStatus(
+            phase: .running, at: WallTime(milliseconds: 1_700_000_000_000),
+            index: WorkerStatus.Index(), hasJoinedGroup: true, counters: Counters(),
+            load: PipelineLoad(
+                queued: 1, inFlight: 2, resting: 3, fanOuts: 4, holders: 5, deferred: 6,
+                unacknowledged: 7, refused: 0, payloadBytes: 8))
+        status.index.tables = [
+            WorkerStatus.Table(
+                topic: "lamplighter.registrations", partitions: 1, unread: 3, age: .seconds(2))
+        ]
+        status.partitions = [
+            WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)
+        ]
+        status.breakers = [
+            TrippedBreaker(name: "team \"home\"\\production", cause: .silent, probeIn: nil)
+        ]
+        status.consumedTopics = ["lamplighter.events", "lamplighter.deferred"]
+        status.producedTopics = ["lamplighter.suppressions"]
+        status.transports = [TransportCounts(), TransportCounts()]
+        status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
+        return status
+    }
+
+    @Test func `promtool finds nothing to complain about in the metrics`() throws {
+        let text = MetricsText.text(WorkerMetrics.families(of: Self.status), as: .prometheus)
+        let (status, output) = try Self.run("/usr/bin/promtool", ["check", "metrics"], text)
+        #expect(status == 0 && output.isEmpty, "\(output)")
+    }
+
+    @Test func `every metric in the reference has a series`() {
+        let families = WorkerMetrics.families(of: Self.status)
+        #expect(families.map(\.definition) == WorkerMetrics.definitions)
+        for family in families { #expect(!family.series.isEmpty, "\(family.definition.name)") }
+    }
+
+    private static func run(
+        _ program: String, _ arguments: [String], _ input: String
+    ) throws -> (Int32, String) {
+        let process = Process()
+        process.executableURL = URL(filePath: program)
+        process.arguments = arguments
+        let (standardInput, output) = (Pipe(), Pipe())
+        process.standardInput = standardInput
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        try standardInput.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+        try standardInput.fileHandleForWriting.close()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+    }
+}

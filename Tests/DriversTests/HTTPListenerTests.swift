@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import LinuxIO
+internal import Logging
+internal import PushModel
+internal import Synchronization
+internal import Testing
+
+/// A listener on a port of its own for the time of one test.
+private final class ListenerFixture: Sendable {
+    let questions = Mutex<[HTTPQuestion]>([])
+    private let bound = Mutex<Int?>(nil)
+    private let task = Mutex<Task<Void, any Error>?>(nil)
+
+    init(
+        host: String = "127.0.0.1", token: String? = nil, answer: HTTPAnswer = .text("ok"),
+        limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
+    ) {
+        var settings = HTTPListenerSettings(
+            name: "health", host: host, port: 0, token: token.map { Secret($0) })
+        change(&settings.limits)
+        let listener = HTTPListener(
+            settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) { [self] port in
+            bound.withLock { $0 = port }
+        } answer: { [self] question in
+            questions.withLock { $0.append(question) }
+            return question.path == "/here" ? answer : .notFound
+        }
+        task.withLock { $0 = Task { try await listener.run() } }
+    }
+
+    var port: Int {
+        get throws {
+            let deadline = Date(timeIntervalSinceNow: 30)
+            while Date() < deadline {
+                if let port = bound.withLock({ $0 }) { return port }
+                Thread.sleep(forTimeInterval: 0.005)
+            }
+            throw POSIXError(.ETIMEDOUT)
+        }
+    }
+
+    func end() async {
+        let task = task.withLock { $0 }
+        task?.cancel()
+        _ = await task?.result
+    }
+}
+
+@Suite(.timeLimit(.minutes(2))) struct `HTTP listener` {
+    @Test func `a request is answered with the headers that make a browser careful`() async throws {
+        let fixture = ListenerFixture()
+        let answer = try RawHTTPClient.request(
+            "GET /here?subject=garage%20door&subject=other", port: try fixture.port)
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(answer.hasSuffix("\r\n\r\nok\n"))
+        let lines = answer.lowercased()
+        for header in [
+            "content-type: text/plain; charset=utf-8", "content-length: 3",
+            "cache-control: no-store", "x-content-type-options: nosniff",
+            "content-security-policy: default-src 'none'; frame-ancestors 'none'",
+            "referrer-policy: no-referrer",
+        ] {
+            #expect(lines.contains("\r\n\(header)\r\n"), "\(header)")
+        }
+        #expect(!lines.contains("access-control"))
+        #expect(fixture.questions.withLock { $0.map(\.query) } == [["subject": "garage door"]])
+        await fixture.end()
+    }
+
+    @Test func `a path that is not served is not found, and a HEAD has no body`() async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        #expect(try RawHTTPClient.request("GET /there", port: port).hasPrefix("HTTP/1.1 404 "))
+        let head = try RawHTTPClient.request("HEAD /here", port: port)
+        #expect(head.hasPrefix("HTTP/1.1 200 ") && head.hasSuffix("\r\n\r\n"))
+        #expect(try RawHTTPClient.request("PATCH /here", port: port).hasPrefix("HTTP/1.1 405 "))
+        await fixture.end()
+    }
+
+    @Test func `a page on the Internet cannot ask a listener on loopback`() async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        for (host, status) in [
+            ("localhost", 200), ("LOCALHOST:\(port)", 200), ("127.0.0.1:\(port)", 200),
+            ("[::1]:\(port)", 200), ("rebound.example", 421), ("localhost.example:80", 421),
+        ] {
+            let answer = try RawHTTPClient.request("GET /here", ["Host: \(host)"], port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(host): \(answer.prefix(30))")
+        }
+        await fixture.end()
+    }
+
+    @Test func `only who shows the token is answered where one is set`() async throws {
+        let fixture = ListenerFixture(token: "correct horse")
+        let port = try fixture.port
+        for (authorization, status) in [
+            ("Bearer correct horse", 200), ("bearer correct horse", 200), ("Bearer correct", 401),
+            ("Bearer correct horsf", 401), ("Basic correct horse", 401), ("Bearer ", 401),
+        ] {
+            let answer = try RawHTTPClient.request(
+                "GET /here", ["Host: worker-1.example", "Authorization: \(authorization)"],
+                port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(authorization)")
+            if status == 401 { #expect(answer.lowercased().contains("www-authenticate: bearer")) }
+        }
+        let none = try RawHTTPClient.request("GET /here", port: port)
+        #expect(none.hasPrefix("HTTP/1.1 401 "))
+        #expect(fixture.questions.withLock { $0.count } == 2)
+        await fixture.end()
+    }
+
+    @Test func `a request that is too large is refused and costs no other`() async throws {
+        let fixture = ListenerFixture { limits in
+            limits.headerBytesMax = 4096
+            limits.bodyBytesMax = 1000
+        }
+        let port = try fixture.port
+        let long = String(repeating: "x", count: 5000)
+        let header = try RawHTTPClient.request(
+            "GET /here", ["Host: localhost", "X-Long: \(long)"], port: port)
+        #expect(!header.hasPrefix("HTTP/1.1 200 "), "\(header.prefix(40))")
+        let many = (0..<100).map { "X-\($0): 1" }
+        let count = try RawHTTPClient.request("GET /here", ["Host: localhost"] + many, port: port)
+        #expect(!count.hasPrefix("HTTP/1.1 200 "), "\(count.prefix(40))")
+        let body = try RawHTTPClient.request("PUT /here", body: long, port: port)
+        #expect(body.hasPrefix("HTTP/1.1 413 "), "\(body.prefix(40))")
+        #expect(try RawHTTPClient.request("PUT /here", body: "x", port: port).contains(" 200 "))
+        #expect(fixture.questions.withLock { $0.map(\.body) } == [Array("x".utf8)])
+        await fixture.end()
+    }
+
+    @Test func `clients that send nothing make room for others in time`() async throws {
+        let fixture = ListenerFixture { limits in
+            limits.connectionsMax = 2
+            limits.idleTimeout = .milliseconds(300)
+        }
+        let port = try fixture.port
+        let first = try RawHTTPClient(port: port)
+        let second = try RawHTTPClient(port: port)
+        second.send("GET /here HTT")
+        // It waits until one of them is closed.
+        let answer = try RawHTTPClient.request("GET /here", port: port)
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(first.receive() == "")
+        #expect(second.receive()?.hasPrefix("HTTP/1.1 200") == false)
+        await fixture.end()
+    }
+
+    @Test func `a client that never reads its answer loses its connection`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 64 << 20))
+        let fixture = ListenerFixture(answer: large) { $0.connectionLifetimeMax = .seconds(1) }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try await Task.sleep(for: .seconds(2))
+        let text = client.receive()
+        #expect(text != nil && text!.utf8.count < 64 << 20, "the rest went with the connection")
+        await fixture.end()
+    }
+
+    @Test func `a port that another program has is named with what to do`() async throws {
+        let taken = try Socket.listening()
+        let port = Int(try taken.localPort())
+        let listener = HTTPListener(
+            HTTPListenerSettings(name: "health", host: "127.0.0.1", port: port),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) { _ in .notFound }
+        do {
+            try await listener.run()
+            Issue.record("it listens on a port that is taken")
+        } catch {
+            let text = "\(error)"
+            #expect(text.hasPrefix("health cannot listen on 127.0.0.1:\(port): "), "\(text)")
+            #expect(text.contains("choose another health.port"))
+        }
+    }
+
+    @Test func `everything runs on one thread of the lowest priority`() async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        for _ in 0..<3 { _ = try RawHTTPClient.request("GET /here", port: port) }
+        let tasks = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+        let nices = tasks.compactMap { task -> Int? in
+            guard
+                let text = try? String(
+                    contentsOfFile: "/proc/self/task/\(task)/stat", encoding: .utf8)
+            else { return nil }
+            // After the name, which may hold spaces; the nice value is the 19th field of all.
+            return text.split(separator: ")").last.flatMap {
+                Int($0.split(separator: " ")[16])
+            }
+        }
+        #expect(nices.contains(19))
+        await fixture.end()
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import FleetKit
+import Foundation
+import Glibc
+import PushModel
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet())
+struct `Worker health` {
+    private struct Answer {
+        var status: Int
+        var body: String
+    }
+
+    /// What the worker answers to a request of curl's.
+    private static func get(
+        _ path: String, of worker: FleetProcess, _ options: [String] = []
+    ) async throws -> Answer {
+        let fleet = try #require(Fleet.current)
+        try await fleet.eventually("the listener") { worker.healthPort != nil }
+        let port = try #require(worker.healthPort)
+        let result = try await fleet.run(
+            ["--silent", "--show-error", "--max-time", "10", "--write-out", "\n%{http_code}"]
+                + options + ["http://127.0.0.1:\(port)\(path)"], program: "/usr/bin/curl")
+        try #require(result.status == 0, "\(result.output)")
+        let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
+        return Answer(
+            status: lines.last.flatMap { Int($0) } ?? 0,
+            body: lines.dropLast().joined(separator: "\n"))
+    }
+
+    /// The value of one series.
+    private static func value(_ series: String, in page: String) -> Double? {
+        page.split(separator: "\n").first { $0.hasPrefix("\(series) ") }
+            .flatMap { Double($0.dropFirst(series.count + 1)) }
+    }
+
+    /// The metrics once they are as said: an answer may be a fifth of a second old.
+    private static func page(
+        of worker: FleetProcess, where isWanted: (String) -> Bool
+    ) async throws -> String {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let page = try await get("/metrics", of: worker).body
+            if isWanted(page) { return page }
+            try #require(ContinuousClock.now < deadline, "\(page)")
+        }
+    }
+
+    @Test func `probes and metrics tell of a worker that starts, pushes and stops`() async throws {
+        let fleet = try #require(Fleet.current)
+        let worker = fleet.workers[0]
+        #expect(try await Self.get("/livez", of: worker).status == 200)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try await Self.get("/readyz", of: worker).status != 200 {
+            try #require(ContinuousClock.now < deadline, "it is never ready")
+        }
+        #expect(try await Self.get("/startupz", of: worker).body == "ok\n")
+
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        try await fleet.registrationsApplied()
+        let series = [
+            "lamplighter_pushes_total{outcome=\"accepted\"}",
+            "lamplighter_apns_requests_total{thread=\"0\"}",
+        ]
+        // Of the registrations' own event.
+        let before = try await Self.page(of: worker) { page in
+            series.allSatisfy { (Self.value($0, in: page) ?? 0) > 0 }
+        }
+        try await fleet.change("door", heardBy: token)
+        let page = try await Self.page(of: worker) { page in
+            series.allSatisfy { name in
+                (Self.value(name, in: page) ?? 0) - (Self.value(name, in: before) ?? 0) == 1
+            }
+        }
+        #expect(try #require(Self.value("lamplighter_index_tokens", in: page)) >= 1)
+        #expect(Self.value("lamplighter_phase{phase=\"running\"}", in: page) == 1)
+        let memory = try #require(Self.value("process_resident_memory_bytes", in: page))
+        #expect(memory > 1_000_000)
+        let open = try await Self.get(
+            "/metrics", of: worker, ["--header", "Accept: application/openmetrics-text"])
+        #expect(open.body.hasSuffix("# EOF\n"))
+        #expect(try await Self.get("/status", of: worker).status == 404)
+    }
+
+    @Test func `a worker whose port another program has says so and does not start`() async throws {
+        let fleet = try #require(Fleet.current)
+        let port = try #require(fleet.workers[0].healthPort)
+        let result = try await fleet.run(
+            ["run", "--config", fleet.configurationFile.path],
+            variables: ["LAMPLIGHTER_HEALTH_PORT": "\(port)"])
+        #expect(result.status != 0)
+        #expect(result.output.contains("health cannot listen on 127.0.0.1:\(port)"))
+    }
+}
