@@ -45,12 +45,12 @@ struct DeadLetterDrafts {
 
     struct Draft {
         var letter: DeadLetter
-        var holds: [Hold]
+        var holds: [OffsetClaim]
         var due: MonotonicTime
         /// The approximate size in bytes.
         fileprivate var bytes: Int
 
-        mutating func add(_ other: DeadLetter, _ more: [Hold]) {
+        mutating func add(_ other: DeadLetter, _ more: [OffsetClaim]) {
             letter.targets.append(contentsOf: other.targets)
             letter.firstAt = min(letter.firstAt, other.firstAt)
             letter.lastAt = max(letter.lastAt, other.lastAt)
@@ -74,7 +74,7 @@ struct DeadLetterDrafts {
 
     /// Adds the letter of one failed push. Returns the letter if it is full now.
     mutating func add(
-        _ letter: DeadLetter, holds: [Hold], now: MonotonicTime
+        _ letter: DeadLetter, holds: [OffsetClaim], now: MonotonicTime
     ) -> Draft? {
         let key = Key(letter: letter)
         targets += letter.targets.count
@@ -140,12 +140,12 @@ struct DeadLetterDrafts {
 
     private static func cost(ofTargets targets: [DeadLetter.Target], holds: Int) -> Int {
         // A token's digits, and the names and punctuation around them.
-        targets.reduce(holds * MemoryLayout<Hold>.stride) {
+        targets.reduce(holds * MemoryLayout<OffsetClaim>.stride) {
             $0 + 2 * $1.token.count + $1.apnsTopic.utf8.count + 64
         }
     }
 
-    func forEachHold(_ body: (Hold) -> Void) {
+    func forEachHold(_ body: (OffsetClaim) -> Void) {
         for draft in drafts.values { draft.holds.forEach(body) }
     }
 

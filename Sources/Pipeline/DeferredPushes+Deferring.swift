@@ -197,7 +197,8 @@ extension DeferredPushes {
 
     /// Gives the claim of a push back to the row that it was made of: the row waits again.
     private mutating func putBack(
-        _ hold: Hold, notBefore: MonotonicTime, attempts: UInt16, _ tracker: inout OffsetTracker
+        _ hold: OffsetClaim, notBefore: MonotonicTime, attempts: UInt16,
+        _ tracker: inout OffsetTracker
     ) {
         guard let row = table.row(of: hold), table.isTaken(row), !table.isRevoked(row)
         else { return tracker.release(hold) }

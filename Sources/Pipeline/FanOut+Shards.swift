@@ -40,7 +40,7 @@ extension FanOut {
         }
         book.tracker.release(hold)
         book.counters.eventsSplit += 1
-        if outbox.shardFlow == .halfOpen { outbox.shardFlow = .open }
+        if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
         return true
     }
 
@@ -92,7 +92,9 @@ extension FanOut {
     }
 
     /// Fans out one shard; the claim passes to its walk.
-    private mutating func fanOut(shard event: Event, hold: Hold, now: Now, _ book: inout PushBook) {
+    private mutating func fanOut(
+        shard event: Event, hold: OffsetClaim, now: Now, _ book: inout PushBook
+    ) {
         let list =
             event.subject.isEmpty
             ? EventList(kind: event.kinds[0], of: event, book)

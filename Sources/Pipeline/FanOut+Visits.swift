@@ -11,11 +11,11 @@ extension FanOut {
     /// Which offsets a push made now has to hold.
     enum Claims {
         /// The offset of the event itself.
-        case event(Hold)
+        case event(OffsetClaim)
         /// The offsets of the events that this walk answers for.
         case walk(Int)
         /// These claims, which were taken for the push already.
-        case held([Hold])
+        case held([OffsetClaim])
     }
 
     /// Makes or joins the push to one token of an event's audience, if the event is for that token.

@@ -11,13 +11,13 @@ internal import RecordFormats
 
 /// Makes the pushes of an event: reads the record (`EventDecoder`), looks up its tokens
 /// (`Audience`), and makes a push for each or joins the one that waits (`PushTable`). A few tokens
-/// are visited at once, many by a walk (`FanOuts`); an event of very many is written again as
+/// are visited at once, many by a walk (`Walks`); an event of very many is written again as
 /// shards.
 ///
 /// `PushPipeline` calls it for each record, and once a turn to move the walks on.
 struct FanOut: ~Copyable {
     /// Events that are on their way through their lists.
-    var walks: FanOuts
+    var walks: Walks
     var decoder: EventDecoder
     private(set) var expired = ExpiredEvents()
     /// Hashes of subjects that records about to be read will ask for.
@@ -36,7 +36,7 @@ struct FanOut: ~Copyable {
     init(bindings: [TopicBinding], decoder: consuming EventDecoder, settings: PipelineSettings) {
         precondition(settings.immediateFanOutMax > 0, "an event has at least one token")
         self.decoder = decoder
-        walks = FanOuts(cursorsMax: settings.fanOutsMax)
+        walks = Walks(cursorsMax: settings.fanOutsMax)
         delayMax = bindings.map(\.delay).max() ?? .zero
         hasDelays = delayMax > .zero
     }
@@ -202,7 +202,7 @@ struct FanOut: ~Copyable {
     // MARK: At once
 
     private mutating func fanOutAtOnce(
-        _ request: FanOutRequest, count: Int, hold: Hold, now: Now, _ book: inout PushBook,
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes
     ) {
         let free = book.freeEventSlots
@@ -230,7 +230,7 @@ struct FanOut: ~Copyable {
 
     /// Starts a walk, to which the claim and the request's body pass.
     mutating func startWalk(
-        _ request: FanOutRequest, count: Int, hold: Hold, _ book: inout PushBook
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ book: inout PushBook
     ) {
         book.audience.setCursor(request.subject, true)
         walks.start(request, count: count, hold: hold, &book.tracker)
@@ -262,7 +262,7 @@ struct FanOut: ~Copyable {
     private mutating func nextStep(
         most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
         _ audience: borrowing Audience
-    ) -> FanOuts.Step {
+    ) -> Walks.Step {
         walks.step(most: most, &tracker, &bodies) { audience.count($0) }
     }
 

@@ -13,7 +13,7 @@ internal import RecordFormats
 extension Handover {
     /// - Parameter areWalking: whether an event with a payload walks through its audience.
     /// - Returns: the pool that carried it.
-    mutating func landed(
+    mutating func outcomeArrived(
         _ outcome: PushOutcome, areWalking: Bool, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,
         _ outbox: inout Outbox, now: Now
@@ -102,7 +102,7 @@ extension Handover {
         let slot = outcome.slot
         Self.judge(
             slot, outcome.status >= 500 ? .fault : .healthy, book, &breakers, now: now)
-        if outcome.status < 500, row.push != .openCredential { breakers.credentialTaken(route) }
+        if outcome.status < 500, row.push != .openPoolBreaker { breakers.credentialTaken(route) }
         if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
         switch row.push {
         case .accept:
@@ -128,7 +128,7 @@ extension Handover {
             tryAgain(
                 outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
                 &deferral, &outbox, now: now)
-        case .openCredential:
+        case .openPoolBreaker:
             breakers.credentialRefused(route, outcome.reason, now: now.monotonic)
             Self.requeue(slot, &book, now: now)
         case .openRouteBreaker:
@@ -242,7 +242,7 @@ extension Handover {
     private static func suppress(
         _ outcome: PushOutcome, route: RouteID, _ book: inout PushBook, _ outbox: inout Outbox,
         now: Now
-    ) -> [Hold] {
+    ) -> [OffsetClaim] {
         let slot = outcome.slot
         let push = book.pushes[slot]
         let suppression = Suppression(

@@ -25,5 +25,5 @@ struct LateEntry {
     /// When the plain event that is owed expires; nil if none is.
     var changeExpiresAt: MonotonicTime?
     /// Claims on the offsets of the recent events, whose grace period may end meanwhile.
-    var holds: [Hold] = []
+    var holds: [OffsetClaim] = []
 }

@@ -279,7 +279,7 @@ struct LateRegistrations: ~Copyable {
 
 extension LateRegistrations {
     /// Every claim that an entry has; for tests and simulation.
-    func forEachHold(_ body: (Hold) -> Void) {
+    func forEachHold(_ body: (OffsetClaim) -> Void) {
         for late in entries { late.holds.forEach(body) }
     }
 

@@ -21,11 +21,11 @@ struct MergedLetters {
         fileprivate(set) var letter: DeadLetter
         /// By epoch, the claim on the lowest offset of each assignment. It holds all later offsets
         /// too.
-        fileprivate var lowest: [UInt32: Hold] = [:]
+        fileprivate var lowest: [UInt32: OffsetClaim] = [:]
         /// Claims on rows of `deferred`: each row ends by itself, so each claim is kept.
-        fileprivate var rows: [Hold] = []
+        fileprivate var rows: [OffsetClaim] = []
 
-        var holds: [Hold] { lowest.values + rows }
+        var holds: [OffsetClaim] { lowest.values + rows }
     }
 
     private var entries: [Key: Entry] = [:]
@@ -42,7 +42,7 @@ struct MergedLetters {
 
     /// Adds a failure. Its claims pass to the entry, except for those that are not needed because
     /// an older claim holds the same partition.
-    mutating func add(_ letter: DeadLetter, holds: [Hold], _ tracker: inout OffsetTracker) {
+    mutating func add(_ letter: DeadLetter, holds: [OffsetClaim], _ tracker: inout OffsetTracker) {
         var key = Key(
             topic: letter.source.topic, partition: letter.source.partition,
             reason: letter.reason, status: letter.status)
@@ -93,7 +93,7 @@ struct MergedLetters {
         return oldest.value
     }
 
-    func forEachHold(_ body: (Hold) -> Void) {
+    func forEachHold(_ body: (OffsetClaim) -> Void) {
         for entry in entries.values { entry.holds.forEach(body) }
     }
 

@@ -53,7 +53,9 @@ extension Outbox {
 
     /// Adds a failed push to the draft of a letter that says the same. Its claims pass to the
     /// letter.
-    mutating func draft(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook, now: Now) {
+    mutating func draft(
+        _ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook, now: Now
+    ) {
         var letter = letter
         let room = room(
             for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
@@ -76,7 +78,7 @@ extension Outbox {
 
     /// - Parameter key: nil takes the subject.
     private mutating func write(
-        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [Hold], _ book: inout PushBook
+        _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
     ) {
         book.counters.deadLettersWritten += 1
         var letter = letter
@@ -97,7 +99,7 @@ extension Outbox {
 
     /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not
     /// take.
-    mutating func writeAtOnce(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook) {
+    mutating func writeAtOnce(_ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook) {
         let room = room(
             for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
         if room == .none {
@@ -107,7 +109,8 @@ extension Outbox {
         }
     }
 
-    private mutating func merge(_ letter: DeadLetter, holds: [Hold], _ book: inout PushBook) {
+    private mutating func merge(_ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook)
+    {
         book.counters.failuresMerged += max(1, letter.targets.count)
         merged.add(letter, holds: holds, &book.tracker)
     }
@@ -115,7 +118,7 @@ extension Outbox {
     /// Writes the dead letter of a record that cannot be read; the claim passes to it.
     mutating func writeUnreadable(
         _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
-        _ reason: UnreadableRecord, hold: Hold, at position: RecordPosition,
+        _ reason: UnreadableRecord, hold: OffsetClaim, at position: RecordPosition,
         _ book: inout PushBook, now: Now
     ) {
         var letter = DeadLetter(

@@ -14,7 +14,7 @@ struct Outbox: ~Copyable {
     /// The records to be produced, oldest first.
     private(set) var records: [OutgoingRecord] = []
     /// Whether events may be split now. The owner sets it before events are read.
-    var shardFlow = RecordFlow.closed
+    var shardBreaker = TopicBreakerState.closed
     private(set) var tickets = TicketTable()
     /// Letters that still gather tokens.
     var letters: DeadLetterDrafts
@@ -57,7 +57,8 @@ struct Outbox: ~Copyable {
 
     /// Writes a record. The claims pass to it; its acknowledgement gives them back.
     mutating func write(
-        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
+        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
+        holds: [OffsetClaim],
         fallback: [UInt8]? = nil
     ) {
         records.append(
@@ -68,7 +69,7 @@ struct Outbox: ~Copyable {
 
     /// Writes the record of a suppression. The claims pass to it.
     mutating func write(
-        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [Hold],
+        _ suppression: Suppression, route: RouteID, token: [UInt8], holds: [OffsetClaim],
         _ book: inout PushBook
     ) {
         book.counters.suppressionsWritten += 1
@@ -85,7 +86,7 @@ struct Outbox: ~Copyable {
     /// Writes a record of `deferred`. The claims pass to it.
     mutating func writeDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        endedPayloadAt: WallTime? = nil, holds: [Hold] = [],
+        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim] = [],
         order: TicketTable.PayloadPlace? = nil
     ) {
         records.append(
@@ -102,7 +103,7 @@ struct Outbox: ~Copyable {
     /// Whether an event may be split into `count` shards now.
     func hasRoomForShards(_ count: Int, _ book: borrowing PushBook) -> Bool {
         let usage = tickets.usage(of: .events)
-        return shardFlow != .open && usage.count + count <= book.settings.unacknowledgedMax
+        return shardBreaker != .open && usage.count + count <= book.settings.unacknowledgedMax
             && usage.bytes <= book.settings.shardBytesMax
     }
 
@@ -168,7 +169,7 @@ struct Outbox: ~Copyable {
 
 extension Outbox {
     /// Every claim that a record or letter has; for tests and simulation.
-    func forEachHold(_ body: (Hold) -> Void) {
+    func forEachHold(_ body: (OffsetClaim) -> Void) {
         merged.forEachHold(body)
         letters.forEachHold(body)
         tickets.forEachHold(body)

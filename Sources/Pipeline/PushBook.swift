@@ -126,12 +126,12 @@ struct PushBook: ~Copyable {
 
     /// Ends the push.
     /// - Returns: its claims, which pass to the caller.
-    mutating func endTakingClaims(_ slot: UInt32, withFollowUp: Bool, now: Now) -> [Hold] {
+    mutating func endTakingClaims(_ slot: UInt32, withFollowUp: Bool, now: Now) -> [OffsetClaim] {
         let token = pushes.token(of: slot)
         let key = pushes.coalescingKey(of: slot)
         let isOrphaned = pushes.isOrphaned(slot)
         var goesOn = false
-        var holds: [Hold] = []
+        var holds: [OffsetClaim] = []
         if withFollowUp {
             pushes.endedForGood(slot) { holds.append($0) }
         } else {
@@ -168,7 +168,7 @@ struct PushBook: ~Copyable {
         pushes.retry(slot, at: time, now: now.monotonic, costsAttempt: costsAttempt, &tracker)
     }
 
-    mutating func release(_ holds: [Hold]) {
+    mutating func release(_ holds: [OffsetClaim]) {
         for hold in holds { tracker.release(hold) }
     }
 }

@@ -18,9 +18,9 @@ extension PushPipeline {
     var records: [OutgoingRecord] { outbox.records }
 
     /// Whether events may be split now. The owner sets it before events are read.
-    package var shardFlow: RecordFlow {
-        get { outbox.shardFlow }
-        set { outbox.shardFlow = newValue }
+    package var shardBreaker: TopicBreakerState {
+        get { outbox.shardBreaker }
+        set { outbox.shardBreaker = newValue }
     }
 
     /// Set while partitions are given up, or the worker is about to stop: what waits in `deferred`

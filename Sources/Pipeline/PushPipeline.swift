@@ -28,7 +28,7 @@ package struct PushPipeline: ~Copyable {
     var outbox: Outbox
     var deferral: DeferredPushes
     private var handover: Handover
-    private var index: IndexFeed
+    private var index: AudienceFeed
     private let byAddress = PassedByAddress()
 
     package init(
@@ -47,7 +47,7 @@ package struct PushPipeline: ~Copyable {
         deferral = DeferredPushes(routing: routing, settings: settings)
         // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
-        index = IndexFeed(routing: routing)
+        index = AudienceFeed(routing: routing)
     }
 
     /// Adopts the settings that may change while pushes are under way. The sizes of tables, rings
@@ -218,7 +218,7 @@ package struct PushPipeline: ~Copyable {
     /// - Returns: the pool that carried it.
     @discardableResult
     package mutating func outcome(_ outcome: PushOutcome, now: Now) -> PoolID {
-        handover.landed(
+        handover.outcomeArrived(
             outcome, areWalking: fanOut.walks.payloadWalks > 0, &book, &breakers, &deferral,
             &outbox, now: now)
     }

@@ -17,7 +17,7 @@ package enum RecordTopic: Int, Sendable, Hashable, CaseIterable {
 /// The circuit breaker of a topic that this worker writes to. `closed` is the normal case: Kafka
 /// takes records. `RecordOutlet` decides the state, and `Outbox` splits events only where it is not
 /// `open`.
-package enum RecordFlow: Sendable, Hashable {
+package enum TopicBreakerState: Sendable, Hashable {
     case closed
     /// The topic has refused records, and the back-off is over: the records of one event may try it
     /// again.
@@ -69,7 +69,7 @@ struct TicketTable {
     struct Ticket {
         var record: OutgoingRecord
         var wasRefused = false
-        var holds: [Hold]
+        var holds: [OffsetClaim]
         /// What to produce if the value is too large; nil when there is nothing less to say.
         var fallback: [UInt8]?
         var suppression: IssuedSuppression?
@@ -100,7 +100,8 @@ struct TicketTable {
     func usage(of topic: RecordTopic) -> Usage { usages[topic.rawValue] }
 
     mutating func issue(
-        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?, holds: [Hold],
+        topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
+        holds: [OffsetClaim],
         fallback: [UInt8]? = nil, suppression: IssuedSuppression? = nil
     ) -> OutgoingRecord {
         precondition(
@@ -112,7 +113,7 @@ struct TicketTable {
             record: record, holds: holds, fallback: fallback, suppression: suppression)
         ticket.bytes =
             Self.overhead + key.count + (value?.count ?? 0) + (fallback?.count ?? 0)
-            + holds.count * MemoryLayout<Hold>.stride
+            + holds.count * MemoryLayout<OffsetClaim>.stride
         open[last] = ticket
         usages[topic.rawValue].count += 1
         usages[topic.rawValue].bytes += ticket.bytes
@@ -134,7 +135,7 @@ struct TicketTable {
     /// the open one does.
     mutating func issueDeferral(
         partition: Int32? = nil, key: [UInt8], value: [UInt8]?, endedOffset: Int64? = nil,
-        endedPayloadAt: WallTime? = nil, holds: [Hold], order: PayloadPlace? = nil
+        endedPayloadAt: WallTime? = nil, holds: [OffsetClaim], order: PayloadPlace? = nil
     ) -> OutgoingRecord {
         var record = issue(
             topic: .deferred, partition: partition, key: key, value: value, holds: holds)
@@ -184,7 +185,7 @@ struct TicketTable {
         return open[ticket]!.record
     }
 
-    func forEachHold(_ body: (Hold) -> Void) {
+    func forEachHold(_ body: (OffsetClaim) -> Void) {
         for ticket in open.values { ticket.holds.forEach(body) }
     }
 

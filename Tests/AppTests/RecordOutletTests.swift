@@ -94,31 +94,32 @@ internal import Testing
     {
         var outlet = RecordOutlet(recordsMax: 10, bytesMax: 1000)
         for ticket in 1...30 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
-        #expect(offer(&outlet, at(0)).count == 10 && outlet.flow(now: at(0)) == .closed)
+        #expect(offer(&outlet, at(0)).count == 10 && outlet.breaker(now: at(0)) == .closed)
         #expect(outlet.withdraw(now: at(0)).isEmpty)
         _ = outlet.reported(1, cause: "gone", now: at(0))
-        #expect(outlet.flow(now: at(0)) == .open)
+        #expect(outlet.breaker(now: at(0)) == .open)
         #expect(outlet.withdraw(now: at(0)).map(\.ticket) == Array(11...30))
         #expect(outlet.waitingCount == 0 && outlet.offeredCount == 9)
-        #expect(outlet.flow(now: at(1000)) == .open, "others have not failed yet")
+        #expect(outlet.breaker(now: at(1000)) == .open, "others have not failed yet")
         for ticket in 2...10 as ClosedRange<UInt64> {
             _ = outlet.reported(ticket, cause: "gone", now: at(500))
         }
-        #expect(outlet.flow(now: at(999)) == .open && outlet.flow(now: at(1000)) == .halfOpen)
+        #expect(outlet.breaker(now: at(999)) == .open && outlet.breaker(now: at(1000)) == .halfOpen)
 
         for ticket in 31...33 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
-        #expect(outlet.flow(now: at(1000)) == .open)
+        #expect(outlet.breaker(now: at(1000)) == .open)
         #expect(offer(&outlet, at(1000)) == [31])
-        #expect(outlet.flow(now: at(1000)) == .open)
+        #expect(outlet.breaker(now: at(1000)) == .open)
         #expect(outlet.withdraw(now: at(1000)).isEmpty, "they wait for the first")
         _ = outlet.reported(31, cause: "gone", now: at(1001))
         #expect(outlet.withdraw(now: at(1001)).map(\.ticket) == [32, 33])
-        #expect(outlet.flow(now: at(3000)) == .open && outlet.flow(now: at(3001)) == .halfOpen)
+        #expect(
+            outlet.breaker(now: at(3000)) == .open && outlet.breaker(now: at(3001)) == .halfOpen)
 
         for ticket in 34...36 as ClosedRange<UInt64> { outlet.append(record(ticket)) }
         #expect(offer(&outlet, at(4000)) == [34])
         _ = outlet.reported(34, cause: nil, now: at(4001))
-        #expect(outlet.withdraw(now: at(4001)).isEmpty && outlet.flow(now: at(4001)) == .closed)
+        #expect(outlet.withdraw(now: at(4001)).isEmpty && outlet.breaker(now: at(4001)) == .closed)
         #expect(offer(&outlet, at(4001)) == [35, 36])
     }
 
@@ -127,11 +128,11 @@ internal import Testing
         outlet.append(record(1))
         outlet.append(record(2))
         #expect(offer(&outlet, at(0)) == [1])
-        #expect(outlet.flow(now: at(9999)) == .closed && outlet.withdraw(now: at(9999)).isEmpty)
-        #expect(outlet.flow(now: at(10_000)) == .open)
+        #expect(outlet.breaker(now: at(9999)) == .closed && outlet.withdraw(now: at(9999)).isEmpty)
+        #expect(outlet.breaker(now: at(10_000)) == .open)
         #expect(outlet.withdraw(now: at(10_000)).map(\.ticket) == [2])
         _ = outlet.reported(1, cause: nil, now: at(10_001))
-        #expect(outlet.flow(now: at(10_001)) == .closed)
+        #expect(outlet.breaker(now: at(10_001)) == .closed)
     }
 
     @Test func `records in the outlet are in trouble when nothing is said of them for ten seconds`()

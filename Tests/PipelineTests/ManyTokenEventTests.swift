@@ -158,19 +158,19 @@ internal import Testing
     @Test func `an event of many tokens is fanned out here while the shards' topic takes nothing`()
     {
         let fixture = worker()
-        fixture.pipeline.shardFlow = .open
+        fixture.pipeline.shardBreaker = .open
         fixture.event("door")
         fixture.pass(.milliseconds(1))
         #expect(isAll(fixture.deliverAll()))
         #expect(fixture.takeRecords().isEmpty && fixture.counters.eventsSplit == 0)
         // Of two events one tries whether the topic takes shards again.
-        fixture.pipeline.shardFlow = .halfOpen
+        fixture.pipeline.shardBreaker = .halfOpen
         for _ in 0..<2 { fixture.event("door") }
         fixture.pass(.milliseconds(1))
         #expect(isAll(fixture.deliverAll()))
         #expect(fixture.takeRecords().count == 8 && fixture.counters.eventsSplit == 1)
 
-        fixture.pipeline.shardFlow = .closed
+        fixture.pipeline.shardBreaker = .closed
         for _ in 0..<2 { fixture.event("door") }
         fixture.pass(.milliseconds(1))
         #expect(fixture.deliverAll().isEmpty && fixture.takeRecords().count == 16)

@@ -83,7 +83,7 @@ extension MonotonicTime {
 
 extension OffsetTracker {
     /// Reads a record of a partition of its own, and holds it.
-    fileprivate mutating func readOne() -> Hold {
+    fileprivate mutating func readOne() -> OffsetClaim {
         let id = AssignmentID(ordinal: 0, epoch: 1)
         if !isOpen(id) { open(id, topic: 0, partition: 0, startOffset: 0) }
         received(id, offset: nextOffset(id), now: .after(.zero))

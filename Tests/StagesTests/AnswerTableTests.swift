@@ -38,20 +38,20 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         DocumentedAnswer(400, "MissingTopic", .reject),
         DocumentedAnswer(400, "PayloadEmpty", .reject),
         DocumentedAnswer(400, "TopicDisallowed", .openRouteBreaker, .retire),
-        DocumentedAnswer(403, "BadCertificate", .openCredential, .retire),
-        DocumentedAnswer(403, "BadCertificateEnvironment", .openCredential, .retire),
-        DocumentedAnswer(403, "ExpiredProviderToken", .openCredential, .retireAndRenew),
+        DocumentedAnswer(403, "BadCertificate", .openPoolBreaker, .retire),
+        DocumentedAnswer(403, "BadCertificateEnvironment", .openPoolBreaker, .retire),
+        DocumentedAnswer(403, "ExpiredProviderToken", .openPoolBreaker, .retireAndRenew),
         DocumentedAnswer(403, "Forbidden", .reject),
-        DocumentedAnswer(403, "InvalidProviderToken", .openCredential, .retire),
-        DocumentedAnswer(403, "MissingProviderToken", .openCredential, .retire),
-        DocumentedAnswer(403, "UnrelatedKeyIdInToken", .openCredential, .retire),
-        DocumentedAnswer(403, "BadEnvironmentKeyIdInToken", .openCredential, .retire),
+        DocumentedAnswer(403, "InvalidProviderToken", .openPoolBreaker, .retire),
+        DocumentedAnswer(403, "MissingProviderToken", .openPoolBreaker, .retire),
+        DocumentedAnswer(403, "UnrelatedKeyIdInToken", .openPoolBreaker, .retire),
+        DocumentedAnswer(403, "BadEnvironmentKeyIdInToken", .openPoolBreaker, .retire),
         DocumentedAnswer(404, "BadPath", .reject),
         DocumentedAnswer(405, "MethodNotAllowed", .reject),
         DocumentedAnswer(410, "ExpiredToken", .suppression),
         DocumentedAnswer(410, "Unregistered", .suppression),
         DocumentedAnswer(413, "PayloadTooLarge", .reject),
-        DocumentedAnswer(429, "TooManyProviderTokenUpdates", .openCredential),
+        DocumentedAnswer(429, "TooManyProviderTokenUpdates", .openPoolBreaker),
         DocumentedAnswer(429, "TooManyRequests", .coolDown),
         DocumentedAnswer(500, "InternalServerError", .backOff),
         DocumentedAnswer(503, "ServiceUnavailable", .backOff),
@@ -61,7 +61,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
 
 @Suite struct `The table of answers` {
     private static let retrying: Set<AnswerTable.PushAction> = [
-        .resend, .coolDown, .backOff, .openCredential, .openRouteBreaker,
+        .resend, .coolDown, .backOff, .openPoolBreaker, .openRouteBreaker,
     ]
 
     @Test(arguments: DocumentedAnswer.all)
@@ -97,7 +97,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
 
     @Test(
         arguments: [
-            (400, AnswerTable.PushAction.reject), (403, .openCredential), (404, .reject),
+            (400, AnswerTable.PushAction.reject), (403, .openPoolBreaker), (404, .reject),
             (410, .suppression), (413, .reject), (418, .reject), (429, .coolDown), (301, .reject),
             (500, .backOff), (502, .backOff), (503, .backOff), (504, .backOff), (599, .backOff),
         ] as [(UInt16, AnswerTable.PushAction)])

@@ -116,7 +116,7 @@ internal import Testing
         let most = 4096
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 0)
-        var fanOuts = FanOuts(cursorsMax: most)
+        var fanOuts = Walks(cursorsMax: most)
         for number in 0..<most {
             let hold = ledger.read(assignment, Int64(number))
             var request = FanOutRequest(

@@ -24,7 +24,7 @@ extension OffsetTracker {
     /// Reads the record at `offset` and makes a holder of it.
     mutating func read(
         _ assignment: AssignmentID, _ offset: Int64, now: MonotonicTime = .after(.zero)
-    ) -> Hold {
+    ) -> OffsetClaim {
         received(assignment, offset: offset, now: now)
         return hold(assignment)
     }

@@ -60,7 +60,7 @@ private struct LedgerRun: ~Copyable {
     private var assignments: [AssignmentID: AssignmentModel] = [:]
     private var epoch: UInt32 = 0
     /// Every claim that has not been given back, once for each time it was taken.
-    private var claims: [(hold: Hold, offset: Int64)] = []
+    private var claims: [(hold: OffsetClaim, offset: Int64)] = []
     private var fault: String?
 
     /// The window remembers in steps of 50 ms, and a step of this run takes up to 20 ms.

@@ -130,7 +130,7 @@ struct PlanningBench: ~Copyable {
 struct ReadEvent {
     let position: RecordPosition
     let sequence: UInt64
-    let hold: Hold
+    let hold: OffsetClaim
 }
 
 extension BodyStore {

@@ -9,7 +9,7 @@ internal import PushModel
 /// Walks with the ledger whose claims they keep.
 struct FanOutBench: ~Copyable {
     var ledger = OffsetTracker(registrationGrace: .zero)
-    var fanOuts: FanOuts
+    var fanOuts: Walks
     var bodies = BodyStore()
     /// Subjects whose last walk has ended.
     private(set) var left: [SubjectID] = []
@@ -17,7 +17,7 @@ struct FanOutBench: ~Copyable {
     private var sequence: UInt64 = 0
 
     init(cursorsMax: Int = 100) {
-        fanOuts = FanOuts(cursorsMax: cursorsMax)
+        fanOuts = Walks(cursorsMax: cursorsMax)
         assignments = [ledger.open(0, startOffset: 0), ledger.open(1, startOffset: 0)]
     }
 
@@ -41,7 +41,7 @@ struct FanOutBench: ~Copyable {
     }
 
     /// A turn of the walk whose turn it is.
-    mutating func step(most: Int, count: (SubjectID) -> Int) -> FanOuts.Step {
+    mutating func step(most: Int, count: (SubjectID) -> Int) -> Walks.Step {
         while true {
             let step = fanOuts.step(most: most, &ledger, &bodies, count: count)
             guard case .left(let subject) = step else { return step }

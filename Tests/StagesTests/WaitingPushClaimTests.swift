@@ -9,10 +9,10 @@ internal import Testing
 @Suite struct `The claims of a waiting push` {
     @Test func `the claims of a waiting push are one for each partition, and all come back`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
-        var pool = HoldPool()
-        var set = HoldSet()
+        var pool = ClaimPool()
+        var set = ClaimSet()
         #expect(set.isEmpty)
-        var kept: Set<Hold> = []
+        var kept: Set<OffsetClaim> = []
         for ordinal in 0..<12 as Range<UInt32> {
             let assignment = ledger.open(ordinal, startOffset: 0)
             let oldest = ledger.read(assignment, 0)
@@ -22,11 +22,11 @@ internal import Testing
             kept.insert(oldest)
         }
         #expect(pool.chained == 11)
-        var listed: [Hold] = []
+        var listed: [OffsetClaim] = []
         pool.forEach(in: set) { listed.append($0) }
         #expect(listed.count == 12)
         #expect(Set(listed) == kept)
-        var drained: [Hold] = []
+        var drained: [OffsetClaim] = []
         pool.drain(&set) { drained.append($0) }
         #expect(Set(drained) == kept)
         #expect(drained.count == 12)
@@ -36,9 +36,9 @@ internal import Testing
 
     @Test func `the claims of a waiting push do not mix between sets that share a pool`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
-        var pool = HoldPool()
-        var sets = [HoldSet](repeating: HoldSet(), count: 8)
-        var expected = [[Hold]](repeating: [], count: 8)
+        var pool = ClaimPool()
+        var sets = [ClaimSet](repeating: ClaimSet(), count: 8)
+        var expected = [[OffsetClaim]](repeating: [], count: 8)
         let assignments = (0..<5).map { ledger.open($0, startOffset: 0) }
         for round in 0..<50 {
             for index in sets.indices {
@@ -50,7 +50,7 @@ internal import Testing
                 }
             }
             let emptied = round % 8
-            var drained: [Hold] = []
+            var drained: [OffsetClaim] = []
             pool.drain(&sets[emptied]) { drained.append($0) }
             #expect(Set(drained) == Set(expected[emptied]), "round \(round)")
             #expect(drained.count == expected[emptied].count, "round \(round)")

@@ -16,7 +16,7 @@ package enum APNSAdvice {
         case .resend: "the push is not at fault; a worker sends it again at once"
         case .coolDown: "too many pushes to this token; a worker waits and sends it again"
         case .backOff: "a fault at APNs; a worker waits and sends it again"
-        case .openCredential: credential(outcome.reason)
+        case .openPoolBreaker: credential(outcome.reason)
         case .openRouteBreaker: topic(outcome.reason)
         }
     }

@@ -229,7 +229,7 @@ extension SinglePush {
         let row = AnswerTable.row(status: status, reason: answer.outcome.reason)
         let reason = "\(status) \(answer.reason)"
         if status >= 500 { return KeyTrial(result: .unanswered, reason: reason) }
-        if status == 403 || row.push == .openCredential {
+        if status == 403 || row.push == .openPoolBreaker {
             return KeyTrial(result: .refused, reason: reason)
         }
         return KeyTrial(result: .accepted)

@@ -75,7 +75,7 @@ extension PlannerLoop {
     mutating func keepShardsMoving(now: Now) {
         let outlet = RecordTopic.events.rawValue
         for record in outlets[outlet].withdraw(now: now) { pipeline.refused(record.ticket) }
-        pipeline.shardFlow = outlets[outlet].flow(now: now)
+        pipeline.shardBreaker = outlets[outlet].breaker(now: now)
     }
 
     /// The topics that accept none of the worker's records at the moment.

@@ -101,7 +101,7 @@ package struct RecordOutlet {
 
     /// Whether a record appended now would be sent: at once (`closed`), as a trial (`halfOpen`), or
     /// not (`open`).
-    package func flow(now: Now) -> RecordFlow {
+    package func breaker(now: Now) -> TopicBreakerState {
         if isUnanswered(now: now) { return .open }
         guard refusals > 0 else { return .closed }
         let isFree = waitingCount == 0 && offered.isEmpty && offersAgainAt <= now.monotonic

@@ -7,7 +7,7 @@ internal import LinuxIO
 internal import PushModel
 
 /// The state and the turns of a delivery thread that uses libcurl. The turns are those of
-/// `DeliveryLoop`; libcurl does everything below requests.
+/// `NGHTTP2DeliveryLoop`; libcurl does everything below requests.
 struct CurlDeliveryLoop: ~Copyable {
     var desk: DeliveryDesk
     let connections: ConnectionPlaces<CurlConnection>

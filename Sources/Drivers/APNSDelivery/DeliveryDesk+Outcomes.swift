@@ -49,7 +49,7 @@ extension DeliveryDesk {
         let row = AnswerTable.row(status: status, reason: body.reason)
         let effect = AnswerEffect(
             isToLeave: row.connection != .keep,
-            isAuthenticated: status != 403 && row.push != .openCredential)
+            isAuthenticated: status != 403 && row.push != .openPoolBreaker)
         if effect.isToLeave {
             pools[pool].log.write(
                 .answered, .warning,
@@ -60,7 +60,7 @@ extension DeliveryDesk {
             sendAgain(slot, pool: pool, waitingSince: places[Int(slot)].takenAt)
             return effect
         }
-        if row.push == .openCredential, status == 403, let key = shown.key {
+        if row.push == .openPoolBreaker, status == 403, let key = shown.key {
             pools[pool].settings.providerTokens.keyRefused(key)
         }
         outcomes.append(

@@ -15,7 +15,7 @@ package struct NGHTTP2Transport: PushTransport {
     package func deliver(at desk: consuming DeliveryDesk) {
         // OpenSSL writes with write(2): a vanished peer must raise an error, not a signal.
         BrokenPipe.ignoreSignal()
-        var loop = DeliveryLoop(desk: desk, lookUp: lookUp)
+        var loop = NGHTTP2DeliveryLoop(desk: desk, lookUp: lookUp)
         loop.run()
     }
 }

@@ -14,7 +14,7 @@ package struct HolderID: Hashable, Sendable, BitwiseCopyable {
 /// One claim on a holder. `OffsetTracker` gives it out; a push, a walk or an unacknowledged record
 /// has it and must give it back exactly once, by `OffsetTracker.release`.
 @usableFromInline
-package struct Hold: Hashable, Sendable, BitwiseCopyable {
+package struct OffsetClaim: Hashable, Sendable, BitwiseCopyable {
     /// The `AssignmentID.epoch` of the holder's assignment; 0 where there is no claim.
     @usableFromInline package var epoch: UInt32
     @usableFromInline package var holder: HolderID

@@ -43,7 +43,7 @@ package struct DeferredTable: ~Copyable {
 
     private struct Row {
         var content: DeferredContent
-        let hold: Hold
+        let hold: OffsetClaim
         /// The offset at which its latest content was first written; a rewrite does not change it.
         var offset: Int64
         let coalescingKey: UInt64
@@ -84,7 +84,7 @@ package struct DeferredTable: ~Copyable {
                         expiresAt: .distantFuture, origin: nil, readSequence: 0, subject: .none,
                         subjectTag: 0),
                     past: PushRequest.Past(attempts: 0, firstTriedAt: nil)),
-                hold: Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
+                hold: OffsetClaim(epoch: 0, holder: HolderID(rawValue: .max), offset: 0),
                 offset: 0, coalescingKey: 0, token: 0, tokenBytes: 0, route: RouteID(rawValue: 0),
                 partition: 0, state: .free))
     }
@@ -100,7 +100,7 @@ package struct DeferredTable: ~Copyable {
     package func content(of row: UInt32) -> DeferredContent { rows[Int(row)].content }
     package func route(of row: UInt32) -> RouteID { rows[Int(row)].route }
     package func coalescingKey(of row: UInt32) -> UInt64 { rows[Int(row)].coalescingKey }
-    package func hold(of row: UInt32) -> Hold { rows[Int(row)].hold }
+    package func hold(of row: UInt32) -> OffsetClaim { rows[Int(row)].hold }
     package func partition(of row: UInt32) -> Int32 { rows[Int(row)].partition }
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
@@ -147,7 +147,7 @@ package struct DeferredTable: ~Copyable {
     }
 
     /// The row whose holder this is; nil when it is gone.
-    package func row(of hold: Hold) -> UInt32? {
+    package func row(of hold: OffsetClaim) -> UInt32? {
         let holder = Int(hold.holder.rawValue)
         guard holder < rowsByHolder.count, rowsByHolder[holder] != 0 else { return nil }
         let row = rowsByHolder[holder]
@@ -438,7 +438,7 @@ package struct DeferredTable: ~Copyable {
 
 extension DeferredTable {
     /// Every claim that a row has for itself; for tests and simulation.
-    package func forEachHold(_ body: (Hold) -> Void) {
+    package func forEachHold(_ body: (OffsetClaim) -> Void) {
         for row in rows where row.state != .free && row.state != .taken { body(row.hold) }
     }
 

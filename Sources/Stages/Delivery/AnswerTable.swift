@@ -28,7 +28,7 @@ package enum AnswerTable {
         /// A fault at Apple's: wait, for this push, 1 s to 15 min.
         case backOff
         /// The credential is at fault: its breaker opens, the push waits.
-        case openCredential
+        case openPoolBreaker
         /// The topic is at fault: its breaker opens, the push waits.
         case openRouteBreaker
     }
@@ -71,7 +71,7 @@ package enum AnswerTable {
         case 429: .coolDown
         // A 403 without a known reason blames the credential like its named siblings: sending on
         // would be an error against us for each push.
-        case 403: .openCredential
+        case 403: .openPoolBreaker
         case 300..<500: .reject
         default: .backOff
         }
@@ -100,17 +100,17 @@ package enum AnswerTable {
         row(400, .payloadEmpty, .reject),
         // A topic added to the team later fails on connections opened before: hence a new one.
         row(400, .topicDisallowed, .openRouteBreaker, .retire),
-        row(403, .badCertificate, .openCredential, .retire),
-        row(403, .badCertificateEnvironment, .openCredential, .retire),
+        row(403, .badCertificate, .openPoolBreaker, .retire),
+        row(403, .badCertificateEnvironment, .openPoolBreaker, .retire),
         // APNs goes on refusing on a connection that has seen an expired token.
-        row(403, .expiredProviderToken, .openCredential, .retireAndRenew),
+        row(403, .expiredProviderToken, .openPoolBreaker, .retireAndRenew),
         row(403, .forbidden, .reject),
-        row(403, .invalidProviderToken, .openCredential, .retire),
-        row(403, .missingProviderToken, .openCredential, .retire),
+        row(403, .invalidProviderToken, .openPoolBreaker, .retire),
+        row(403, .missingProviderToken, .openPoolBreaker, .retire),
         // Apple: open a new connection. No connection of ours ever sees two keys, so where a new
         // one is refused too, it is the key that does not fit.
-        row(403, .unrelatedKeyIdInToken, .openCredential, .retire),
-        row(403, .badEnvironmentKeyIdInToken, .openCredential, .retire),
+        row(403, .unrelatedKeyIdInToken, .openPoolBreaker, .retire),
+        row(403, .badEnvironmentKeyIdInToken, .openPoolBreaker, .retire),
         row(404, .badPath, .reject),
         row(405, .methodNotAllowed, .reject),
         row(410, .expiredToken, .suppression),
@@ -118,7 +118,7 @@ package enum AnswerTable {
         row(413, .payloadTooLarge, .reject),
         // The provider token changed too often: only time cures it. A new connection, or another
         // token, would be one more of what APNs complains of.
-        row(429, .tooManyProviderTokenUpdates, .openCredential),
+        row(429, .tooManyProviderTokenUpdates, .openPoolBreaker),
         row(429, .tooManyRequests, .coolDown),
         row(500, .internalServerError, .backOff),
         row(503, .serviceUnavailable, .backOff),

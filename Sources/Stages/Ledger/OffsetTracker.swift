@@ -26,7 +26,7 @@ package import PushModel
 package struct OffsetTracker: ~Copyable {
     /// Rows of open tables whose last claim was given back, in that order. The owner of the table
     /// must take them before it makes another row.
-    package private(set) var endedRows: [Hold] = []
+    package private(set) var endedRows: [OffsetClaim] = []
 
     private var holders = Column<Holder>(capacity: Self.holdersMax)
     private var holderRows = FreeList(first: 0, capacity: Self.holdersMax)
@@ -210,7 +210,7 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// The position of the record that this claim holds; nil where its partition is no longer ours.
-    package func position(of hold: Hold) -> RecordPosition? {
+    package func position(of hold: OffsetClaim) -> RecordPosition? {
         let holder = holders[Int(hold.holder.rawValue)]
         let assignment = assignments[Int(holder.place)]
         guard assignment.isOpen else { return nil }
@@ -223,13 +223,13 @@ package struct OffsetTracker: ~Copyable {
     // MARK: Claims
 
     /// Makes a holder of the record that was received last, with one claim.
-    package mutating func hold(_ id: AssignmentID) -> Hold {
+    package mutating func hold(_ id: AssignmentID) -> OffsetClaim {
         let place = place(of: id)
         return append(to: .events, of: place, offset: assignments[place].nextOffset - 1)
     }
 
     /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
-    package mutating func holdRow(_ id: AssignmentID, offset: Int64) -> Hold {
+    package mutating func holdRow(_ id: AssignmentID, offset: Int64) -> OffsetClaim {
         let place = place(of: id)
         precondition(assignments[place].isTable, "only a table has rows")
         precondition(endedRows.isEmpty, "rows that have ended must be taken first")
@@ -239,20 +239,20 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// Whether this is a claim on a row of a table.
-    package func isOfTable(_ hold: Hold) -> Bool {
+    package func isOfTable(_ hold: OffsetClaim) -> Bool {
         assignments[Int(holders[Int(hold.holder.rawValue)].place)].isTable
     }
 
     /// Returns `endedRows` and empties it.
-    package mutating func takeEndedRows() -> [Hold] {
+    package mutating func takeEndedRows() -> [OffsetClaim] {
         let rows = endedRows
         endedRows = []
         return rows
     }
 
     /// Claims the oldest offset within its grace period, in every partition that has one.
-    package mutating func pinWithinGrace(now: MonotonicTime) -> [Hold] {
-        var pins: [Hold] = []
+    package mutating func pinWithinGrace(now: MonotonicTime) -> [OffsetClaim] {
+        var pins: [OffsetClaim] = []
         for place in 0..<assignments.count
         where assignments[place].isOpen && !assignments[place].isTable {
             if let pin = pinWithinGrace(place, now: now) { pins.append(pin) }
@@ -261,18 +261,18 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// Claims the oldest offset within its grace period; nil when all are past it.
-    package mutating func pinWithinGrace(_ id: AssignmentID, now: MonotonicTime) -> Hold? {
+    package mutating func pinWithinGrace(_ id: AssignmentID, now: MonotonicTime) -> OffsetClaim? {
         pinWithinGrace(place(of: id), now: now)
     }
 
-    private mutating func pinWithinGrace(_ place: Int, now: MonotonicTime) -> Hold? {
+    private mutating func pinWithinGrace(_ place: Int, now: MonotonicTime) -> OffsetClaim? {
         let offset = graceWindows[place].offsetPastGrace(
             now: now, registrationGrace: registrationGrace)
         guard offset < assignments[place].nextOffset else { return nil }
         let tail = assignments[place].pins.tail
         if tail != Self.none, holders[Int(tail)].offset == offset {
             holders[Int(tail)].claims += 1
-            return Hold(
+            return OffsetClaim(
                 epoch: assignments[place].id.epoch, holder: HolderID(rawValue: tail),
                 offset: offset)
         }
@@ -280,13 +280,13 @@ package struct OffsetTracker: ~Copyable {
     }
 
     /// Adds a claim to a holder that has at least one.
-    package mutating func retain(_ hold: Hold) {
+    package mutating func retain(_ hold: OffsetClaim) {
         precondition(holders[Int(hold.holder.rawValue)].claims > 0, "retained after its end")
         holders[Int(hold.holder.rawValue)].claims += 1
     }
 
     /// Gives a claim back.
-    package mutating func release(_ hold: Hold) {
+    package mutating func release(_ hold: OffsetClaim) {
         let row = Int(hold.holder.rawValue)
         precondition(holders[row].claims > 0, "released more often than claimed")
         holders[row].claims -= 1
@@ -296,7 +296,7 @@ package struct OffsetTracker: ~Copyable {
         remove(hold.holder.rawValue)
     }
 
-    package func offset(of hold: Hold) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
+    package func offset(of hold: OffsetClaim) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
 
     /// Holders of all assignments: what the tracker's memory grows with.
     package var holderCount: Int { holderRows.count }
@@ -305,7 +305,7 @@ package struct OffsetTracker: ~Copyable {
 
     private mutating func append(
         to list: List, of place: Int, offset: Int64
-    ) -> Hold {
+    ) -> OffsetClaim {
         let tail = assignments[place][list].tail
         let holder = Holder(
             offset: offset, claims: 1, place: UInt32(truncatingIfNeeded: place), next: Self.none,
@@ -323,7 +323,7 @@ package struct OffsetTracker: ~Copyable {
         }
         assignments[place][list].tail = row
         assignments[place].holders += 1
-        return Hold(
+        return OffsetClaim(
             epoch: assignments[place].id.epoch, holder: HolderID(rawValue: row), offset: offset)
     }
 

@@ -6,7 +6,7 @@ package import PushModel
 
 extension PushTable {
     /// Every claim that a push has, waiting or in flight; for tests and simulation.
-    package func forEachHold(_ body: (Hold) -> Void) {
+    package func forEachHold(_ body: (OffsetClaim) -> Void) {
         for row in 0..<pushes.count where pushes[row].state != .free {
             holds.forEach(in: pushes[row].held.holds, body)
             if pushes[row].hasFollowUp { holds.forEach(in: followUp[row].holds, body) }

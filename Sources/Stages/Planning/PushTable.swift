@@ -9,7 +9,7 @@ public import PushModel
 /// flight, whatever the number of events it answers for. A bounded table of slots; the slot number
 /// names the push to delivery too.
 ///
-/// Claims on offsets (`Hold`) come in with each request. A claim that the push does not need, or no
+/// Claims on offsets (`OffsetClaim`) come in with each request. A claim that the push does not need, or no
 /// longer needs, is given back to the tracker.
 @usableFromInline
 package struct PushTable: ~Copyable {
@@ -22,7 +22,7 @@ package struct PushTable: ~Copyable {
     var rows: FreeList
     var queues: RouteQueues
     var resting = WakeHeap()
-    var holds = HoldPool()
+    var holds = ClaimPool()
     private let byAddress = PassedByAddress()
     package var bodies = BodyStore()
 
@@ -94,7 +94,7 @@ package struct PushTable: ~Copyable {
     /// One more event for a token whose push is in `slot`. Never refused.
     /// - Parameter hold: passes to the push.
     package mutating func join(
-        _ slot: UInt32, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
+        _ slot: UInt32, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
@@ -149,7 +149,7 @@ package struct PushTable: ~Copyable {
 
     /// A further claim for the push in `slot`, as another partition's event joins it.
     package mutating func claim(
-        _ hold: Hold, for slot: UInt32, _ tracker: inout OffsetTracker
+        _ hold: OffsetClaim, for slot: UInt32, _ tracker: inout OffsetTracker
     ) {
         if let surplus = holds.insert(hold, into: &pushes[Int(slot)].held.holds) {
             tracker.release(surplus)
@@ -157,7 +157,7 @@ package struct PushTable: ~Copyable {
     }
 
     private mutating func addFollowUp(
-        _ row: Int, _ request: PushRequest, hold: Hold?, _ tracker: inout OffsetTracker
+        _ row: Int, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
     ) -> Joined {
         if pushes[row].hasFollowUp {
             Self.merge(request, into: &followUp[row], &bodies)
@@ -235,7 +235,7 @@ package struct PushTable: ~Copyable {
 
     /// Ends the push in flight as the other `ended` does, but gives its claims to `body`.
     package mutating func ended(
-        _ slot: UInt32, now: MonotonicTime, _ body: (Hold) -> Void
+        _ slot: UInt32, now: MonotonicTime, _ body: (OffsetClaim) -> Void
     ) -> Bool {
         let row = Int(slot)
         landed(row)
@@ -253,7 +253,7 @@ package struct PushTable: ~Copyable {
 
     /// The push ends, waiting or in flight, and so does its follow-up: nothing is to be sent to its
     /// token. The claims of both go to `body`.
-    package mutating func endedForGood(_ slot: UInt32, _ body: (Hold) -> Void) {
+    package mutating func endedForGood(_ slot: UInt32, _ body: (OffsetClaim) -> Void) {
         let row = Int(slot)
         if pushes[row].state == .inFlight { landed(row) } else { leaveWaiting(slot) }
         holds.drain(&pushes[row].held.holds, body)
@@ -335,7 +335,7 @@ package struct PushTable: ~Copyable {
         pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
     }
 
-    private mutating func dropFollowUp(_ row: Int, _ body: (Hold) -> Void) {
+    private mutating func dropFollowUp(_ row: Int, _ body: (OffsetClaim) -> Void) {
         pushes[row].hasFollowUp = false
         holds.drain(&followUp[row].holds, body)
         bodies.release(followUp[row].content.body)
@@ -343,7 +343,7 @@ package struct PushTable: ~Copyable {
 
     private mutating func absorbFollowUp(_ row: Int, _ tracker: inout OffsetTracker) {
         pushes[row].hasFollowUp = false
-        var claims: [Hold] = []
+        var claims: [OffsetClaim] = []
         holds.drain(&followUp[row].holds) { claims.append($0) }
         for hold in claims { claim(hold, for: UInt32(row), &tracker) }
         let (followUp, heldSince) = (followUp[row].content, followUp[row].heldSince)

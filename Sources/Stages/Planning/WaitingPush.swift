@@ -87,7 +87,7 @@ package struct HeldContent: BitwiseCopyable {
     @usableFromInline package var content: PushContent
     /// Since when it holds an offset; `.distantFuture` while it holds none.
     package var heldSince: MonotonicTime
-    package var holds = HoldSet()
+    package var holds = ClaimSet()
 
     init(_ request: PushRequest) {
         content = request.content

@@ -9,7 +9,7 @@ internal import OpenSSL
 internal import PushModel
 
 /// The life cycle of connections: name look-up, TCP, TLS, established, gone.
-extension DeliveryLoop {
+extension NGHTTP2DeliveryLoop {
     /// The most addresses of a host tried for one connection.
     private static let addressesMax = 4
 

@@ -8,7 +8,7 @@ internal import OpenSSL
 internal import PushModel
 
 /// Turns received bytes into outcomes.
-extension DeliveryLoop {
+extension NGHTTP2DeliveryLoop {
     /// The most TLS records read from one connection before the others have their turn.
     private static let readsMax = 8
 

@@ -7,7 +7,7 @@ internal import PushModel
 internal import RecordFormats
 
 /// Applies records of registrations and suppressions to the index.
-struct IndexFeed: ~Copyable {
+struct AudienceFeed: ~Copyable {
     private var registrations: RegistrationDecoder
     private var suppressions: TokenRecordDecoder
     /// The content of the record that was decoded last; kept to reuse its memory.

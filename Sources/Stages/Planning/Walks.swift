@@ -42,13 +42,13 @@ package struct FanOutRequest {
 /// slots are short. `FanOut` starts walks and asks for each `step`: this decides which tokens are
 /// next, and `FanOut` makes their pushes. Bounded: `cursorsMax` walks, each with at most two claims
 /// per assignment.
-package struct FanOuts: ~Copyable {
+package struct Walks: ~Copyable {
     private var walks: [Walk?] = []
     private var free: [Int] = []
     /// Walks that take turns, oldest first.
     private var order: [Int] = []
     private var turn = 0
-    private var holds = HoldPool()
+    private var holds = ClaimPool()
     /// The walks of each subject, in the order in which they began.
     private var bySubject: [SubjectID: [Int]] = [:]
     /// Walks that a plain event can join, by what they ask for.
@@ -65,8 +65,8 @@ package struct FanOuts: ~Copyable {
         let number: Int
         var request: FanOutRequest
         var cursor: LapCursor
-        var current = HoldSet()
-        var next = HoldSet()
+        var current = ClaimSet()
+        var next = ClaimSet()
         /// The oldest event that only the next lap answers for.
         var nextOrigin: RecordPosition?
     }
@@ -102,7 +102,7 @@ package struct FanOuts: ~Copyable {
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
     package mutating func start(
-        _ request: FanOutRequest, count: Int, hold: Hold, _ tracker: inout OffsetTracker
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ tracker: inout OffsetTracker
     ) {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
@@ -126,7 +126,7 @@ package struct FanOuts: ~Copyable {
     }
 
     private mutating func extend(
-        _ index: Int, _ request: FanOutRequest, hold: Hold, _ tracker: inout OffsetTracker
+        _ index: Int, _ request: FanOutRequest, hold: OffsetClaim, _ tracker: inout OffsetTracker
     ) {
         walks[index]!.cursor.extend()
         let latest = max(walks[index]!.request.expiresAt, request.expiresAt)
@@ -173,7 +173,7 @@ package struct FanOuts: ~Copyable {
             case .lapEnded:
                 holds.drain(&walks[index]!.current) { tracker.release($0) }
                 walks[index]!.current = walks[index]!.next
-                walks[index]!.next = HoldSet()
+                walks[index]!.next = ClaimSet()
                 walks[index]!.request.origin = walks[index]!.nextOrigin
                 walks[index]!.nextOrigin = nil
             case .finished where awaited[walks[index]!.request.subject] != nil:
@@ -189,7 +189,7 @@ package struct FanOuts: ~Copyable {
     package func request(of walk: Int) -> FanOutRequest { walks[walk]!.request }
 
     /// The claims that a push made by this walk must take over: those of both laps, older first.
-    package func forEachHold(of walk: Int, _ body: (Hold) -> Void) {
+    package func forEachHold(of walk: Int, _ body: (OffsetClaim) -> Void) {
         holds.forEach(in: walks[walk]!.current, body)
         holds.forEach(in: walks[walk]!.next, body)
     }
@@ -267,7 +267,7 @@ package struct FanOuts: ~Copyable {
     }
 
     /// Every claim that a walk has; for tests and simulation.
-    package func forEachHold(_ body: (Hold) -> Void) {
+    package func forEachHold(_ body: (OffsetClaim) -> Void) {
         for index in order { forEachHold(of: index, body) }
     }
 

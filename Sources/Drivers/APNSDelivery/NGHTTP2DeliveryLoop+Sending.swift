@@ -8,7 +8,7 @@ internal import OpenSSL
 internal import PushModel
 
 /// Moves pushes from a pool's queue to streams on its connections.
-extension DeliveryLoop {
+extension NGHTTP2DeliveryLoop {
     /// How many pushes go to one connection before the least loaded one is chosen again.
     private static let chunk = 32
 

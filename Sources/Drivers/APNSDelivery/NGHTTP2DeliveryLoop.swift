@@ -12,7 +12,7 @@ internal import PushModel
 /// A turn reads answers, takes pushes from the `DeliveryPort`, sends them, keeps the deadlines,
 /// hands back outcomes and sleeps. One clock reading per turn; no allocation, lock or log line per
 /// push.
-struct DeliveryLoop: ~Copyable {
+struct NGHTTP2DeliveryLoop: ~Copyable {
     var desk: DeliveryDesk
     let connections: ConnectionPlaces<PushConnection>
     /// The HTTP/2 stream of each push: one for each slot of the slab.

@@ -5,9 +5,9 @@ package import PushModel
 
 /// The claims of one waiting push: for each assignment the oldest offset that the push answers for,
 /// never a list of events. There is nearly always just one; others stand in a chain of the pool.
-package struct HoldSet: BitwiseCopyable {
-    fileprivate var first = Hold(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
-    fileprivate var more = HoldPool.none
+package struct ClaimSet: BitwiseCopyable {
+    fileprivate var first = OffsetClaim(epoch: 0, holder: HolderID(rawValue: .max), offset: .max)
+    fileprivate var more = ClaimPool.none
 
     package init() {}
 
@@ -15,11 +15,11 @@ package struct HoldSet: BitwiseCopyable {
 }
 
 /// Owns the chains of all hold sets.
-package struct HoldPool: ~Copyable {
+package struct ClaimPool: ~Copyable {
     fileprivate static let none = UInt32.max
 
     private struct Link {
-        var hold: Hold
+        var hold: OffsetClaim
         var next: UInt32
     }
 
@@ -31,7 +31,7 @@ package struct HoldPool: ~Copyable {
     /// Adds a claim. Of two on one assignment the set keeps the older: an event that walks through
     /// a large audience comes to a token after events that were read later.
     /// - Returns: the claim that the set does not need: the new one, or the one that it replaces.
-    package mutating func insert(_ hold: Hold, into set: inout HoldSet) -> Hold? {
+    package mutating func insert(_ hold: OffsetClaim, into set: inout ClaimSet) -> OffsetClaim? {
         assert(hold.offset >= 0 && hold.offset < .max, "a claim has no valid offset")
         if set.isEmpty {
             set.first = hold
@@ -40,7 +40,9 @@ package struct HoldPool: ~Copyable {
         return insertFurther(hold, into: &set)
     }
 
-    private mutating func insertFurther(_ hold: Hold, into set: inout HoldSet) -> Hold? {
+    private mutating func insertFurther(_ hold: OffsetClaim, into set: inout ClaimSet)
+        -> OffsetClaim?
+    {
         if set.first.epoch == hold.epoch { return Self.keepOlder(hold, in: &set.first) }
         var row = set.more
         while row != Self.none {
@@ -53,7 +55,7 @@ package struct HoldPool: ~Copyable {
         return nil
     }
 
-    private static func keepOlder(_ hold: Hold, in kept: inout Hold) -> Hold {
+    private static func keepOlder(_ hold: OffsetClaim, in kept: inout OffsetClaim) -> OffsetClaim {
         guard hold.offset < kept.offset else { return hold }
         let surplus = kept
         kept = hold
@@ -61,14 +63,14 @@ package struct HoldPool: ~Copyable {
     }
 
     /// Empties `set`, giving each claim to `body`.
-    package mutating func drain(_ set: inout HoldSet, _ body: (Hold) -> Void) {
+    package mutating func drain(_ set: inout ClaimSet, _ body: (OffsetClaim) -> Void) {
         guard !set.isEmpty else { return }
         body(set.first)
         if set.more != Self.none { drainChain(from: set.more, body) }
-        set = HoldSet()
+        set = ClaimSet()
     }
 
-    private mutating func drainChain(from first: UInt32, _ body: (Hold) -> Void) {
+    private mutating func drainChain(from first: UInt32, _ body: (OffsetClaim) -> Void) {
         var row = first
         while row != Self.none {
             body(links[Int(row)].hold)
@@ -77,7 +79,7 @@ package struct HoldPool: ~Copyable {
         }
     }
 
-    package func forEach(in set: HoldSet, _ body: (Hold) -> Void) {
+    package func forEach(in set: ClaimSet, _ body: (OffsetClaim) -> Void) {
         guard !set.isEmpty else { return }
         body(set.first)
         var row = set.more
@@ -90,7 +92,7 @@ package struct HoldPool: ~Copyable {
     /// The number of chained claims in use; zero when every set is empty or has one claim.
     package var chained: Int { links.count - free.count }
 
-    private mutating func link(_ hold: Hold, next: UInt32) -> UInt32 {
+    private mutating func link(_ hold: OffsetClaim, next: UInt32) -> UInt32 {
         if let row = free.popLast() {
             links[Int(row)] = Link(hold: hold, next: next)
             return row

@@ -7,7 +7,7 @@ internal import Nghttp2
 internal import PushModel
 
 /// Enforces the deadlines of requests, connections and waiting pushes, and ends turns.
-extension DeliveryLoop {
+extension NGHTTP2DeliveryLoop {
     mutating func keepDeadlines() {
         for index in connections.indices where connections[index].stage != .vacant {
             if connections[index].stage == .established { timeOutRequests(index) }
