@@ -10,7 +10,9 @@ package struct OpenAssignments: Sendable {
     /// The partitions of `deferred`.
     package private(set) var deferred: [AssignmentID] = []
 
-    func contains(_ id: AssignmentID) -> Bool { events.contains(id) || deferred.contains(id) }
+    package func contains(_ id: AssignmentID) -> Bool {
+        events.contains(id) || deferred.contains(id)
+    }
 
     mutating func open(events newEvents: [AssignmentID], deferred newDeferred: [AssignmentID]) {
         events += newEvents

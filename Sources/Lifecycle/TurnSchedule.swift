@@ -22,7 +22,7 @@ package struct TurnSchedule: Sendable {
 
     package func isStoreDue(_ now: Now) -> Bool { storeAt <= now.monotonic }
 
-    /// Offsets were stored. An idle worker stores less often, but rebalances need a poll every
+    /// A turn has stored the offsets that were due, if there were any. An idle worker stores less often, but rebalances need a poll every
     /// second.
     package mutating func stored(anything: Bool, _ now: Now) {
         storeAt = now.monotonic + (anything ? Self.storeInterval : Self.idleInterval)

@@ -6,6 +6,7 @@ package import PushModel
 
 /// The worker's own life: which partitions are ours, when events are read, how partitions are given
 /// back, when the consumer is opened again, how the worker stops, and why it ends.
+///
 /// Facts come in by the methods named for them (`assigned`, `revoking`, `stopRequested`, …), and
 /// each returns what is to be done at once. `planPoll` and `advance` are called once a turn. The
 /// worker performs the actions in order and decides nothing; no record and no push passes through

@@ -39,6 +39,6 @@ struct HoldWatch {
     static let probesKept = 4
     /// Pushes are not spilled each turn: with many apps there are thousands of routes to look at.
     private static let spillInterval = Duration.milliseconds(5)
-    /// The most pushes deferred in one go.
+    /// The most pushes deferred in one go for a route, or for a drain.
     static let spillMax = 1024
 }

@@ -59,6 +59,10 @@ internal import Testing
         #expect(now.monotonic(at: yearOne) < now.monotonic)
         #expect(now.monotonic(at: WallTime(milliseconds: .min)) < now.monotonic)
         #expect(now.monotonic(at: WallTime(milliseconds: .max)) == .distantFuture)
+        let earliest = now.monotonic(at: yearOne)
+        #expect(earliest - now.monotonic < .zero && now.monotonic - earliest > .zero)
+        #expect(now.wall(at: earliest) < now.wall)
+        #expect(now.wall(at: .distantFuture) > now.wall)
     }
 
     @Test func `every third day of 400 years survives the round trip`() {

@@ -210,7 +210,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 "transport": "\(configuration.apns.chosenTransport)",
                 "reason": "\(transportReason)",
             ])
-        // The planner waits until each thread has left its port before the worker ends.
+        // In an orderly stop the planner waits until each thread has left its port.
         try DeliveryThreads.start(
             ports, configuration: configuration.apns,
             plan: plan.delivery(configuration.apns, keys: keys), logger: logger)

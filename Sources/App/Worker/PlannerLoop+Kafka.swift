@@ -88,7 +88,11 @@ extension PlannerLoop {
             hasRoomForDeferred: pipeline.hasRoomForDeferredRecords)
         let poll = lifecycle.planPoll(room, now: now)
         if poll.actions.contains(.pause(.deferred)) {
-            logger.warning("delivery.deferredMax is reached: further deferred pushes wait in Kafka")
+            logger.warning(
+                """
+                no room for more deferred pushes (delivery.deferredMax, delivery.queuedBytesMax): \
+                further ones wait in Kafka
+                """)
         }
         perform(poll.actions, now: now)
         guard let limit = poll.limit else { return false }

@@ -116,7 +116,7 @@ extension PlannerLoop {
                 + "\(ConsumerRestarts.fencingWindow.components.seconds) s")
         guard isOpenedAgain else { return }
         logger.warning(
-            "another member took this worker's kafka.groupInstanceID; rejoining the group",
+            "the group has fenced this worker's kafka.groupInstanceID; rejoining the group",
             metadata: ["groupInstanceID": "\(name)", "cause": "\(error)"])
     }
 
@@ -140,8 +140,7 @@ extension PlannerLoop {
     }
 
     private mutating func unassign(_ ids: [AssignmentID]) {
-        let open = lifecycle.open.events + lifecycle.open.deferred
-        precondition(!ids.contains(where: open.contains), "a partition given up is ours still")
+        assert(!ids.contains(where: lifecycle.open.contains), "a partition given up is ours still")
         for id in ids { pipeline.unassigned(id) }
         logger.info("unassigned", metadata: ["partitions": .stringConvertible(ids.count)])
     }

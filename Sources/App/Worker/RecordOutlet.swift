@@ -62,9 +62,9 @@ package struct RecordOutlet {
             first = 0
         }
         guard isAccepted else { return }
-        precondition(offered[record.ticket] == nil, "a record is with the producer twice")
         if offered.isEmpty { movedAt = now.monotonic }
-        offered[record.ticket] = Self.bytes(record)
+        let earlier = offered.updateValue(Self.bytes(record), forKey: record.ticket)
+        precondition(earlier == nil, "a record is with the producer twice")
         offeredBytes += Self.bytes(record)
     }
 

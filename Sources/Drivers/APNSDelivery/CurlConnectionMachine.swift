@@ -130,7 +130,8 @@ package struct CurlConnectionMachine: Sendable {
 
     package var isDrained: Bool { phase == .retiring && requestsInFlight == 0 }
 
-    /// Whether so many requests in a row timed out that the connection must be closed now.
+    /// Whether so many requests in a row timed out or were reset that the connection must be closed
+    /// now.
     package var isDead: Bool { unansweredInARow >= limits.timeoutsMax && phase != .closed }
 
     package func isOld(at now: MonotonicTime) -> Bool { isWanted && now >= retireAt }

@@ -88,8 +88,9 @@ extension NGHTTP2DeliveryLoop {
         connections[index].link!.session.forgetEnds()
     }
 
-    /// Ends a push whose stream was still open when its connection ended. The head of the answer
-    /// may have arrived: a 200 counts, whatever would have followed.
+    /// Ends a push whose stream is given up while it is open: its request timed out, the port is
+    /// stopping, or its connection ended. The head of the answer may have arrived: a 200 counts,
+    /// whatever would have followed.
     mutating func leftOpen(_ slot: PushSlot) {
         if streams[Int(slot)].status == 200 { desk.accepted(slot) } else { desk.unknown(slot) }
     }

@@ -74,8 +74,9 @@ struct Authorization: BitwiseCopyable {
 /// Composes the header blocks of one connection's pushes: exactly `:method`, `:scheme`,
 /// `:authority`, `:path`, `authorization` and the `apns-` headers.
 ///
-/// Headers that repeat are indexed by HPACK, `authorization` included. Those that are unique to a
-/// push never are, so that they do not evict the others from APNs's table of 4096 bytes.
+/// Headers that repeat are indexed by HPACK, `authorization` included. Of those that are unique
+/// to a push only the first of each name is, for the sake of its name: they must not evict the others
+/// from APNs's table of 4096 bytes.
 struct RequestHeaders: ~Copyable {
     /// Indexes of HPACK's static table (RFC 7541, appendix A).
     private enum StaticIndex {

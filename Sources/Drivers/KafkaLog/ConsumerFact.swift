@@ -74,8 +74,8 @@ package struct OffsetLoss: Hashable, Sendable {
     package var offsetsMax: Int64 { cause == .retention ? startOffset - committed : 0 }
 }
 
-/// A problem that librdkafka reports and handles itself. At most one is reported per code and
-/// interval.
+/// A problem that librdkafka reports and handles itself. At most one is reported per code,
+/// topic and interval.
 package struct KafkaWarning: Hashable, Sendable {
     /// The name of librdkafka's error code. There is a bounded number of them, so it can be a
     /// metric label.

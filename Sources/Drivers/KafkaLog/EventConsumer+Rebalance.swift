@@ -27,7 +27,8 @@ extension EventConsumer {
         case .assignPartitions:
             // An incremental list names only the new partitions. Those that still wait to be
             // started remain assigned.
-            let list = rebalance.partitions.copy()
+            let known = Set(topics)
+            let list = rebalance.partitions.filter { known.contains($0.topic) }
             if isKept, let unstarted { list.append(contentsOf: unstarted.list) }
             forgetUnstarted()
             pending = .assigning(

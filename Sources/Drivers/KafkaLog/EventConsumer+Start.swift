@@ -71,6 +71,12 @@ extension EventConsumer {
                 topic: topics[start.topic], partition: start.partition,
                 offset: start.decision.offset)
         }
+        // After a rebalance that answered another one, librdkafka and this table may disagree.
+        guard starts.allSatisfy({ !isAssigned($0) }) else {
+            answerWithoutPartitions(list, now: now)
+            return askForRestart(
+                RdkafkaError(.failed, message: "a partition is assigned that already was"))
+        }
         do throws(RdkafkaError) {
             if client.isCooperative {
                 try client.incrementalAssign(list)
@@ -85,12 +91,7 @@ extension EventConsumer {
             answerWithoutPartitions(list, now: now)
             return askForRestart(error)
         }
-        for start in starts {
-            precondition(
-                partitions.assignment(topic: start.topic, partition: start.partition) == nil,
-                "a partition is started that is ours already")
-            isReadAgain(start.topic, start.partition)
-        }
+        for start in starts { isReadAgain(start.topic, start.partition) }
         let assignments = starts.map { start in
             Assignment(
                 partitions.assign(
@@ -109,6 +110,10 @@ extension EventConsumer {
                         topic: start.topic, partition: start.partition, cause: cause,
                         committed: committed, startOffset: start.decision.offset)))
         }
+    }
+
+    private func isAssigned(_ start: StartResolver.Start) -> Bool {
+        partitions.assignment(topic: start.topic, partition: start.partition) != nil
     }
 
     /// Adds partitions that are being read, at the offset after the last record delivered.

@@ -182,7 +182,7 @@ struct StartResolver {
     }
 
     private func start(_ key: TopicPartition, _ evidence: StartEvidence) -> Start {
-        let topic = topics.firstIndex { $0.name == key.topic } ?? 0
+        let topic = topics.firstIndex { $0.name == key.topic }!
         let isReplayed = replayed.contains(topic)
         return Start(
             topic: topic, partition: key.partition,

@@ -31,8 +31,14 @@ package struct MonotonicTime: Hashable, Comparable, Sendable, BitwiseCopyable {
         MonotonicTime(nanoseconds: time.nanoseconds &- duration.nanoseconds)
     }
 
+    /// Saturates, so that the time from now to the earliest one is not a time in the future.
     package static func - (left: MonotonicTime, right: MonotonicTime) -> Duration {
-        .nanoseconds(left.nanoseconds &- right.nanoseconds)
+        .nanoseconds(left.nanoseconds(since: right))
+    }
+
+    fileprivate func nanoseconds(since other: MonotonicTime) -> Int64 {
+        let (distance, overflow) = nanoseconds.subtractingReportingOverflow(other.nanoseconds)
+        return overflow ? (self < other ? .min : .max) : distance
     }
 }
 
@@ -100,7 +106,7 @@ package struct Now: Sendable {
     /// Converts a time of the monotonic clock to the wall clock, assuming that nobody sets the
     /// clock.
     package func wall(at time: MonotonicTime) -> WallTime {
-        let distance = (time.nanoseconds &- monotonic.nanoseconds) / 1_000_000
+        let distance = time.nanoseconds(since: monotonic) / 1_000_000
         return WallTime(milliseconds: wall.milliseconds &+ distance)
     }
 }

@@ -23,7 +23,7 @@
     @inlinable package static var registrationRowsMax: Int { 10_000 }
     /// Greater than any value that `delivery.attemptsMax` may have.
     @inlinable package static var attemptsMax: Int64 { 1_000_000 }
-    /// The longest suffix of an APNs topic. Live Activities' has 25 bytes; a later release may know a
+    /// The longest suffix of an APNs topic. Live Activities' has 23 bytes; a later release may know a
     /// longer one.
     @inlinable package static var topicSuffixBytesMax: Int { 32 }
     /// An APNs topic is an app, which is a part of a key, and a suffix.

@@ -15,7 +15,7 @@ package struct AnswerBody {
     /// characters, more than any reason of Apple's has.
     package let unknownReason: String?
 
-    /// Twice as long as Apple's longest reason, and as much as a suppression has room for.
+    /// More than twice as long as Apple's longest reason, and as much as a suppression has room for.
     private static let wordMax = 64
 
     package init(_ bytes: UnsafeRawBufferPointer, parser: inout JSONParser) {
