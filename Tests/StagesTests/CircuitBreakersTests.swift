@@ -72,6 +72,29 @@ internal import Testing
         #expect(names == ["credential team in production"])
     }
 
+    @Test func `a refused credential is probed soon, however long APNs was ill before`() throws {
+        var breakers = CircuitBreakers(
+            routing: Self.routing,
+            backoff: Backoff(least: .milliseconds(100), most: .seconds(900)),
+            tokenBackoff: Self.backoff, limits: TokenGuard.Limits(), seed: 7)
+        let pool = breakers.pool(of: route())
+        for token in 0..<60 as Range<UInt32> { answer(.fault, token, &breakers) }
+        var seconds = 0
+        for token in 100..<106 as Range<UInt32> {
+            seconds += 60
+            let probes = breakers.allowance(of: pool, now: .after(.seconds(seconds)))
+            #expect(probes == 1)
+            answer(.fault, token, &breakers, at: seconds)
+        }
+        seconds += 60
+        _ = breakers.allowance(of: pool, now: .after(.seconds(seconds)))
+        breakers.credentialRefused(
+            route(), .expiredProviderToken, now: .after(.seconds(seconds)))
+        let tripped = breakers.tripped(Self.routing, now: .after(.seconds(seconds)))
+        let wait = try #require(tripped.first?.probeIn)
+        #expect(wait >= .seconds(20) && wait <= .seconds(40))
+    }
+
     @Test func `a key that has changed lets a probe out at once, where the old one was refused`() {
         for isRefused in [true, false] {
             var breakers = breakers()

@@ -73,6 +73,9 @@ package struct CircuitBreaker: Sendable {
         failures = 0
     }
 
+    /// The next failure is of another cause: its wait begins at the shortest.
+    package mutating func forgetFailures() { failures = 0 }
+
     /// The pool or route has failed: the breaker opens.
     /// - Parameter least: the shortest time to stay open; later open times grow from there.
     package mutating func failed(

@@ -73,6 +73,10 @@ extension CircuitBreakers {
 
     private mutating func open(_ pool: Int, by cause: TrippedBreaker.Cause, now: MonotonicTime) {
         if pools[pool].breaker.isClosed { poolsOpened += 1 }
+        // Many failures of one cause say nothing of another one's first, whose wait is longer.
+        if cause.isOfCredential, !pools[pool].cause.isOfCredential {
+            pools[pool].breaker.forgetFailures()
+        }
         pools[pool].cause = cause
         fail(pool, now: now)
         pools[pool].health.reset()
@@ -191,6 +195,8 @@ package struct TrippedBreaker: Sendable, Equatable {
         /// Half of the last answers were 5xx or did not arrive.
         case ill
         case silent
+
+        var isOfCredential: Bool { if case .credentialRefused = self { true } else { false } }
     }
 
     /// The breaker's name, for people.
