@@ -58,9 +58,11 @@ struct `A fleet for others` {
         #expect(second.workers.count == 2)
         #expect(second.bootstrap == first.bootstrap)
         #expect(kill(first.workers[0], 0) == -1)
-        let variables = try String(
-            contentsOfFile: "/proc/\(second.workers[0])/environ", encoding: .utf8)
-        #expect(variables.contains("LAMPLIGHTER_DELIVERY_THREADS=2"))
+        // Empty until the process runs its own program.
+        try await waitUntil("the variables of another worker") {
+            try String(contentsOfFile: "/proc/\(second.workers[0])/environ", encoding: .utf8)
+                .contains("LAMPLIGHTER_DELIVERY_THREADS=2")
+        }
         fleet.say("quit")
         #expect(try await fleet.finish(within: .seconds(60)) == 0, "\(fleet.excerpt)")
         #expect(second.workers.allSatisfy { kill($0, 0) == -1 })
