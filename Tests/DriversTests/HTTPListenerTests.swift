@@ -180,6 +180,14 @@ private final class ListenerFixture: Sendable {
         }
     }
 
+    @Test func `a host that there is not is named with what to do`() async throws {
+        let listener = HTTPListener(
+            HTTPListenerSettings(name: "health", host: "no-such-host.invalid", port: 0),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) { _ in .notFound }
+        await #expect(throws: HTTPListenerFailure.self) { try await listener.run() }
+    }
+
     @Test func `everything runs on one thread of the lowest priority`() async throws {
         let fixture = ListenerFixture()
         let port = try fixture.port

@@ -7,6 +7,7 @@ internal import HummingbirdCore
 package import Logging
 internal import NIOCore
 internal import NIOPosix
+internal import Synchronization
 
 /// An HTTP/1.1 server for operators: probes, metrics, status. It runs on one thread of the lowest
 /// priority and bounds everything that a client can make it keep, so that neither a flood of
@@ -42,19 +43,21 @@ package struct HTTPListener: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let executor = EventLoopExecutor(group.any())
         executor.lowerPriority()
+        let state = ListenerState()
         do {
             try await withTaskExecutorPreference(executor) {
-                try await application(on: group).run()
+                try await application(on: group, state).run()
             }
-        } catch let error as IOError {
             try? await group.shutdownGracefully()
-            throw HTTPListenerFailure(settings, cause: error.description)
+        } catch {
+            try? await group.shutdownGracefully()
+            if state.isBound.load(ordering: .acquiring) || Task.isCancelled { throw error }
+            throw HTTPListenerFailure(settings, cause: "\(error)")
         }
-        try? await group.shutdownGracefully()
     }
 
     private func application(
-        on group: MultiThreadedEventLoopGroup
+        on group: MultiThreadedEventLoopGroup, _ state: ListenerState
     ) -> Application<ListenerResponder> {
         let limits = settings.limits
         let lifetime = TimeAmount(limits.connectionLifetimeMax)
@@ -70,9 +73,17 @@ package struct HTTPListener: Sendable {
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
                 availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),
-            onServerRunning: { [isBound] channel in isBound(channel.localAddress?.port ?? 0) },
+            onServerRunning: { [isBound] channel in
+                state.isBound.store(true, ordering: .releasing)
+                isBound(channel.localAddress?.port ?? 0)
+            },
             eventLoopGroupProvider: .shared(group), logger: logger)
     }
+}
+
+/// Whether a listener has ever accepted connections.
+private final class ListenerState: Sendable {
+    let isBound = Atomic<Bool>(false)
 }
 
 /// The error for an address that a listener cannot listen on.
