@@ -113,7 +113,7 @@ struct PlannerLoop: ~Copyable {
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
         control.heartbeat.beat(now.monotonic)
-        answerStatusQuestions(now: now)
+        answerStatusQuestion(now: now)
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
         var isBusy = false

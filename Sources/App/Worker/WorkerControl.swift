@@ -25,8 +25,9 @@ package final class WorkerControl: Sendable {
     private let reportRequested = Atomic<Bool>(false)
     private let hasRekeyed = Atomic<Bool>(false)
     private let rekeyed = Mutex<Set<PoolID>>([])
-    private let hasQuestions = Atomic<Bool>(false)
-    private let questions = Mutex<[AwaitedAnswer<WorkerStatus?>]>([])
+    private let hasQuestion = Atomic<Bool>(false)
+    /// The latest question. One that a stuck planner has left unanswered is given up by who asked.
+    private let question = Mutex<AwaitedAnswer<WorkerStatus?>?>(nil)
     /// The heartbeat of the planner thread.
     let heartbeat = Heartbeat()
 
@@ -94,20 +95,17 @@ package final class WorkerControl: Sendable {
 
     /// Asks the planner for the worker's status. It answers in its next turn.
     func ask(_ question: AwaitedAnswer<WorkerStatus?>) {
-        questions.withLock { $0.append(question) }
-        hasQuestions.store(true, ordering: .releasing)
+        self.question.withLock { $0 = question }
+        hasQuestion.store(true, ordering: .releasing)
         waker.signal()
     }
 
-    /// Returns the status questions that wait. Called every turn: one atomic load if there are none.
-    func takeStatusQuestions() -> [AwaitedAnswer<WorkerStatus?>] {
-        guard hasQuestions.load(ordering: .relaxed),
-            hasQuestions.exchange(false, ordering: .acquiring)
-        else { return [] }
-        return questions.withLock { questions in
-            defer { questions = [] }
-            return questions
-        }
+    /// Returns the status question that waits. Called every turn: one atomic load if there is none.
+    func takeStatusQuestion() -> AwaitedAnswer<WorkerStatus?>? {
+        guard hasQuestion.load(ordering: .relaxed),
+            hasQuestion.exchange(false, ordering: .acquiring)
+        else { return nil }
+        return question.withLock { $0.take() }
     }
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }

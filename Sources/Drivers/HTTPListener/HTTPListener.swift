@@ -45,8 +45,15 @@ package struct HTTPListener: Sendable {
         executor.lowerPriority()
         let state = ListenerState()
         do {
-            try await withTaskExecutorPreference(executor) {
+            // Detached, since a graceful shutdown of the caller must not end the listener: probes and
+            // metrics are wanted during the drain most of all.
+            let server = Task.detached(executorPreference: executor) {
                 try await application(on: group, state).run()
+            }
+            try await withTaskCancellationHandler {
+                try await server.value
+            } onCancel: {
+                server.cancel()
             }
             try? await group.shutdownGracefully()
         } catch {

@@ -9,12 +9,9 @@ internal import PushModel
 
 /// Makes the `WorkerStatus` that listeners ask for.
 extension PlannerLoop {
-    /// Answers the status questions that were asked since the last turn.
-    func answerStatusQuestions(now: Now) {
-        let questions = control.takeStatusQuestions()
-        guard !questions.isEmpty else { return }
-        let status = status(now: now)
-        for question in questions { question.tell(status) }
+    /// Answers the status question that was asked since the last turn.
+    func answerStatusQuestion(now: Now) {
+        control.takeStatusQuestion()?.tell(status(now: now))
     }
 
     private func status(now: Now) -> WorkerStatus {
