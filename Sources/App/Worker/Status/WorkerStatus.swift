@@ -24,6 +24,20 @@ struct WorkerStatus: Sendable {
     var transports: [TransportCounts] = []
     /// The times from sending a request to APNs to taking in its answer.
     var roundTrips = LatencyHistogram()
+    /// The times from the event's timestamp in Kafka to the acceptance of its push, by push type.
+    var eventToAccepted: [PushLatency] = []
+    /// Ended pushes by app, push type, outcome and reason.
+    var pushes: [PushCount] = []
+    /// The credentials' pools of connections to APNs.
+    var pools: [Pool] = []
+    /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
+    /// none waits.
+    var oldestWaiting: Duration?
+    /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
+    /// none.
+    var oldestUncommitted: Duration?
+    /// Events whose subject nobody shows, by topic.
+    var unmatched: [UnmatchedSubjects] = []
     /// The events topics and the deferred one.
     var consumedTopics: [String] = []
     /// The topics that the worker writes to.
@@ -59,6 +73,44 @@ struct WorkerStatus: Sendable {
         var timeLeft: Duration? {
             guard let share, share > 0 else { return nil }
             return elapsed * ((1 - share) / share)
+        }
+    }
+
+    struct PushLatency: Sendable {
+        var type: PushType
+        var times: LatencyHistogram
+    }
+
+    struct PushCount: Sendable {
+        var app: String
+        var type: PushType
+        /// `accepted`, `rejected`, `expired` and so on.
+        var outcome: String
+        /// APNs's reason, or empty.
+        var reason: String
+        var count: Int
+    }
+
+    struct Pool: Sendable {
+        var credential: String
+        var environment: PushEnvironment
+        var connections = 0
+        var streams = 0
+        /// How many streams the open connections allow together.
+        var streamsMax = 0
+        /// How long ago the provider token in use was made; nil before the first one.
+        var providerTokenAge: Duration?
+    }
+
+    struct UnmatchedSubjects: Sendable {
+        var topic: String
+        var count: Int
+        /// The latest ones, newest last; at most a few.
+        var sample: [Sighting]
+
+        struct Sighting: Sendable {
+            var subject: String
+            var at: WallTime
         }
     }
 
