@@ -27,7 +27,6 @@ SIMULATORS = [
 # The embedded Kafka answers a fetch with one batch per partition, which it finds by walking over
 # all of them. So there is one partition, with few, full batches.
 PARTITIONS = 1
-LINGER_MILLISECONDS = 1
 HEAD = ["pushes/s", "fan-out", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms",
         "result"]
 
@@ -47,8 +46,7 @@ def measure(rig, h2load, yardstick, delay, apns):
             figures.append(rig.bench(
                 "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
                 "--group", fleet.prefix, "--tokens", tokens, "--rate", rate, "--fan-out", fan_out,
-                "--seconds", SECONDS, "--warm-up", WARM_UP, "--answers", simulator.log,
-                "--linger", LINGER_MILLISECONDS))
+                "--seconds", SECONDS, "--warm-up", WARM_UP, "--answers", simulator.log))
             print(delay, fan_out, rate, figures[-1]["milliseconds"], flush=True)
             # The next run reads from the log's end.
             simulator.log.open("w").close()
@@ -89,9 +87,10 @@ def main():
                    for name, delay, apns in SIMULATORS]
         section.add(
             f"Open loop, {SECONDS} s a run, {ROUNDS} rounds, median (least–most), {kafka} with "
-            f"`fetch.wait.max.ms=1`, the producer's `linger.ms={LINGER_MILLISECONDS}`, one "
-            "partition of events. From the time on the event's schedule to the moment "
-            "at which the simulator takes the request; its delay comes after that, and is not in "
+            "`fetch.wait.max.ms=1`, one partition of events. Events are due in bursts, one each "
+            "millisecond, which the producer sends as one batch at once: it does not linger. From "
+            "the time on the event's schedule to the moment at which the simulator takes the "
+            "request; its delay comes after that, and is not in "
             f"the figures. h2load takes {spread(yardstick, 'µs')} of CPU a request here.")
         for name, runs in results:
             file = f"latency-{name.replace(' ', '')}.svg"

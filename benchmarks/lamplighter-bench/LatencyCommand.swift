@@ -14,6 +14,10 @@ import PushModel
 /// pushes counts from there, so an event that is written late or waits behind others counts as
 /// having waited. Each event has its own subject and tokens, so no push is coalesced and each has
 /// one answer.
+///
+/// Events are due in bursts, one each millisecond, and the producer sends a burst as one batch as
+/// soon as it is whole. So the time that a producer waits for further records (`linger.ms`) is no
+/// part of the latency.
 struct LatencyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "latency",
@@ -39,20 +43,20 @@ struct LatencyCommand: ParsableCommand {
     @Option(help: "The simulator's log.")
     var answers: String
 
-    @Option(help: "Milliseconds that the producer waits for more records.")
-    var linger = "1"
-
     func run() throws {
         let events = Int(rate * (warmUp + seconds)) / fanOut
         guard events * fanOut <= tokens else {
             throw ValidationError("\(events * fanOut) pushes need as many tokens")
         }
+        let burst = max(1, Int(rate / 1000) / fanOut)
+        // Only a burst that is cut short, such as the last one, waits for the linger.
         var feed = try KafkaFeed(
             bootstrap: destination.bootstrap, topic: destination.topic, group: destination.group,
-            properties: ["linger.ms": linger])
+            properties: ["batch.num.messages": "\(burst)", "linger.ms": "20"])
         try feed.displaceSmallBatches()
         var log = try AnswerFollower(path: answers)
-        var schedule = EventSchedule(rate: rate / Double(fanOut), count: events, fanOut: fanOut)
+        var schedule = EventSchedule(
+            rate: rate / Double(fanOut), burst: burst, count: events, fanOut: fanOut)
         try schedule.keep(writingTo: &feed)
         try feed.flush()
         let ends = try log.ends(of: schedule)
@@ -92,6 +96,8 @@ struct LatencyCommand: ParsableCommand {
 struct EventSchedule {
     /// Events a second.
     let rate: Double
+    /// Events that are due at the same time.
+    let burst: Int
     let count: Int
     let fanOut: Int
     /// Nanoseconds since 1970.
@@ -102,15 +108,18 @@ struct EventSchedule {
     /// Between two looks at the clock, in microseconds.
     private static let nap: UInt32 = 100
 
-    init(rate: Double, count: Int, fanOut: Int) {
+    init(rate: Double, burst: Int, count: Int, fanOut: Int) {
         self.rate = rate
+        self.burst = burst
         self.count = count
         self.fanOut = fanOut
         // After the producer has found its brokers.
         start = SystemClock.wallNanoseconds() + 2_000_000_000
     }
 
-    func due(_ number: Int) -> Int64 { start + Int64(Double(number) / rate * 1e9) }
+    func due(_ number: Int) -> Int64 {
+        start + Int64(Double(number - number % burst) / rate * 1e9)
+    }
 
     mutating func keep(writingTo feed: inout KafkaFeed) throws {
         var next = 0
