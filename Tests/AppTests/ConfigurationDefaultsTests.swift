@@ -32,6 +32,7 @@ import Testing
         ("delivery.cooldownMax", "1s", "1h", "999ms", "61m"),
         ("delivery.shutdownTimeout", "1s", "10m", "999ms", "601s"),
         ("health.port", "0", "65535", "-1", "65536"),
+        ("admin.port", "0", "65535", "-1", "65536"),
         ("apns.endpoints.production.port", "1", "65535", "0", "65536"),
         ("apns.endpoints.development.port", "1", "65535", "0", "65536"),
         ("apns.connections", "1", "100", "0", "101"),
@@ -164,6 +165,7 @@ private let defaults = """
     deadLetters.tokensMax: 500
     deadLetters.eventBytesMax: 64KiB
     health.host: 127.0.0.1
+    admin.host: 127.0.0.1
     log.level: info
     log.format: json
     """

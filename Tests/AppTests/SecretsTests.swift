@@ -37,7 +37,8 @@ import Testing
         let plan = WorkerPlan(configuration)
         let keys = try SigningKeys(configuration.apns)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        let worker = try LamplighterWorker(configuration: configuration, logger: logger)
+        let worker = try LamplighterWorker(
+            configuration: configuration, log: FixedLog(), logger: logger)
         let holders: [Any] = [
             configuration, plan, plan.kafka, keys, plan.delivery(configuration.apns, keys: keys),
             worker,
@@ -52,4 +53,11 @@ import Testing
         }
         #expect("\(worker)" == "worker")
     }
+}
+
+/// A log whose level no test changes.
+private struct FixedLog: AdjustableLog {
+    let level = Logger.Level.info
+
+    func change(level: Logger.Level) {}
 }

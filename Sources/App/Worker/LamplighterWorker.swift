@@ -5,7 +5,6 @@ internal import APNSDelivery
 internal import Delivery
 internal import FlatMemory
 internal import Glibc
-internal import HTTPListener
 package import KafkaLog
 internal import Lifecycle
 internal import LinuxIO
@@ -21,18 +20,22 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     private let running: RunningConfiguration
     private let plan: WorkerPlan
     private let keys: SigningKeys
-    private let logger: Logger
-    private let ports: [DeliveryPort]
-    private let status: StatusSource
+    let logger: Logger
+    let ports: [DeliveryPort]
+    let status: StatusSource
+    let log: any AdjustableLog
     package let control = WorkerControl()
 
+    /// - Parameter log: what an operator changes who asks for another level of the log.
     package init(
-        configuration: Configuration, build: WorkerBuild = WorkerBuild(), logger: Logger
+        configuration: Configuration, build: WorkerBuild = WorkerBuild(), log: any AdjustableLog,
+        logger: Logger
     ) throws {
         try Self.checkAddressSpace(.current, logger: logger)
         running = RunningConfiguration(configuration)
         plan = WorkerPlan(configuration)
         keys = try SigningKeys(configuration.apns)
+        self.log = log
         self.logger = logger
         status = StatusSource(control, build: build)
         let slab = PushSlab(slots: plan.pipeline.slots)
@@ -99,32 +102,6 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         let (adopted, changes) = running.adopt(configuration)
         if changes.contains(where: \.isApplied) { control.adopt(WorkerPlan(adopted)) }
         return changes
-    }
-
-    /// Serves probes and metrics until the task is cancelled, where they are configured. A worker that
-    /// cannot be watched as configured does not start.
-    private func listen() async throws {
-        guard let settings = configuration.healthSettings else { return }
-        let heartbeats =
-            [("the planner", control.heartbeat)]
-            + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) }
-        let listener = HealthListener(
-            settings, probes: Probes(heartbeats: heartbeats), source: status, logger: logger
-        ) { [logger] port in
-            logger.notice(
-                "listening for probes and for requests of metrics",
-                metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
-        }
-        do {
-            try await listener.run()
-        } catch let error as HTTPListenerFailure {
-            // The planner does not see that its task is cancelled.
-            control.requestStop()
-            throw WorkerFailure.listener("\(error)")
-        } catch  where !Task.isCancelled {
-            // Pushes go on.
-            logger.error("the listener has ended", metadata: ["cause": "\(error)"])
-        }
     }
 
     /// Follows the key files until the task is cancelled.

@@ -7,7 +7,7 @@ import Worker
 
 /// Level and format of the log, shared by all loggers of the process, so that a reload can change
 /// them.
-final class LiveLog: Sendable {
+final class LiveLog: AdjustableLog {
     let source: LogSource
     private let levelPosition: Atomic<Int>
     private let isJSON: Atomic<Bool>
@@ -21,6 +21,10 @@ final class LiveLog: Sendable {
     func apply(_ log: Configuration.Log) {
         levelPosition.store(Self.position(of: log.level), ordering: .relaxed)
         isJSON.store(log.format == .json, ordering: .relaxed)
+    }
+
+    func change(level: Logger.Level) {
+        levelPosition.store(Logger.Level.allCases.firstIndex(of: level)!, ordering: .relaxed)
     }
 
     var level: Logger.Level { Logger.Level.allCases[levelPosition.load(ordering: .relaxed)] }

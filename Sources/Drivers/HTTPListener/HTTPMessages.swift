@@ -56,5 +56,13 @@ package struct HTTPAnswer: Sendable, Equatable {
             status: status, contentType: "application/json", body: Array("\(text)\n".utf8))
     }
 
+    /// Refuses a method that the path does not have.
+    package static func notAllowed(but methods: [HTTPQuestion.Method]) -> HTTPAnswer {
+        let allowed = methods.map(\.rawValue).joined(separator: ", ")
+        var answer = HTTPAnswer.text("only \(allowed) is served here", status: 405)
+        answer.headers["Allow"] = allowed
+        return answer
+    }
+
     package static let notFound = HTTPAnswer.text("nothing is served here", status: 404)
 }

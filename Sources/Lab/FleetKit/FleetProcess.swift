@@ -70,6 +70,9 @@ package final class FleetProcess: Sendable {
     /// Of a worker: the port that its probes and metrics are on, once it listens.
     package var healthPort: Int? { WorkerLog.healthPort(in: output) }
 
+    /// Of a worker: the port that it answers operators on, once it listens.
+    package var adminPort: Int? { WorkerLog.adminPort(in: output) }
+
     /// The important lines of its log, for the message of a failure.
     package var excerpt: String { "--- \(name)\n\(LogExcerpt.block(of: output))" }
 

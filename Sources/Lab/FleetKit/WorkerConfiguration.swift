@@ -121,6 +121,8 @@ package struct WorkerConfiguration: Sendable {
         \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
         health:
           port: 0
+        admin:
+          port: 0
         log:
           format: text
 

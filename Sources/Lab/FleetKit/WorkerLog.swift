@@ -9,6 +9,12 @@ enum WorkerLog {
             .flatMap { Int($0.1) }
     }
 
+    /// The port that the worker answers operators on; nil while it does not listen.
+    static func adminPort(in log: String) -> Int? {
+        log.firstMatch(of: /listening for requests of operators .*port=(\d+)/)
+            .flatMap { Int($0.1) }
+    }
+
     /// How many partitions the worker has logged as unassigned. A worker that is killed logs
     /// nothing.
     static func partitionsGivenUp(in log: String) -> Int {

@@ -19,6 +19,7 @@ extension Configuration {
         checkFiles(&reader)
         checkOrders(&reader)
         checkProxy(&reader)
+        checkListeners(&reader)
         if planning.wire[.background].priority == 10 {
             reader.report(
                 ["planning", "wire", "background", "priority"],

@@ -160,7 +160,7 @@ extension Configuration {
     }
 
     /// What is wrong with a file itself; nil if nothing is. Its content is not checked here.
-    private static func complaint(of file: String, isSecret: Bool) -> Complaint? {
+    static func complaint(of file: String, isSecret: Bool) -> Complaint? {
         let manager = FileManager.default
         var isFolder = false
         guard manager.fileExists(atPath: file, isDirectory: &isFolder), !isFolder else {

@@ -17,8 +17,11 @@ extension Configuration {
                 "deadLetters", \.deadLetters, DeadLetters.keys,
                 "What is written down of a push that failed for good."),
             .section(
-                "health", \.health, Listener.keys,
+                "health", \.health, Health.keys,
                 "Where probes (`/livez`, `/readyz`, `/startupz`) and `/metrics` are served."),
+            .section(
+                "admin", \.admin, Admin.keys,
+                "Where an operator's requests are answered, such as those of `lamplighter status`."),
             .section("log", \.log, Log.keys, "What is printed on standard error."),
         ]
     }

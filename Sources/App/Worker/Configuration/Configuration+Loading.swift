@@ -44,6 +44,7 @@ extension Configuration {
         reader.section(keys, into: &configuration, from: settings)
         for stray in strays { reader.report(stray) }
         if let folder { configuration.resolvePaths(in: folder) }
+        configuration.admin.readToken(&reader)
         configuration.check(&reader)
         guard reader.problems.isEmpty else {
             throw InvalidConfiguration(problems: reader.problems)
@@ -87,6 +88,7 @@ extension Configuration {
             path = folder + "/" + relative
         }
         resolve(&intake.lastRecordFile)
+        resolve(&admin.tokenFile)
         resolve(&apns.caFile)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)

@@ -13,7 +13,8 @@ package struct Configuration: Sendable {
     package var delivery = Delivery()
     package var planning = Planning()
     package var deadLetters = DeadLetters()
-    package var health = Listener()
+    package var health = Health()
+    package var admin = Admin()
     package var log = Log()
     /// What the user should change in the configuration before long, one sentence each.
     package internal(set) var notices: [String] = []

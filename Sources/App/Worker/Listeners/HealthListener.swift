@@ -2,31 +2,16 @@
 // Part of Lamplighter.
 
 internal import HTTPListener
-internal import Logging
 internal import PushModel
 internal import Telemetry
 
-/// Serves Kubernetes probes and metrics over HTTP.
+/// Answers Kubernetes probes, and requests of metrics.
 struct HealthListener: Sendable {
-    private let listener: HTTPListener
+    let probes: Probes
+    let source: StatusSource
 
-    init(
-        _ settings: HTTPListenerSettings, probes: Probes, source: StatusSource, logger: Logger,
-        isBound: @escaping @Sendable (Int) -> Void
-    ) {
-        listener = HTTPListener(settings, logger: logger, isBound: isBound) { question in
-            await Self.answer(question, probes, source)
-        }
-    }
-
-    func run() async throws { try await listener.run() }
-
-    private static func answer(
-        _ question: HTTPQuestion, _ probes: Probes, _ source: StatusSource
-    ) async -> HTTPAnswer {
-        guard question.method == .get else {
-            return .text("this is only read", status: 405)
-        }
+    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        guard question.method == .get else { return .notAllowed(but: [.get]) }
         switch question.path {
         case "/livez": return probes.isAlive(now: PlannerLoop.clock().monotonic)
         case "/readyz": return probes.isReady(await source.status())

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import Logging
+
+/// Answers an operator's requests: how the worker does, and the level of its log.
+struct AdminListener: Sendable {
+    let source: StatusSource
+    let log: any AdjustableLog
+    let logger: Logger
+
+    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        switch question.path {
+        case "/log-level":
+            switch question.method {
+            case .get: return LogLevelRequest.answer(log.level)
+            case .put: return changeLevel(question)
+            default: return .notAllowed(but: [.get, .put])
+            }
+        default: return .notFound
+        }
+    }
+
+    private func changeLevel(_ question: HTTPQuestion) -> HTTPAnswer {
+        guard let level = LogLevelRequest.level(in: question.body) else {
+            return .text(LogLevelRequest.remedy, status: 400)
+        }
+        let before = log.level
+        // The line is written while the log says more.
+        log.change(level: min(before, level))
+        logger.notice(
+            "an operator has changed the level of the log",
+            metadata: ["from": "\(before)", "to": "\(level)"])
+        log.change(level: level)
+        return LogLevelRequest.answer(level)
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import HTTPListener
+internal import Logging
+internal import PushModel
+
+extension LamplighterWorker {
+    /// Serves what is configured until the task is cancelled: probes and metrics, and an operator's
+    /// requests. A worker that cannot be watched as configured does not start.
+    func listen() async throws {
+        let listeners = listeners
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for listener in listeners {
+                group.addTask { try await serve(listener) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private var listeners: [HTTPListener] {
+        let heartbeats =
+            [("the planner", control.heartbeat)]
+            + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) }
+        let health = configuration.healthSettings.map { settings in
+            let health = HealthListener(probes: Probes(heartbeats: heartbeats), source: status)
+            return listener(settings, purpose: "for probes and for requests of metrics") {
+                await health.answer($0)
+            }
+        }
+        let admin = configuration.adminSettings.map { settings in
+            let admin = AdminListener(source: status, log: log, logger: logger)
+            return listener(settings, purpose: "for requests of operators") {
+                await admin.answer($0)
+            }
+        }
+        return [health, admin].compactMap { $0 }
+    }
+
+    private func listener(
+        _ settings: HTTPListenerSettings, purpose: String,
+        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+    ) -> HTTPListener {
+        let isBound: @Sendable (Int) -> Void = { [logger] port in
+            logger.notice(
+                "listening \(purpose)",
+                metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
+        }
+        return HTTPListener(settings, logger: logger, isBound: isBound, answer: answer)
+    }
+
+    private func serve(_ listener: HTTPListener) async throws {
+        do {
+            try await listener.run()
+        } catch let error as HTTPListenerFailure {
+            // The planner does not see that its task is cancelled.
+            control.requestStop()
+            throw WorkerFailure.listener("\(error)")
+        } catch  where !Task.isCancelled {
+            // Pushes go on.
+            logger.error("a listener has ended", metadata: ["cause": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import Logging
+internal import Synchronization
+internal import Testing
+
+@testable internal import Worker
+
+@Suite struct `The admin listener` {
+    /// Keeps the lines that its level lets through.
+    private final class RecordedLog: AdjustableLog {
+        private let current = Mutex(Logger.Level.info)
+        let lines = Mutex<[String]>([])
+
+        var level: Logger.Level { current.withLock { $0 } }
+
+        func change(level: Logger.Level) { current.withLock { $0 = level } }
+
+        var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
+
+        struct Handler: LogHandler {
+            let log: RecordedLog
+            var metadata: Logger.Metadata = [:]
+            var logLevel: Logger.Level {
+                get { log.level }
+                set { log.change(level: newValue) }
+            }
+
+            subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+                get { metadata[key] }
+                set { metadata[key] = newValue }
+            }
+
+            func log(event: LogEvent) {
+                let metadata = event.metadata ?? [:]
+                let from = metadata["from"].map { "\($0)" } ?? ""
+                let to = metadata["to"].map { "\($0)" } ?? ""
+                log.lines.withLock { $0.append("\(event.message): \(from) -> \(to)") }
+            }
+        }
+    }
+
+    private let log = RecordedLog()
+    private var admin: AdminListener {
+        AdminListener(
+            source: StatusSource(WorkerControl(), build: WorkerBuild()), log: log,
+            logger: log.logger)
+    }
+
+    private func put(_ body: String) async -> HTTPAnswer {
+        await admin.answer(
+            HTTPQuestion(method: .put, path: "/log-level", body: Array(body.utf8)))
+    }
+
+    @Test(arguments: [
+        ("{\"level\":\"debug\"}", Logger.Level.debug), ("error\n", .error), (" trace ", .trace),
+        ("{\"level\":\"critical\",\"for\":\"ever\"}", .critical),
+    ])
+    func `the level of the log is changed and answered`(
+        body: String, level: Logger.Level
+    ) async {
+        let answer = await put(body)
+        #expect(answer == .json("{\"level\":\"\(level)\"}"))
+        #expect(log.level == level)
+        #expect(
+            log.lines.withLock { $0 } == [
+                "an operator has changed the level of the log: info -> \(level)"
+            ])
+        #expect(await admin.answer(HTTPQuestion(path: "/log-level")) == answer)
+    }
+
+    @Test(arguments: ["", "loud", "{\"level\":\"loud\"}", "{}", "DEBUG", "debug info", "\"debug\""])
+    func `a level that there is not changes nothing`(body: String) async {
+        let answer = await put(body)
+        #expect(answer.status == 400)
+        #expect(
+            String(decoding: answer.body, as: UTF8.self)
+                == "the body must be one of trace, debug, info, notice, warning, error, critical, "
+                + "or JSON as in {\"level\":\"debug\"}\n")
+        #expect(log.level == .info)
+        #expect(log.lines.withLock { $0.isEmpty })
+    }
+
+    @Test func `a path or a method that is not served is refused`() async {
+        #expect(await admin.answer(HTTPQuestion(path: "/metrics")).status == 404)
+        let answer = await admin.answer(HTTPQuestion(method: .post, path: "/log-level"))
+        #expect(answer.status == 405)
+        #expect(answer.headers["Allow"] == "GET, PUT")
+    }
+}
