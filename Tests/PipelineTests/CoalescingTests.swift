@@ -106,8 +106,8 @@ internal import Testing
     @Test func `of payloads with one collapse ID the newest is sent`() {
         let fixture = PipelineFixture()
         fixture.register("A", [.device(token, shows: ["score"])])
-        fixture.event("score", Self.alert("1", collapseID: "game"))
-        fixture.event("score", Self.alert("2", collapseID: "game"))
+        fixture.event("score", EventValue.alert("1", collapseID: "game"))
+        fixture.event("score", EventValue.alert("2", collapseID: "game"))
         let sent = fixture.deliverAll()
         #expect(sent.map(\.body) == [#"{"aps":{"alert":"2"}}"#])
         #expect(sent.map(\.collapseID) == ["game"])
@@ -117,8 +117,8 @@ internal import Testing
     @Test func `payloads without a collapse ID are sent each, and each with an ID of its own`() {
         let fixture = PipelineFixture()
         fixture.register("A", [.device(token, shows: ["score"])])
-        fixture.event("score", Self.alert("1"))
-        fixture.event("score", Self.alert("2"))
+        fixture.event("score", EventValue.alert("1"))
+        fixture.event("score", EventValue.alert("2"))
         let sent = fixture.deliverAll()
         #expect(sent.map(\.body) == [#"{"aps":{"alert":"1"}}"#, #"{"aps":{"alert":"2"}}"#])
         #expect(Set(sent.map(\.collapseID)).count == 2)
@@ -129,9 +129,9 @@ internal import Testing
         let fixture = PipelineFixture { $0.immediateFanOutMax = 1 }
         fixture.register("A", [.device(token, shows: ["own", "hot"])])
         fixture.register("B", [.device([9], shows: ["hot"])])
-        fixture.event("own", Self.alert("1", collapseID: "game"))
+        fixture.event("own", EventValue.alert("1", collapseID: "game"))
         // Read, but its walk has not reached the token when the older payload is handed over.
-        fixture.event("hot", Self.alert("2", collapseID: "game"))
+        fixture.event("hot", EventValue.alert("2", collapseID: "game"))
         let older = fixture.take()
         #expect(older.map(\.body) == [#"{"aps":{"alert":"1"}}"#])
         _ = fixture.pipeline.advanceFanOuts(steps: 10, now: fixture.now)
@@ -144,15 +144,10 @@ internal import Testing
         let fixture = PipelineFixture { $0.immediateFanOutMax = 1 }
         fixture.register("A", [.device(token, shows: ["own", "hot"])])
         fixture.register("B", [.device([9], shows: ["hot"])])
-        fixture.event("hot", Self.alert("1", collapseID: "game"))
-        fixture.event("own", Self.alert("2", collapseID: "game"))
+        fixture.event("hot", EventValue.alert("1", collapseID: "game"))
+        fixture.event("own", EventValue.alert("2", collapseID: "game"))
         _ = fixture.pipeline.advanceFanOuts(steps: 10, now: fixture.now)
         let sent = fixture.deliverAll().filter { $0.token == token }
         #expect(sent.last?.body == #"{"aps":{"alert":"2"}}"#)
-    }
-
-    static func alert(_ text: String, collapseID: String? = nil) -> String {
-        let collapse = collapseID.map { #","collapseID":"\#($0)""# } ?? ""
-        return #"{"v":1,"payload":{"aps":{"alert":"\#(text)"}}\#(collapse)}"#
     }
 }

@@ -22,7 +22,7 @@ internal import Testing
 
     private func letters(_ fixture: PipelineFixture) throws -> [DeadLetter] {
         try fixture.takeRecords().filter { $0.topic == .deadLetters }
-            .map { try `Dead letters of the pipeline`.read($0) }
+            .map { try $0.letter() }
     }
 
     @Test
@@ -61,7 +61,7 @@ internal import Testing
         while !fixture.isIdle {
             let records = fixture.takeRecords()
             for record in records {
-                let letter = try `Dead letters of the pipeline`.read(record)
+                let letter = try record.letter()
                 told += letter.failures ?? 1
                 #expect(letter.reason == "invalidJSON" && letter.source.topic == "events-0")
             }
@@ -137,7 +137,7 @@ internal import Testing
         #expect(!fixture.isIdle)
         fixture.pass(.seconds(1))
         let record = try #require(fixture.takeRecords().first)
-        let letter = try `Dead letters of the pipeline`.read(record)
+        let letter = try record.letter()
         #expect(letter.failures == 27 && letter.targets.isEmpty && letter.isOriginalLeftOut)
         #expect(letter.source.offset == 1 && letter.lastOffset == 3)
         #expect(letter.reason == "BadMessageId" && letter.status == 400)

@@ -69,7 +69,7 @@ internal import Testing
     @Test func `dead letters of a payload say under which identifier it was to collapse`() throws {
         let fixture = fixture()
         fixture.register("D", [.device([9], shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("a", collapseID: "game"))
+        fixture.event("score", EventValue.alert("a", collapseID: "game"))
         reject(fixture.take(), of: fixture)
         fixture.pass(.seconds(1))
         let letter = try #require(letters(fixture).first).value
@@ -85,11 +85,11 @@ internal import Testing
         fixture.register("D2", [.device([0xD2], shows: ["team"])])
         // Read before either push is handed over: what is for both subjects is one push.
         for (subject, text) in [("team", "for all"), ("vip", "for one")] {
-            fixture.event(subject, `Coalescing in the pipeline`.alert(text, collapseID: "game"))
+            fixture.event(subject, EventValue.alert(text, collapseID: "game"))
         }
         reject(fixture.take(), of: fixture)
         fixture.pass(.seconds(1))
-        let letters = try letters(fixture).map { try Self.read($0) }
+        let letters = try letters(fixture).map { try $0.letter() }
         #expect(letters.count == 2)
         for letter in letters {
             let isVIP = letter.targets.map(\.token) == [[0xD1]]
@@ -111,7 +111,7 @@ internal import Testing
         }
         fixture.register("D", [.device([9], shows: ["score"])])
         for text in ["a", "b"] {
-            fixture.event("score", `Coalescing in the pipeline`.alert(text, collapseID: "game"))
+            fixture.event("score", EventValue.alert(text, collapseID: "game"))
         }
         fixture.answer(fixture.take()[0], 503, .serviceUnavailable)
         let deferred = DeferredFixture(fixture)
@@ -120,7 +120,7 @@ internal import Testing
         fixture.pass(.seconds(61))
         reject(fixture.take(), of: fixture)
         fixture.pass(.seconds(1))
-        let letter = try Self.read(#require(letters(fixture).first))
+        let letter = try #require(letters(fixture).first).letter()
         #expect(letter.source.offset == 0)
         #expect(letter.payloadSource?.offset == 1)
     }
@@ -136,11 +136,6 @@ internal import Testing
         reject(fixture.take(), of: fixture)
         fixture.pass(.seconds(1))
         #expect(letters(fixture).map(\.key).sorted() == ["door", "lamp"])
-    }
-
-    static func read(_ record: ProducedRecord) throws -> DeadLetter {
-        var decoder = DeadLetterDecoder()
-        return try Array(record.value.utf8).withUnsafeBytes { try decoder.letter($0) }
     }
 
     @Test func `dead letters say a reason that is not known yet in Apple's word`() throws {
@@ -185,7 +180,7 @@ internal import Testing
     {
         let fixture = fixture()
         fixture.register("D", [.device([9], shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("secret"))
+        fixture.event("score", EventValue.alert("secret"))
         reject(fixture.take(), of: fixture)
         fixture.pass(.seconds(1))
         let letter = try #require(letters(fixture).first)

@@ -98,7 +98,7 @@ internal import Testing
         fixture.register("D", [.device([9], shows: ["door"])])
         for (binding, text) in ["old", "new"].enumerated() {
             fixture.event(
-                "door", `Coalescing in the pipeline`.alert(text, collapseID: "c"),
+                "door", EventValue.alert(text, collapseID: "c"),
                 binding: binding)
             fixture.pass(.milliseconds(5))
         }

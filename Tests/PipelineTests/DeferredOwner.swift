@@ -54,7 +54,7 @@ final class DeferredOwner {
     private static let gameKey: String = {
         let worker = PipelineFixture { $0.holdMax = .seconds(10) }
         worker.register("D", [.device([9], shows: ["score"])])
-        worker.event("score", `Coalescing in the pipeline`.alert("a", collapseID: "game"))
+        worker.event("score", EventValue.alert("a", collapseID: "game"))
         worker.pass(.seconds(9))
         return worker.takeRecords()[0].key
     }()

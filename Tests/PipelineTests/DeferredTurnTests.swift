@@ -72,7 +72,7 @@ internal import Testing
         pipeline.register("D", [.device([9], shows: ["score"])])
         let text = String(repeating: "a", count: 60)
         pipeline.event(
-            "score", `Coalescing in the pipeline`.alert(text, collapseID: "game"))
+            "score", EventValue.alert(text, collapseID: "game"))
         owner.write(1)
         pipeline.pass(.milliseconds(10))
         #expect((75..<100).contains(pipeline.load.payloadBytes))
@@ -86,7 +86,7 @@ internal import Testing
         let pipeline = owner.pipeline
         pipeline.register("D", [.device([9], shows: ["score"])])
         pipeline.event(
-            "score", `Coalescing in the pipeline`.alert("new", collapseID: "game"))
+            "score", EventValue.alert("new", collapseID: "game"))
         owner.writeGame("old", readAt: pipeline.now.wall)
         pipeline.pass(.milliseconds(10))
         #expect(pipeline.deliverAll().map(\.body) == [#"{"aps":{"alert":"new"}}"#])

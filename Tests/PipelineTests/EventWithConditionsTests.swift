@@ -133,7 +133,7 @@ internal import Testing
         let fixture = fixture { $0.slots = 2 }
         fixture.registerControl("A", [9], shows: ["door"])
         for number in 0..<20 {
-            fixture.event("score", `Coalescing in the pipeline`.alert("\(number)"))
+            fixture.event("score", EventValue.alert("\(number)"))
         }
         fixture.event("door")
         fixture.register("B", [.device([1], shows: ["score"])])

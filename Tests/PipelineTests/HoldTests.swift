@@ -77,7 +77,7 @@ internal import Testing
         let fixture = PipelineFixture { $0.slots = 1 }
         fixture.registerControl("A", [9], shows: ["door"])
         fixture.event("door")
-        fixture.event("score", `Coalescing in the pipeline`.alert("late"))
+        fixture.event("score", EventValue.alert("late"))
         fixture.register("B", [.device([1], shows: ["score"])])
         let room = fixture.pipeline.roomForRegistrations
         #expect(room == 0)

@@ -22,7 +22,7 @@ internal import Testing
             fixture.register("D", [.device([9], shows: ["inbox"])])
             let start = Self.cpuTime()
             for number in 0..<alerts {
-                fixture.event("inbox", `Coalescing in the pipeline`.alert("\(number)"))
+                fixture.event("inbox", EventValue.alert("\(number)"))
             }
             while !fixture.deliverAll().isEmpty {}
             return Self.cpuTime() - start

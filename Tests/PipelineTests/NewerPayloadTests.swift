@@ -35,7 +35,7 @@ internal import Testing
     }
 
     private func game(_ text: String) -> String {
-        `Coalescing in the pipeline`.alert(text, collapseID: "game")
+        EventValue.alert(text, collapseID: "game")
     }
     private func body(_ text: String) -> String { #"{"aps":{"alert":"\#(text)"}}"# }
 
@@ -128,7 +128,7 @@ internal import Testing
         refuse(pipeline, "old")
         deferred.produce()
         deferred.read()
-        pipeline.event("score", `Coalescing in the pipeline`.alert("new", collapseID: "other"))
+        pipeline.event("score", EventValue.alert("new", collapseID: "other"))
         #expect(sendAll() == [body("new"), body("old")])
     }
 
@@ -366,12 +366,12 @@ internal import Testing
         }
         worker.register("D", [.device([9], shows: ["s"])])
         for id in ["a", "b", "c"] {
-            worker.event("s", `Coalescing in the pipeline`.alert("1", collapseID: id))
+            worker.event("s", EventValue.alert("1", collapseID: id))
             worker.answer(worker.take()[0], 429, .tooManyRequests, retryAfterSeconds: 60)
         }
         worker.acknowledge(worker.takeRecords())
         for id in ["a", "b", "c"] {
-            worker.event("s", `Coalescing in the pipeline`.alert("2", collapseID: id))
+            worker.event("s", EventValue.alert("2", collapseID: id))
         }
         #expect(worker.deliverAll().count == 3)
         #expect(worker.takeRecords().count == 2)

@@ -33,8 +33,8 @@ internal import Testing
 
     @Test func `a payload is owed to a device that registers within the grace period`() {
         let fixture = PipelineFixture()
-        fixture.event("score", `Coalescing in the pipeline`.alert("1", collapseID: "game"))
-        fixture.event("score", `Coalescing in the pipeline`.alert("2", collapseID: "game"))
+        fixture.event("score", EventValue.alert("1", collapseID: "game"))
+        fixture.event("score", EventValue.alert("2", collapseID: "game"))
         fixture.pass(.milliseconds(1500))
         fixture.register("A", [.device(token, shows: ["score"])])
         #expect(fixture.deliverAll().map(\.body) == [#"{"aps":{"alert":"2"}}"#])
@@ -44,7 +44,7 @@ internal import Testing
         let fixture = PipelineFixture { $0.slots = 1 }
         fixture.registerControl("A", [9], shows: ["door"])
         fixture.event("door")
-        fixture.event("score", `Coalescing in the pipeline`.alert("late"))
+        fixture.event("score", EventValue.alert("late"))
         fixture.register("B", [.device(token, shows: ["score"])])
         fixture.pass(.seconds(1))
         fixture.pass(.seconds(5))

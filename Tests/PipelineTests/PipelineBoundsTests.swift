@@ -90,7 +90,7 @@ internal import Testing
     @Test func `events wait while payloads take up their share of memory`() {
         let fixture = fixture { $0.payloadBytesMax = 10 }
         fixture.register("D", [.device([9], shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("a"))
+        fixture.event("score", EventValue.alert("a"))
         #expect(hasRoom(fixture) == [false, true])
         #expect(fixture.deliverAll().count == 1)
         fixture.pass(.seconds(1))

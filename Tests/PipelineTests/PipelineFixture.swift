@@ -231,17 +231,6 @@ final class PipelineFixture {
     func checkInvariants() { if checksEachCall { pipeline.checkInvariants() } }
 }
 
-/// A record that the pipeline wants produced.
-struct ProducedRecord {
-    let topic: RecordTopic
-    let key: String
-    let value: String
-    let ticket: UInt64
-    let partition: Int32?
-    let endedOffset: Int64?
-    let endedPayloadAt: WallTime?
-}
-
 /// What delivery was given.
 struct SentPush: Equatable {
     var slot: PushSlot

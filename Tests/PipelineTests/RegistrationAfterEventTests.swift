@@ -12,7 +12,7 @@ internal import Testing
 
 /// What is owed to a token that registers just after an event, and what is not.
 @Suite struct `A registration just after an event` {
-    private func alert(_ text: String) -> String { `Coalescing in the pipeline`.alert(text) }
+    private func alert(_ text: String) -> String { EventValue.alert(text) }
     private func body(_ text: String) -> String { #"{"aps":{"alert":"\#(text)"}}"# }
 
     private func letter(of fixture: PipelineFixture) throws -> ProducedRecord {

@@ -68,8 +68,8 @@ internal import Testing
     @Test func `a suppression is never written twice nor older than the one known`() {
         let fixture = PipelineFixture()
         fixture.register("A", [.device(token, shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("1"))
-        fixture.event("score", `Coalescing in the pipeline`.alert("2"))
+        fixture.event("score", EventValue.alert("1"))
+        fixture.event("score", EventValue.alert("2"))
         let sent = fixture.take()
         #expect(sent.count == 2)
         fixture.answer(sent[0], 410, .unregistered)

@@ -99,19 +99,19 @@ internal import Testing
     @Test func `a clock that is put back does not make the newer payload the older`() {
         let fixture = fixture(controls: 1)
         fixture.register("D", [.device([9], shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("first", collapseID: "game"))
+        fixture.event("score", EventValue.alert("first", collapseID: "game"))
         fixture.now.wall = fixture.now.wall + .seconds(-10)
-        fixture.event("score", `Coalescing in the pipeline`.alert("second", collapseID: "game"))
+        fixture.event("score", EventValue.alert("second", collapseID: "game"))
         #expect(fixture.deliverAll().map(\.body) == [#"{"aps":{"alert":"second"}}"#])
     }
 
     @Test func `the end of one payload leaves the token's others to be replaced`() {
         let fixture = fixture(controls: 1)
         fixture.register("D", [.device([9], shows: ["score"])])
-        fixture.event("score", `Coalescing in the pipeline`.alert("goal", collapseID: "goal"))
-        fixture.event("score", `Coalescing in the pipeline`.alert("1", collapseID: "game"))
+        fixture.event("score", EventValue.alert("goal", collapseID: "goal"))
+        fixture.event("score", EventValue.alert("1", collapseID: "game"))
         for push in fixture.take(1) { fixture.answer(push, 200) }
-        fixture.event("score", `Coalescing in the pipeline`.alert("2", collapseID: "game"))
+        fixture.event("score", EventValue.alert("2", collapseID: "game"))
         #expect(fixture.deliverAll().map(\.body) == [#"{"aps":{"alert":"2"}}"#])
     }
 
