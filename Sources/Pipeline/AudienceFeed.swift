@@ -13,6 +13,8 @@ struct AudienceFeed: ~Copyable {
     /// The content of the record that was decoded last; kept to reuse its memory.
     private var registration = Registration()
     private var tokenKey = TokenKey()
+    /// What the registration that was applied last has changed; kept to reuse its memory.
+    private(set) var changes = AudienceChanges()
 
     init(routing: RoutingTable) {
         registrations = RegistrationDecoder(routing: routing)
@@ -28,8 +30,12 @@ struct AudienceFeed: ~Copyable {
             switch try registrations.decode(
                 key: key, value: value, timestamp: timestamp, into: &registration)
             {
-            case .replaced: book.counters.add(book.audience.apply(registration))
-            case .removed: registration.key.withUnsafeBytes { _ = book.audience.remove(key: $0) }
+            case .replaced:
+                book.counters.add(book.audience.apply(registration, changes: &changes))
+            case .removed:
+                registration.key.withUnsafeBytes { key in
+                    _ = book.audience.remove(key: key, changes: &changes)
+                }
             }
         } catch {
             book.counters.registrationsUnreadable += 1

@@ -58,39 +58,34 @@ struct LateRegistrations: ~Copyable {
 
     // MARK: Entries come
 
-    /// Acts on what the audience reports after a registration was applied.
+    /// Acts on what a registration has changed in the audience.
     mutating func registrationApplied(
-        _ fanOut: inout FanOut, _ book: inout PushBook, _ deferral: borrowing DeferredPushes,
-        now: Now
+        _ changes: AudienceChanges, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
     ) {
-        for index in book.audience.changes.moved.indices {
-            let moved = book.audience.changes.moved[index]
+        for moved in changes.moved {
             meetMoved(moved, &fanOut, &book, deferral, now: now)
         }
         // A walk may have passed the end of its list, where new entries go, while their token stood
         // further down until now, under another registration.
         if !fanOut.walks.isEmpty {
-            for index in book.audience.changes.subscribed.indices {
-                let added = book.audience.changes.subscribed[index]
+            for added in changes.subscribed {
                 meetMoved(added, &fanOut, &book, deferral, now: now)
                 if book.audience.isKindWide(added.subject) {
                     meetNewKind(added, &fanOut, &book, deferral, now: now)
                 }
             }
         }
-        for index in book.audience.changes.removedTokens.indices {
-            let token = book.audience.changes.removedTokens[index]
+        for token in changes.removedTokens {
             book.tokenRemoved(token)
             drop(token, &fanOut, &book)
         }
         // Nothing is owed before the first event is read: a replay need not ask.
         if book.counters.events > 0 {
-            for index in book.audience.changes.subscribed.indices {
-                let added = book.audience.changes.subscribed[index]
+            for added in changes.subscribed {
                 requestIfRecent(added, &fanOut, &book, deferral, now: now)
             }
         }
-        book.audience.changes.clear()
         book.audience.reclaimRemoved()
     }
 

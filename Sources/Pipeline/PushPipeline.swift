@@ -165,8 +165,8 @@ package struct PushPipeline: ~Copyable {
     ) -> UnreadableRecord? {
         let problem = index.registration(key: key, value: value, timestamp: timestamp, &book)
         if problem != nil { return problem }
-        if !book.audience.changes.isEmpty {
-            late.registrationApplied(&fanOut, &book, deferral, now: now)
+        if !index.changes.isEmpty {
+            late.registrationApplied(index.changes, &fanOut, &book, deferral, now: now)
         }
         // Walks and late requests name kinds by number; what is remembered of events, by name.
         if book.audience.hasUnusedKinds, fanOut.walks.isEmpty, late.isEmpty {

@@ -41,7 +41,8 @@ private struct BookBench: ~Copyable {
                 try! decoder.decode(key: key, value: value, timestamp: wall, into: &registration)
             }
         }
-        _ = book.audience.apply(registration)
+        var changes = AudienceChanges()
+        _ = book.audience.apply(registration, changes: &changes)
         let route = routing.route(
             environment: .production, app: routing.app(named: "one")!, tokenClass: .control)!
         token = ([1] as [UInt8]).withUnsafeBytes { book.audience.token(route, $0)! }

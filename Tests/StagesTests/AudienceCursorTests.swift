@@ -29,7 +29,7 @@ private typealias Fixture = AudienceFixture
         var dice = AudienceDice(seed: seed)
         var audience = Fixture.audience()
         let keys = 30 + dice.below(30)
-        for key in 0..<keys { change(&audience, key, &dice) }
+        for key in 0..<keys { _ = change(&audience, key, &dice) }
         guard let subject = audience.subject(named: "door"), audience.count(subject) > 0 else {
             return []
         }
@@ -45,11 +45,10 @@ private typealias Fixture = AudienceFixture
                 }
                 visited.insert(audience.entry(subject, at: position).token)
             }
-            audience.changes.clear()
-            change(&audience, dice.below(keys), &dice)
+            let changes = change(&audience, dice.below(keys), &dice)
             audience.checkInvariants()
             if heedsMoves {
-                for moved in audience.changes.moved { visited.insert(moved.entry.token) }
+                for moved in changes.moved { visited.insert(moved.entry.token) }
             }
             let present = (0..<audience.count(subject)).map {
                 audience.entry(subject, at: $0).token
@@ -59,11 +58,13 @@ private typealias Fixture = AudienceFixture
     }
 
     /// A registration's own tokens come and go; each is in one registration only.
-    private static func change(_ audience: inout Audience, _ key: Int, _ dice: inout AudienceDice) {
+    private static func change(
+        _ audience: inout Audience, _ key: Int, _ dice: inout AudienceDice
+    ) -> AudienceChanges {
         let rows = (0..<4).filter { _ in dice.below(10) < 6 }.map { number in
             ShownRow("token-\(key)-\(number)", dice.below(8) > 0 ? "door" : "window")
         }
-        audience.apply(Fixture.registration("key-\(key)", rows))
+        return audience.changes(applying: Fixture.registration("key-\(key)", rows))
     }
 }
 

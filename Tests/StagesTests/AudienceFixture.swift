@@ -99,7 +99,7 @@ extension Audience {
     }
 
     /// `token subject` of each reported subscription.
-    var subscribedNames: [String] {
+    func subscribedNames(_ changes: AudienceChanges) -> [String] {
         var names: [String] = []
         for listed in changes.subscribed {
             names.append("\(tokenName(listed.entry.token)) \(subjectName(listed.subject))")
@@ -107,8 +107,25 @@ extension Audience {
         return names
     }
 
-    mutating func removeRegistration(_ key: String) -> Bool {
-        Array(key.utf8).withUnsafeBytes { remove(key: $0) }
+    /// Applies a registration, whatever it changes.
+    @discardableResult
+    mutating func apply(_ registration: borrowing Registration) -> SetAside {
+        var changes = AudienceChanges()
+        return apply(registration, changes: &changes)
+    }
+
+    /// What applying the registration changes.
+    mutating func changes(applying registration: borrowing Registration) -> AudienceChanges {
+        var changes = AudienceChanges()
+        _ = apply(registration, changes: &changes)
+        return changes
+    }
+
+    /// What removing the registration changes; nil when it is not known.
+    mutating func changes(removing key: String) -> AudienceChanges? {
+        var changes = AudienceChanges()
+        let isKnown = Array(key.utf8).withUnsafeBytes { remove(key: $0, changes: &changes) }
+        return isKnown ? changes : nil
     }
 
     mutating func apply(

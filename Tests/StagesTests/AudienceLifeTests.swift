@@ -32,6 +32,8 @@ private typealias Fixture = AudienceFixture
 
 private struct ModelRun: ~Copyable {
     var audience = AudienceFixture.audience()
+    /// What the last step changed.
+    private var changes = AudienceChanges()
     var model = AudienceModel()
     private var dice: AudienceDice
     private var time: Int64 = 100
@@ -63,14 +65,16 @@ private struct ModelRun: ~Copyable {
         // What a change frees may be reused by the very next one.
         if dice.below(2) == 0 { audience.reclaimRemoved() }
         if dice.below(4) == 0 { audience.reclaimKinds() }
-        audience.changes.clear()
+        changes = AudienceChanges()
         model.clearReports()
     }
 
     private mutating func forget(_ key: String) {
         let known = model.snapshots[key] != nil
         model.apply(key, app: Fixture.home, environment: .production, at: 0, [])
-        suppressionAgrees = audience.removeRegistration(key) == known
+        let removed = audience.changes(removing: key)
+        changes = removed ?? AudienceChanges()
+        suppressionAgrees = (removed != nil) == known
     }
 
     private mutating func register() {
@@ -93,7 +97,7 @@ private struct ModelRun: ~Copyable {
         model.apply(key, app: app, environment: environment, at: registeredAt, rows)
         let registration = Fixture.registration(
             key, app: app, environment: environment, at: registeredAt, rows)
-        suppressionAgrees = audience.apply(registration) == SetAside()
+        suppressionAgrees = audience.apply(registration, changes: &changes) == SetAside()
     }
 
     private mutating func judge() {
@@ -115,8 +119,8 @@ private struct ModelRun: ~Copyable {
     func difference(thorough: Bool) -> String? {
         guard suppressionAgrees else { return "a call answered otherwise" }
         if reported() != model.subscribed { return "reports of subscriptions" }
-        let removed = Set(audience.changes.removedTokens.map { token($0) })
-        guard removed == model.removed, removed.count == audience.changes.removedTokens.count
+        let removed = Set(changes.removedTokens.map { token($0) })
+        guard removed == model.removed, removed.count == changes.removedTokens.count
         else { return "reports of removed tokens" }
         guard thorough else { return nil }
         return differingToken() ?? differingList()
@@ -124,7 +128,7 @@ private struct ModelRun: ~Copyable {
 
     private func reported() -> [AudienceModel.Shown: Int] {
         var reported: [AudienceModel.Shown: Int] = [:]
-        for listed in audience.changes.subscribed {
+        for listed in changes.subscribed {
             let shown = AudienceModel.Shown(
                 token: token(listed.entry.token), subject: audience.subjectName(listed.subject),
                 kind: kind(of: listed.entry))

@@ -36,15 +36,16 @@ private typealias Fixture = AudienceFixture
         var audience = Fixture.audience()
         audience.apply(
             Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t2", "door-2")]))
-        audience.changes.clear()
-        audience.apply(
-            Fixture.registration("a", [ShownRow("t1", "door-1"), ShownRow("t1", "door-3")]))
+        let changes = audience.changes(
+            applying: Fixture.registration(
+                "a", [ShownRow("t1", "door-1"), ShownRow("t1", "door-3")]))
         audience.checkInvariants()
         #expect(audience.shows("door-1") == ["t1"])
         #expect(audience.shows("door-2") == [])
         #expect(audience.shows("door-3") == ["t1"])
-        #expect(audience.subscribedNames == ["t1 door-3"])
-        #expect(audience.changes.removedTokens.map { audience.tokenName($0) } == ["t2"])
+        let removed = changes.removedTokens.map { audience.tokenName($0) }
+        #expect(audience.subscribedNames(changes) == ["t1 door-3"])
+        #expect(removed == ["t2"])
     }
 
     @Test func `an audience never lets two handlers of one installation touch each other's rows`() {
@@ -61,9 +62,9 @@ private typealias Fixture = AudienceFixture
         var audience = Fixture.audience()
         let rows = [ShownRow("t1", "door-1"), ShownRow("t1", "door-2"), ShownRow("t2", "door-1")]
         audience.apply(Fixture.registration("a", at: 1, rows))
-        audience.changes.clear()
-        audience.apply(Fixture.registration("a", at: 2, rows.reversed()))
-        #expect(audience.changes.isEmpty)
+        let changes = audience.changes(
+            applying: Fixture.registration("a", at: 2, rows.reversed()))
+        #expect(changes.isEmpty)
         #expect(audience.registeredAt(of: audience.token(named: "t1")!).milliseconds == 2)
     }
 
@@ -81,13 +82,14 @@ private typealias Fixture = AudienceFixture
         audience.apply(Fixture.registration("b", at: 3, [ShownRow("t1", "door-2")]))
         let token = audience.token(named: "t1")!
         #expect(audience.registeredAt(of: token).milliseconds == 5)
-        #expect(audience.removeRegistration("a") == true)
-        #expect(audience.changes.removedTokens == [])
+        let first = audience.changes(removing: "a")
+        #expect(first?.removedTokens == [])
         #expect(audience.isRegistered(token) == true)
-        #expect(audience.removeRegistration("b") == true)
-        #expect(audience.changes.removedTokens == [token])
+        let second = audience.changes(removing: "b")
+        #expect(second?.removedTokens == [token])
         #expect(audience.isRegistered(token) == false)
-        #expect(audience.removeRegistration("b") == false)
+        let third = audience.changes(removing: "b")
+        #expect(third == nil)
     }
 
     @Test func `an audience keeps a removed token's row readable until it is reclaimed`() {
@@ -111,10 +113,10 @@ private typealias Fixture = AudienceFixture
         audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         let token = audience.token(named: "t1")!
         for _ in 0..<2 {
-            audience.apply(Fixture.registration("a", []))
+            let changes = audience.changes(applying: Fixture.registration("a", []))
+            #expect(changes.removedTokens == [token])
             audience.apply(Fixture.registration("a", [ShownRow("t1", "door-1")]))
         }
-        #expect(audience.changes.removedTokens == [token, token])
         audience.reclaimRemoved()
         audience.checkInvariants()
         #expect(audience.token(named: "t1") == token)
@@ -123,13 +125,14 @@ private typealias Fixture = AudienceFixture
 
     @Test func `an audience holds a token that shows no subject`() {
         var audience = Fixture.audience()
-        audience.apply(Fixture.registration("a", [ShownRow("t1", "", .device)]))
+        let added = audience.changes(
+            applying: Fixture.registration("a", [ShownRow("t1", "", .device)]))
         audience.checkInvariants()
         #expect(audience.token(named: "t1", route: Fixture.route(Fixture.home, .device)) != nil)
-        #expect(audience.changes.subscribed == [])
+        #expect(added.subscribed == [])
         #expect(audience.statistics.subscriptions == 0)
-        audience.apply(Fixture.registration("a", []))
-        #expect(audience.changes.removedTokens.count == 1)
+        let removed = audience.changes(applying: Fixture.registration("a", []))
+        #expect(removed.removedTokens.count == 1)
     }
 
     @Test func `an audience reports a device token that begins to hear changes`() {
@@ -138,11 +141,11 @@ private typealias Fixture = AudienceFixture
             Fixture.registration("a", [ShownRow("t1", "door-1", .device, hearsChanges: false)]))
         let subject = audience.subject(named: "door-1")!
         #expect(!audience.entry(subject, at: 0).hearsChanges)
-        audience.changes.clear()
-        audience.apply(
-            Fixture.registration("a", [ShownRow("t1", "door-1", .device, hearsChanges: true)]))
+        let changes = audience.changes(
+            applying: Fixture.registration(
+                "a", [ShownRow("t1", "door-1", .device, hearsChanges: true)]))
         #expect(audience.entry(subject, at: 0).hearsChanges)
-        #expect(audience.subscribedNames == ["t1 door-1"])
+        #expect(audience.subscribedNames(changes) == ["t1 door-1"])
     }
 
     @Test func `an audience sets aside rows that it cannot take, and takes the others`() {
@@ -215,14 +218,14 @@ private typealias Fixture = AudienceFixture
         audience.apply(Fixture.registration("a", [ShownRow("t-a", "door-1", kind: "lamp")]))
         audience.reclaimKinds()
         #expect(kind != nil && audience.kind(Fixture.home, named: "door") == kind)
-        _ = audience.removeRegistration("b")
+        _ = audience.changes(removing: "b")
         #expect(audience.statistics.kinds == 2)
         audience.reclaimKinds()
         #expect(audience.kind(Fixture.home, named: "door") == nil)
         #expect(audience.kind(Fixture.home, named: "lamp") != kind)
         audience.checkInvariants()
         // It comes back before its number has gone.
-        _ = audience.removeRegistration("a")
+        _ = audience.changes(removing: "a")
         audience.apply(Fixture.registration("c", [ShownRow("t-c", "door-1", kind: "lamp")]))
         audience.reclaimKinds()
         #expect(audience.kind(Fixture.home, named: "lamp") != nil)

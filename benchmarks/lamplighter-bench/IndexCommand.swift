@@ -117,6 +117,7 @@ struct IndexShape {
 struct IndexBench: ~Copyable {
     private let shape: IndexShape
     private var audience: Audience
+    private var changes = AudienceChanges()
     private var decoder: RegistrationDecoder
     private var registration = Registration()
     /// The keys to look up, made before the first measurement, so that none includes their memory.
@@ -195,8 +196,7 @@ struct IndexBench: ~Copyable {
     }
 
     private mutating func apply() {
-        audience.apply(registration)
-        audience.changes.clear()
+        _ = audience.apply(registration, changes: &changes)
     }
 
     /// Looks subjects up in a random order, `together` of them prefetched at once; 1 means no

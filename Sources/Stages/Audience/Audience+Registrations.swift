@@ -9,25 +9,34 @@ extension Audience {
     ///
     /// New subscriptions are added before old ones go, and those in both are not touched, so that
     /// a token which is still shown somewhere never loses its row.
-    @discardableResult
-    package mutating func apply(_ registration: borrowing Registration) -> SetAside {
+    ///
+    /// - Parameter changes: is overwritten with what this call changed. The caller keeps it to
+    ///   reuse its memory.
+    package mutating func apply(
+        _ registration: borrowing Registration, changes: inout AudienceChanges
+    ) -> SetAside {
+        changes.clear()
         var setAside = SetAside()
         resolve(registration, &setAside)
         let identity = registration.key.withUnsafeBytes {
             RegistrationTable.Identity(key: $0, seed: keySeed)
         }
-        replace(identity)
+        replace(identity, &changes)
         return setAside
     }
 
     /// Removes a registration, as its tombstone demands. Returns false when nothing was known under
     /// this key.
-    @discardableResult
-    package mutating func remove(key: UnsafeRawBufferPointer) -> Bool {
+    ///
+    /// - Parameter changes: as in `apply`.
+    package mutating func remove(
+        key: UnsafeRawBufferPointer, changes: inout AudienceChanges
+    ) -> Bool {
+        changes.clear()
         let identity = RegistrationTable.Identity(key: key, seed: keySeed)
         guard registrations.find(identity) != nil else { return false }
         incoming.removeAll(keepingCapacity: true)
-        replace(identity)
+        replace(identity, &changes)
         return true
     }
 
@@ -124,16 +133,18 @@ extension Audience {
 
     // MARK: Replacing rows
 
-    private mutating func replace(_ identity: RegistrationTable.Identity) {
+    private mutating func replace(
+        _ identity: RegistrationTable.Identity, _ changes: inout AudienceChanges
+    ) {
         let old = registrations.find(identity)
         if let old, isUnchanged(old) {
-            refresh(old)
+            refresh(old, &changes)
             return
         }
         let new =
             incoming.isEmpty ? nil : registrations.allocate(identity, count: incoming.count)
-        if let new { fill(new, from: old) }
-        if let old { dropRemaining(of: old) }
+        if let new { fill(new, from: old, &changes) }
+        if let old { dropRemaining(of: old, &changes) }
         registrations.replace(identity, old, with: new)
     }
 
@@ -145,17 +156,20 @@ extension Audience {
     }
 
     /// Updates a block whose subscriptions are the same as before; only `hearsChanges` may differ.
-    private mutating func refresh(_ block: UInt32) {
+    private mutating func refresh(_ block: UInt32, _ changes: inout AudienceChanges) {
         for offset in incoming.indices {
-            refresh(row: registrations.row(block, offset), incoming[offset].hearsChanges)
+            let row = registrations.row(block, offset)
+            refresh(row: row, incoming[offset].hearsChanges, &changes)
         }
     }
 
-    private mutating func refresh(row: UInt32, _ hearsChanges: Bool) {
+    private mutating func refresh(
+        row: UInt32, _ hearsChanges: Bool, _ changes: inout AudienceChanges
+    ) {
         let before = registrations[row].hearsChanges
         registrations[row].hearsChanges = hearsChanges
         if (hearsChanges && !before) || isLifted(registrations[row].token) {
-            reportSubscribed(registrations[row])
+            changes.report(registrations[row])
         }
     }
 
@@ -165,7 +179,9 @@ extension Audience {
 
     /// Fills the new block by merging. A subscription that the old block has too moves over and
     /// keeps its position in the subject's list; any other is added.
-    private mutating func fill(_ new: UInt32, from old: UInt32?) {
+    private mutating func fill(
+        _ new: UInt32, from old: UInt32?, _ changes: inout AudienceChanges
+    ) {
         let oldCount = old.map { registrations.count($0) } ?? 0
         var oldOffset = 0
         for offset in incoming.indices {
@@ -183,9 +199,9 @@ extension Audience {
             }
             if let match {
                 move(match, to: row)
-                refresh(row: row, subscription.hearsChanges)
+                refresh(row: row, subscription.hearsChanges, &changes)
             } else {
-                add(subscription, at: row)
+                add(subscription, at: row, &changes)
             }
         }
     }
@@ -201,25 +217,21 @@ extension Audience {
         subjects.set(subscription.subject, at: Int(subscription.position), to: row)
     }
 
-    private mutating func add(_ subscription: Subscription, at row: UInt32) {
+    private mutating func add(
+        _ subscription: Subscription, at row: UInt32, _ changes: inout AudienceChanges
+    ) {
         tokens.retain(subscription.token)
         kinds.retain(app(of: subscription), subscription.kind)
         registrations[row] = subscription
         guard subscription.subject != Subscription.noSubject else { return }
         registrations[row].position = subjects.append(subscription.subject, row)
-        reportSubscribed(subscription)
+        changes.report(subscription)
     }
 
-    private mutating func reportSubscribed(_ subscription: Subscription) {
-        guard subscription.subject != Subscription.noSubject else { return }
-        changes.subscribed.append(
-            AudienceChanges.Listed(subject: subscription.subject, entry: subscription.entry))
-    }
-
-    private mutating func dropRemaining(of block: UInt32) {
+    private mutating func dropRemaining(of block: UInt32, _ changes: inout AudienceChanges) {
         for offset in 0..<registrations.count(block) {
             let subscription = registrations[registrations.row(block, offset)]
-            if subscription.token != Self.movedAway { drop(subscription) }
+            if subscription.token != Self.movedAway { drop(subscription, &changes) }
         }
     }
 
@@ -228,7 +240,7 @@ extension Audience {
         routes.app(of: tokens.route(of: subscription.token))
     }
 
-    private mutating func drop(_ subscription: Subscription) {
+    private mutating func drop(_ subscription: Subscription, _ changes: inout AudienceChanges) {
         let subject = subscription.subject
         if subject != Subscription.noSubject {
             if let moved = subjects.remove(subject, at: subscription.position) {
@@ -245,6 +257,14 @@ extension Audience {
         if tokens.release(subscription.token) {
             changes.removedTokens.append(subscription.token)
         }
+    }
+}
+
+extension AudienceChanges {
+    /// A row is shown that was not shown before. One without a subject is nothing to report.
+    fileprivate mutating func report(_ subscription: Subscription) {
+        guard subscription.subject != Subscription.noSubject else { return }
+        subscribed.append(Listed(subject: subscription.subject, entry: subscription.entry))
     }
 }
 

@@ -25,9 +25,6 @@ package import PushModel
 /// subjects; 2 M subscriptions a second. Finding a subject costs two dependent cache misses, one in
 /// the index and one in the record; those of many prefetched ones overlap (`prefetch`).
 package struct Audience: ~Copyable, Sendable {
-    /// What the last calls changed; the caller reads and clears it after each.
-    package var changes = AudienceChanges()
-
     var tokens: TokenTable
     var subjects: SubjectTable
     var registrations: RegistrationTable
@@ -179,7 +176,7 @@ package struct Audience: ~Copyable, Sendable {
     /// known only from a suppression.
     package func isRegistered(_ token: TokenID) -> Bool { tokens.references(of: token) > 0 }
 
-    /// Frees the rows of `changes.removedTokens` that no registration has taken up again.
+    /// Frees the rows of `AudienceChanges.removedTokens` that no registration has taken up again.
     package mutating func reclaimRemoved() { tokens.reclaimRemoved() }
 
     /// Every token that a registration holds, in no particular order.

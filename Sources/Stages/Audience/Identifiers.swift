@@ -17,7 +17,7 @@ package struct AudienceEntry: Hashable, Sendable, BitwiseCopyable {
     }
 }
 
-/// What the fan-out must learn after the index has changed.
+/// What a registration has changed in the index, as far as the fan-out must learn of it.
 package struct AudienceChanges: Sendable {
     /// An entry of a subject's list, identified by its content rather than by its position.
     package struct Listed: Hashable, Sendable, BitwiseCopyable {
@@ -36,10 +36,12 @@ package struct AudienceChanges: Sendable {
     /// may have passed that position, so the walk must visit them now or would miss them.
     package internal(set) var moved: [Listed] = []
 
+    package init() {}
+
     package var isEmpty: Bool { subscribed.isEmpty && removedTokens.isEmpty && moved.isEmpty }
 
     /// Removes all changes and keeps the memory.
-    package mutating func clear() {
+    mutating func clear() {
         subscribed.removeAll(keepingCapacity: true)
         removedTokens.removeAll(keepingCapacity: true)
         moved.removeAll(keepingCapacity: true)
