@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+@testable internal import Pipeline
+
+/// The parts of a pipeline without the pipeline: each is called by its own methods, and nothing
+/// happens between two calls but what the test does.
+final class PartsFixture {
+    var book: PushBook
+    var breakers: CircuitBreakers
+    var fanOut: FanOut
+    var late: LateRegistrations
+    var outbox: Outbox
+    var deferral: DeferredPushes
+    var handover: Handover
+    var feed: AudienceFeed
+    var now = Now(
+        monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
+        wall: WallTime(milliseconds: 1_795_000_000_000))
+    /// The assignment that events are read from.
+    let assignment = AssignmentID(ordinal: 0, epoch: 1)
+
+    static let app = "com.example.Home"
+    /// The route of controls in production.
+    let route: RouteID
+
+    init(
+        bindings: [TopicBinding] = [.standard],
+        adjust: (inout PipelineSettings) -> Void = { _ in }
+    ) {
+        var settings = PipelineSettings()
+        settings.slots = 64
+        settings.recentSubjectCells = 1024
+        settings.eventTopics = ["events"]
+        settings.seed = 7
+        adjust(&settings)
+        settings.check()
+        var routing = RoutingTable()
+        routing.add(credential: "team", apps: [Self.app], environments: [.production])
+        route = routing.route(
+            environment: .production, app: routing.app(named: Self.app)!, tokenClass: .control)!
+        book = PushBook(
+            routing: routing, settings: settings, slab: PushSlab(slots: settings.slots))
+        breakers = CircuitBreakers(
+            routing: routing, backoff: settings.breakerBackoff,
+            tokenBackoff: settings.retryBackoff, limits: settings.tokenGuard, seed: settings.seed)
+        let decoder = try! EventDecoder(
+            bindings: bindings, routing: routing, settings: settings.events)
+        fanOut = FanOut(bindings: bindings, decoder: decoder, settings: settings)
+        late = LateRegistrations(settings: settings)
+        outbox = Outbox(settings: settings)
+        deferral = DeferredPushes(routing: routing, settings: settings)
+        handover = Handover(seed: settings.seed &+ 1)
+        feed = AudienceFeed(routing: routing)
+        book.tracker.open(assignment, topic: 0, partition: 0, startOffset: 0)
+    }
+
+    deinit {
+        for slot in 0..<book.slab.slots { Handover.freeLongToken(UInt32(slot), book.slab) }
+    }
+
+    func pass(_ duration: Duration) {
+        // The ledger notes what was read when.
+        _ = committableOffset
+        now.monotonic = now.monotonic + duration
+        now.wall = now.wall + duration
+        book.pushes.wake(now: now.monotonic)
+    }
+
+    func checkInvariants() {
+        breakers.checkInvariants()
+        fanOut.checkInvariants()
+        late.checkInvariants()
+        outbox.checkInvariants()
+        var claimed: Set<HolderID> = []
+        fanOut.walks.forEachHold { claimed.insert($0.holder) }
+        late.forEachHold { claimed.insert($0.holder) }
+        outbox.forEachHold { claimed.insert($0.holder) }
+        book.checkInvariants(claimed: claimed)
+    }
+
+    // Read through the fixture, since `#expect` cannot look into a noncopyable value.
+    var counters: Counters { book.counters }
+    var pushes: Int { book.pushes.slots - book.pushes.freeSlots }
+    var freeEventSlots: Int { book.freeEventSlots }
+    var walks: Int { fanOut.walks.count }
+    var owed: Int { late.count }
+    /// The memory of remembered events, and of the payloads that anything still needs.
+    var rememberedBytes: Int { late.bytes }
+    var payloadBytes: Int { book.pushes.bodies.bytes }
+    /// How many more pushes the pool's breaker allows.
+    var allowance: Int {
+        breakers.allowance(of: PoolID(rawValue: 0), now: now.monotonic)
+    }
+    var holders: Int { book.tracker.holderCount }
+    var committableOffset: Int64 {
+        book.tracker.committableOffset(assignment, now: now.monotonic)
+    }
+
+    // MARK: Events
+
+    /// Lets the fan-out read an event of this subject.
+    func event(_ subject: String, _ value: String? = nil, writtenAt: WallTime? = nil) {
+        let offset = book.tracker.nextOffset(assignment)
+        Array(subject.utf8).withUnsafeBytes { key in
+            Array((value ?? "").utf8).withUnsafeBytes { value in
+                let record = EventRecord(
+                    binding: 0, key: key, value: value, timestamp: writtenAt ?? now.wall)
+                fanOut.read(
+                    record, of: assignment, offset: offset, now: now, header: { _ in nil },
+                    headers: { [] }, &book, &late, &outbox, deferral)
+            }
+        }
+        checkInvariants()
+    }
+
+    /// Moves the walks on.
+    /// - Returns: the steps made.
+    func advance(steps: Int = 1000) -> Int {
+        let made = fanOut.advance(steps: steps, now: now, &book, deferral)
+        checkInvariants()
+        return made
+    }
+
+    /// What a plain event would ask of each token of this subject, without such an event.
+    func request(_ subject: String) -> FanOutRequest {
+        FanOutRequest(
+            subject: self.subject(subject)!, filter: AudienceFilter(environment: nil),
+            expiresAt: now.monotonic + .seconds(60), origin: nil, readSequence: 0, subjectTag: 0)
+    }
+
+    /// The type of the push that each token of the request's subject gets; nil for none.
+    func pushTypes(of request: FanOutRequest) -> [PushType?] {
+        (0..<book.audience.count(request.subject)).map { position in
+            let entry = book.audience.entry(request.subject, at: position)
+            let route = book.audience.route(of: entry.token)
+            return FanOut.pushType(for: entry, of: request, route: route, book)
+        }
+    }
+
+    /// Lets the fan-out visit the first token of a subject, with a claim that was taken for it.
+    func visit(_ subject: String, hold: OffsetClaim) -> Bool {
+        let entry = book.audience.entry(self.subject(subject)!, at: 0)
+        return fanOut.visit(
+            entry, request(subject), claims: .held([hold]), now: now, &book, deferral)
+    }
+
+    /// Reads a record that nothing asks for, and holds its offset.
+    func holdOne() -> OffsetClaim {
+        let offset = book.tracker.nextOffset(assignment)
+        book.tracker.received(assignment, offset: offset, now: now.monotonic)
+        return book.tracker.hold(assignment)
+    }
+
+    func sendOwed() {
+        late.sendOwed(&fanOut, &book, deferral, now: now)
+        checkInvariants()
+    }
+
+    // MARK: APNs
+
+    func take(_ limit: Int = 64) -> [SentPush] {
+        let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: limit)
+        defer { batch.deallocate() }
+        let count = handover.take(
+            PoolID(rawValue: 0), into: batch, &book, &breakers, &deferral, &outbox, now: now)
+        checkInvariants()
+        return batch[..<count].map { SentPush($0, book.slab) }
+    }
+
+    func answer(_ push: SentPush, _ status: UInt16, _ reason: APNSReason = .none) {
+        outcome(
+            PushOutcome(
+                slot: push.slot, kind: .answered, status: status, reason: reason,
+                sentAt: now.monotonic))
+    }
+
+    func outcome(_ outcome: PushOutcome) {
+        _ = handover.outcomeArrived(
+            outcome, areWalking: false, &book, &breakers, &deferral, &outbox, now: now)
+        checkInvariants()
+    }
+
+    /// The topics of the records that are to be produced.
+    func takeRecordTopics() -> [RecordTopic] { outbox.takeRecords().map(\.topic) }
+
+    /// Lets Kafka refuse the records that are to be produced.
+    func refuseRecords() {
+        for record in outbox.takeRecords() { _ = outbox.refused(record.ticket) }
+    }
+
+    /// Takes everything that is ready, and lets APNs accept it.
+    /// - Returns: the tokens, in the order of the pushes.
+    func deliverAll() -> [[UInt8]] {
+        var tokens: [[UInt8]] = []
+        while true {
+            let batch = take()
+            guard !batch.isEmpty else { return tokens }
+            for push in batch { answer(push, 200) }
+            tokens += batch.map(\.token)
+        }
+    }
+}
