@@ -39,7 +39,7 @@ package final class EventConsumer {
     private var warnings = WarningLimiter()
     private var hasAskedForRestart = false
     private var hasReportedFatal = false
-    private var polling = PollingHistory()
+    private(set) var polling = PollingHistory()
     private var prompter = FetchPrompter()
     /// Messages whose keys were passed to `prefetch` and that are not delivered yet; empty between
     /// calls of `poll`.
@@ -264,77 +264,5 @@ package final class EventConsumer {
         hasReportedFatal = true
         // The error of the message only says that there is a fatal one; the client has the cause.
         facts.append(.fatal(session?.client.fatalError ?? error))
-    }
-
-    // MARK: Watching
-
-    /// Partitions that should have delivered something: assigned, not paused, not at their end, and
-    /// silent for `silence` although the consumer was polled and its queue ran empty. librdkafka
-    /// can stop fetching a partition after some errors; restarting the consumer always helps.
-    package func stalledPartitions(
-        now: Now, silence: Duration = .seconds(60)
-    ) -> [AssignmentID] {
-        partitions.assigned { row in
-            !row.isPaused && !row.isMuted && !row.isAtEnd && !row.isRefused
-                && polling.isSilent(since: row.activeAt, now: now.monotonic, for: silence)
-        }
-    }
-
-    /// How many records of the assigned partitions are not delivered yet, as of their last fetches,
-    /// without those of replayed topics. Makes no request.
-    package var unread: Int64 {
-        guard let session else { return 0 }
-        return partitions.assigned().reduce(0) { sum, id in
-            guard let row = partitions.row(id), !replayed.contains(row.topic), !row.isAtEnd,
-                let marks = session.client.cachedWatermarks(
-                    topic: topics[row.topic], partition: row.partition)
-            else { return sum }
-            return sum + max(0, marks.high - (row.received + 1))
-        }
-    }
-
-    /// Whether the consumer is a member of its group, with partitions or without.
-    package var isGroupMember: Bool { session?.client.isGroupMember ?? false }
-
-    /// The partitions that are ours, by the topics' positions in the list.
-    package var assignedPartitions: [(topic: Int, partition: Int32)] {
-        partitions.assigned().map { id in
-            let (topic, partition) = partitions.partition(of: id)
-            return (topic, partition)
-        }
-    }
-
-    /// The distance between the stored offset and the end of the partition. Nil if the partition is
-    /// not assigned or nothing was fetched yet. Makes no request.
-    package func lag(topic: Int, partition: Int32) -> Int64? {
-        guard let session, let row = partitions[topic, partition], row.isAssigned,
-            let marks = session.client.cachedWatermarks(
-                topic: topics[topic], partition: partition)
-        else { return nil }
-        return max(0, marks.high - row.stored)
-    }
-}
-
-/// When the consumer was polled, which decides whether a partition is silent.
-private struct PollingHistory {
-    /// Since when polling has gone on without a gap.
-    private var steadySince = MonotonicTime(nanoseconds: 0)
-    private var polledAt = MonotonicTime(nanoseconds: 0)
-    private var drainedAt = MonotonicTime(nanoseconds: 0)
-    /// A pause in polling that counts as a gap: longer than any sleep of the polling thread.
-    private static let gapMin = Duration.seconds(5)
-
-    mutating func polled(at now: MonotonicTime) {
-        if now - polledAt > Self.gapMin { steadySince = now }
-        polledAt = now
-    }
-
-    mutating func drained(at now: MonotonicTime) { drainedAt = now }
-
-    /// Whether a partition has been silent for too long. The queue must have run empty meanwhile:
-    /// otherwise the partition's records may just be behind others.
-    func isSilent(since: MonotonicTime, now: MonotonicTime, for silence: Duration) -> Bool {
-        let begin = max(since, steadySince)
-        return now - begin >= silence && drainedAt > begin && now - polledAt <= Self.gapMin
     }
 }

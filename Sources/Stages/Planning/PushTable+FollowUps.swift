@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+internal import Ledger
+internal import PushModel
+
+/// Follow-ups: when a push needs one, and what becomes of it.
+extension PushTable {
+    /// Whether the request must wait longer than the waiting push, because its producer asked for a
+    /// delay: that push must neither go late nor answer for the event too early. A payload that is
+    /// older than the waiting one is not news and waits for nothing.
+    func mustWaitLonger(_ request: PushRequest, thanPushIn row: Int) -> Bool {
+        let notBefore = pushes[row].held.content.notBefore
+        return request.content.notBefore > notBefore
+            && (request.coalescingKey == 0
+                || age(of: request.content) > age(of: pushes[row].content))
+    }
+
+    /// Whether the push in flight answers for the event. One without a payload does if it was
+    /// handed over after the event was read. One with a payload does if its payload is not older
+    /// than the event's.
+    func isAnswered(_ request: PushRequest, byPushIn row: Int) -> Bool {
+        request.coalescingKey == 0
+            ? request.content.readSequence <= pushes[row].handedSequence
+            : age(of: request.content) <= age(of: pushes[row].content)
+    }
+
+    /// One more event for the push in this row, which cannot answer for it.
+    mutating func addFollowUp(
+        _ row: Int, _ request: PushRequest, hold: OffsetClaim?, _ tracker: inout OffsetTracker
+    ) -> Joined {
+        if pushes[row].hasFollowUp {
+            Self.merge(request, into: &followUp[row], &bodies)
+            followUp[row].content.notBefore = max(
+                followUp[row].content.notBefore, request.content.notBefore)
+        } else {
+            pushes[row].hasFollowUp = true
+            followUp.extend(to: row + 1)
+            followUp[row] = HeldContent(request)
+            bodies.retain(request.content.body)
+        }
+        if let hold, let surplus = holds.insert(hold, into: &followUp[row].holds) {
+            tracker.release(surplus)
+        }
+        return .followUp
+    }
+
+    /// The push has ended: its follow-up takes its place.
+    mutating func startFollowUp(_ row: Int) {
+        pushes[row].held = followUp[row]
+        pushes[row].hasFollowUp = false
+        pushes[row].attempts = 0
+        pushes[row].firstTriedAt = MonotonicTime(nanoseconds: 0)
+    }
+
+    /// The follow-up ends too. Its claims go to `body`.
+    mutating func dropFollowUp(_ row: Int, _ body: (OffsetClaim) -> Void) {
+        pushes[row].hasFollowUp = false
+        holds.drain(&followUp[row].holds, body)
+        bodies.release(followUp[row].content.body)
+    }
+
+    /// The follow-up becomes part of the push, which is sent again or has the newer payload.
+    mutating func absorbFollowUp(_ row: Int, _ tracker: inout OffsetTracker) {
+        pushes[row].hasFollowUp = false
+        var claims: [OffsetClaim] = []
+        holds.drain(&followUp[row].holds) { claims.append($0) }
+        for hold in claims { claim(hold, for: UInt32(row), &tracker) }
+        let (followUp, heldSince) = (followUp[row].content, followUp[row].heldSince)
+        pushes[row].held.content.prolong(until: followUp.expiresAt, priority: followUp.priority)
+        pushes[row].held.heldSince = min(pushes[row].held.heldSince, heldSince)
+        guard age(of: followUp) >= age(of: pushes[row].content) else {
+            return bodies.release(followUp.body)
+        }
+        bodies.release(pushes[row].held.content.body)
+        pushes[row].held.content.body = followUp.body
+        pushes[row].held.content.type = followUp.type
+        pushes[row].held.content.expiration = followUp.expiration
+        pushes[row].held.content.readSequence = followUp.readSequence
+        pushes[row].held.content.notBefore = max(
+            pushes[row].held.content.notBefore, followUp.notBefore)
+    }
+}
