@@ -63,14 +63,15 @@ package enum DeadLetterField: UInt8, RecordField {
             .optional(
                 "failures", .integer(RecordLimits.offsets),
                 """
-                Of a letter for many failures of one reason, written after the topic could not be \
-                written to for long: how many they are, from `source` on. It names no tokens.
+                The number of failures, in a letter that stands for many of one reason. Such a letter \
+                is written when the topic could not be written to for long; it counts from `source` \
+                on and names no tokens.
                 """)
         case .lastOffset:
             .optional(
                 "lastOffset", .integer(RecordLimits.offsets),
                 """
-                Of such a letter, the offset of the last event in the partition of `source`.
+                The offset of the last event of such a letter, in the partition of `source`.
                 """)
         case .tokens:
             .required(
@@ -80,8 +81,8 @@ package enum DeadLetterField: UInt8, RecordField {
             .optional(
                 "event", .object(OriginalField.rows),
                 """
-                Where it is small enough: of pushes that failed, their payload as the value, absent \
-                for "look again"; of a record that could not be read, that record.
+                If small enough: for failed pushes their payload as `value` (absent for "look \
+                again"), for an unreadable record the record itself.
                 """)
         case .eventLeftOut:
             .optional(

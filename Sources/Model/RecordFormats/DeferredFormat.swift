@@ -13,10 +13,10 @@ extension RecordFormat {
             """
             A push that waits longer than it may hold an offset: the value of a record of the \
             deferred topic, whose key is `environment/apnsTopic/tokenHex`, with the 16 digits of its \
-            coalescing key as a fourth part for a push with a payload. A null value says that it \
-            waits no longer; the header `\(DeferredPush.endedHeader)` says up to which record of the \
-            key. On a record that its owner has written again, that header says at which offset its \
-            content was first said. A tombstone with the header \
+            coalescing key as a fourth part for a push with a payload. A null value ends it; \
+            the header `\(DeferredPush.endedHeader)` names the last record of the key that it ends. \
+            On a record that its owner has written again, that header names the offset at which its \
+            content was first written. A tombstone with the header \
             `\(DeferredPush.endedPayloadHeader)` ends a payload that was read no later than \
             this says, in milliseconds since 1970.
             """, fields: DeferredField.self, example: exampleDeferred)
@@ -55,11 +55,11 @@ package enum DeferredField: UInt8, RecordField {
         case .priority:
             .optional(
                 "priority", .oneOfNumbers(DeferredPush.priorities),
-                "`apns-priority`; 0 leaves the header out; absent, it is the push type's own.")
+                "`apns-priority`; 0 leaves the header out; if absent, the push type's own.")
         case .apnsExpiration:
             .optional(
                 "apnsExpiration", .oneOf(DeferredPush.expirations.map(\.word)),
-                "How `apns-expiration` is filled in; absent, as the push type's own.")
+                "How `apns-expiration` is filled in; if absent, the push type's own.")
         case .source:
             .optional("source", .object(SourceField.rows), "The oldest event it answers for.")
         case .subject:

@@ -88,8 +88,8 @@ package enum EventField: UInt8, RecordField {
             .optional(
                 "environment", .environment,
                 """
-                Apple's entitlement word; `sandbox` is read as `development`. All of the app's if \
-                absent.
+                Apple's entitlement word; `sandbox` is read as `development`. If absent, all \
+                environments of the app.
                 """)
         case .kinds:
             .optional(
@@ -110,7 +110,8 @@ package enum EventField: UInt8, RecordField {
             .optional(
                 "expiresAt", .instant,
                 """
-                When the push is worthless; at most 30 days from now count. Not beside `ttlSeconds`.
+                When the push is worthless; more than 30 days ahead is read as 30 days. Not beside \
+                `ttlSeconds`.
                 """)
         case .priority:
             .optional(

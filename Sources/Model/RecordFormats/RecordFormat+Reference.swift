@@ -19,7 +19,7 @@ extension RecordFormat {
 
         Instants are RFC 3339, such as `2026-11-21T06:12:00.123Z`. Lengths of strings count UTF-8 \
         bytes. Where a table does not say otherwise, null counts as absent, members that it does not \
-        name are ignored, and of members of one name the last is read.
+        name are ignored, and if a name occurs twice, the last member is read.
         """
 
     private var section: String {

@@ -38,7 +38,7 @@ package enum RegistrationField: UInt8, RecordField {
                 "sequence", .any,
                 """
                 The client's count of snapshots, an integer. The registrar refuses stale ones; \
-                readers let the log's order decide.
+                readers ignore it: the last record wins.
                 """)
         case .registeredAt:
             .optional(

@@ -12,7 +12,7 @@ extension RecordFormat {
         RecordFormat(
             "suppression", title: "Suppression",
             """
-            What is known against one token: the value of a record of the suppressions topic, whose key \
+            Why one token is sent nothing: the value of a record of the suppressions topic, whose key \
             is `environment/apnsTopic/tokenHex`. A null value revokes it.
             """, fields: SuppressionField.self, example: exampleSuppression)
     }
@@ -34,8 +34,8 @@ package enum SuppressionField: UInt8, RecordField {
             .required(
                 "registeredAt", .instant,
                 """
-                That of the registration the push was sent under: registrations not later are \
-                suppressed.
+                The `registeredAt` of the registration under which the push was sent. Registrations \
+                up to that time are suppressed.
                 """)
         }
     }

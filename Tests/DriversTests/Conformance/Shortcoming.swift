@@ -9,7 +9,7 @@ enum Shortcoming: String, CaseIterable, Sendable {
     case ping = "sends no PING"
     case cutAnswers = "may forget what came before a reset"
     case largeHeaders = "may lose an answer with 100 KB of headers"
-    case brokenProtocol = "does not notice a connection beyond use"
+    case brokenProtocol = "does not notice a connection that no longer works"
     case lateALPN = "learns too late that HTTP/2 is refused"
     case fullWindow = "spins while a window is full"
 
@@ -18,14 +18,14 @@ enum Shortcoming: String, CaseIterable, Sendable {
         switch self {
         case .refusals:
             """
-            It takes a stream that was refused for one to be sent again on another connection, which \
-            we do not let it do. The push ends unknown, and the next one takes a new connection.
+            libcurl would send a refused stream again on another connection; we forbid that. The push \
+            ends unknown, and the next one takes a new connection.
             """
         case .settings:
             """
             It obeys the announced limit, but does not show it: the pool's size is told by answers \
-            alone, the first push goes out before SETTINGS have come, and what a falling limit \
-            leaves out ends unknown.
+            alone, the first push goes out before SETTINGS have come, and pushes that the server \
+            refuses because its limit has fallen end unknown.
             """
         case .goAway:
             """

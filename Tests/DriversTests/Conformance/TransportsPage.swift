@@ -19,11 +19,12 @@ enum TransportsPage {
         - **`nghttp2`**: nghttp2 and OpenSSL in an event loop of ours. It sees all of HTTP/2 and obeys
           it at once, and costs little CPU for each push.
         - **`curl`**: libcurl 7.88 (Debian 12), one multi handle for each connection. It goes through an
-          HTTP proxy. libcurl hides SETTINGS and GOAWAY, so it is told the fate of fewer pushes.
+          HTTP proxy. libcurl hides SETTINGS and GOAWAY, so for fewer pushes it can tell what became of
+          them.
 
         `auto`, the default, is `curl` when `apns.proxy` is set and `nghttp2` otherwise. The choice is
-        logged with its reason and never changes at run time. Whatever happens, either transport gives
-        each push exactly one outcome and sends none again that APNs may have processed.
+        logged with its reason and never changes at run time. Whatever happens, each transport gives
+        each push exactly one outcome, and does not itself send again what APNs may have processed.
         """
 
     private static let legend = """
@@ -31,9 +32,10 @@ enum TransportsPage {
 
         A cell says how the pushes of that test ended and how many connections the server saw.
         *Accepted* and *× 410* are answers. *Unknown* means that the push was sent and nobody knows what
-        became of it: the planner sends it again, after a wait. *Given back unsent* costs a push nothing
-        but time. *Idle* means that while it had to wait the delivery thread used under a tenth of a CPU.
-        In every test each push had one outcome, and by the server's own log none was accepted twice.
+        became of it: the planner sends it again, after a wait. A push that is *given back unsent* loses
+        only time: no attempt is counted. *Idle* means that while it had to wait the delivery thread
+        used under a tenth of a CPU. In every test each push had one outcome, and by the
+        server's own log none was accepted twice.
         """
 
     private static func table(_ chapter: (title: String, behaviours: [Behaviour])) -> String {

@@ -98,12 +98,12 @@ extension Configuration.APNS.Credential {
             .optional(
                 "keyFolder", \.keyFolder, .file,
                 "Instead of `keyFile`: a folder of files named `AuthKey_<key ID>.p8`, such as a "
-                    + "mounted Kubernetes Secret. A file that comes is tried within seconds, used "
-                    + "from when APNs accepts it, and the key before until then."),
+                    + "mounted Kubernetes Secret. A new file is tried within seconds; it is used as "
+                    + "soon as APNs accepts its key, and the old key until then."),
             .optional(
                 "nextKeyFile", \.nextKeyFile, .file,
-                "A key that is to take over from the other, in the same way; the file need not be "
-                    + "there yet."),
+                "A key that is to take over from `keyFile` or `key`, in the same way; the file need "
+                    + "not be there yet."),
             .optional(
                 "nextKeyID", \.nextKeyID, tenCharacters,
                 "Its identifier, where its file is not named for it."),

@@ -28,8 +28,8 @@ extension Configuration.Delivery {
                 "Threads that own connections; more only where one is busy all the time."),
             .value(
                 "attemptsMax", \.attemptsMax, .integer(1...100),
-                "A push that APNs has refused so often, though it may be tried again, is a dead "
-                    + "letter."
+                "After so many attempts a push becomes a dead letter, even if its last answer "
+                    + "allows another."
             ).live,
             .section(
                 "guard", \.tokenGuard, TokenGuard.Limits.keys,
@@ -45,7 +45,8 @@ extension Configuration.Delivery {
                     + "start."),
             .value(
                 "queuedBytesMax", \.queuedBytesMax, .bytes(1 << 20...16 << 30),
-                "Bytes of their payloads; and as many of deferred ones."),
+                "The most bytes of the payloads of these pushes, and as many again for deferred "
+                    + "pushes."),
             .value(
                 "deferredMax", \.deferredMax, .integer(1000...100_000_000),
                 "Deferred pushes that one worker keeps in memory, about 250 bytes each; above it "
@@ -80,8 +81,9 @@ extension Configuration.Delivery {
             ).live,
             .value(
                 "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
-                "From SIGTERM to exit; keep it below Kubernetes's grace period of 30s, and 6s above "
-                    + "index.registrationGrace: a stop that is cut off sends its last events again."
+                "The longest time from SIGTERM to exit. Keep it below Kubernetes's grace period of "
+                    + "30s, and 6s above index.registrationGrace: after a stop that is cut off the "
+                    + "last events are sent again."
             ).live,
         ]
     }
@@ -92,17 +94,18 @@ extension TokenGuard.Limits {
         [
             .value(
                 "window", \.window, .integer(10...10_000),
-                "The last so many answers of a route are judged; before there are as many, no 400 "
-                    + "becomes a suppression."
+                "The number of last answers of a route that are judged; until there are as many, "
+                    + "no 400 becomes a suppression."
             ).live,
             .value(
                 "badShareMax", \.badShareMax, .fraction(0...1),
-                "A 400 becomes a suppression only while at most this share of them are 400s."
+                "A 400 becomes a suppression only while at most this share of those answers are "
+                    + "400s."
             ).live,
             .value(
                 "suppressionsPerMinuteMax", \.suppressionsPerMinuteMax, .integer(1...1_000_000),
-                "More suppressions than this in a minute are not written for one route; the next push "
-                    + "asks again."
+                "More suppressions than this in a minute are not written for one route; such a token "
+                    + "is not suppressed until APNs answers another push to it."
             ).live,
         ]
     }

@@ -10,7 +10,8 @@ extension Configuration.Kafka {
     static var keys: [ConfigurationKey<Self>] {
         [
             .required(
-                "bootstrap", \.bootstrap, Self.bootstrap, "Where to find the brokers at first."),
+                "bootstrap", \.bootstrap, Self.bootstrap,
+                "The brokers to connect to first; they name the others."),
             .value(
                 "group", \.group, .text("1 to 249 of A-Z a-z 0-9 . _ -", matching: Self.name),
                 "The consumer group: all workers of one fleet, and no other program."),
@@ -32,8 +33,9 @@ extension Configuration.Kafka {
             .optional(
                 "startFrom", \.startFrom, .startFrom,
                 "Where to begin in a topic of which the group has committed nothing, or whose "
-                    + "commits have expired: so long ago, or an end of the log. Without it, the "
-                    + "longest `ttl` that is configured, since older events are worth nothing."),
+                    + "commits have expired: at records of so long ago, or at one end of the log. By "
+                    + "default as far back as the longest configured `ttl`, since older events "
+                    + "are worth nothing."),
             .value(
                 "skip", \.skip, .list(of: .coordinates, countMax: 1000),
                 "Event records to pass over, such as one that the worker cannot get past."
@@ -47,9 +49,9 @@ extension Configuration.Kafka {
                     "text that is not empty", matching: "[^\\x00]+",
                     schemaTypes: ["string", "number", "boolean"], shown: { $0 }),
                 showing: Self.shown,
-                "Passed to librdkafka as they are, such as `security.protocol`; but "
-                    + "`sasl.oauthbearer.method: oidc` and what belongs to it is served here, and "
-                    + "some have limits: see below."),
+                "Passed to librdkafka as they are, such as `security.protocol`. "
+                    + "Lamplighter itself implements `sasl.oauthbearer.method: oidc` and its "
+                    + "properties; some properties have limits (below)."),
         ]
     }
 
@@ -72,10 +74,12 @@ extension Configuration.Kafka.Topics {
         let topic = SettingType.text(
             "a Kafka topic: 1 to 249 of A-Z a-z 0-9 . _ -", matching: Configuration.Kafka.name)
         return [
-            .value("registrations", \.registrations, topic, "Who shows what; compacted."),
-            .value("suppressions", \.suppressions, topic, "What Apple said of tokens; compacted."),
-            .value("deferred", \.deferred, topic, "Pushes that wait; compacted."),
-            .value("deadLetters", \.deadLetters, topic, "What failed for good."),
+            .value(
+                "registrations", \.registrations, topic, "The topic of registrations; compacted."),
+            .value(
+                "suppressions", \.suppressions, topic, "The topic of suppressions; compacted."),
+            .value("deferred", \.deferred, topic, "The topic of deferred pushes; compacted."),
+            .value("deadLetters", \.deadLetters, topic, "The topic of dead letters."),
         ]
     }
 }

@@ -7,7 +7,7 @@ extension Configuration {
     /// The key table, in the order in which a push passes through the worker.
     static var keys: [ConfigurationKey<Configuration>] {
         [
-            .section("kafka", \.kafka, Kafka.keys, "The log that everything is read from."),
+            .section("kafka", \.kafka, Kafka.keys, "The Kafka cluster: brokers, topics, group."),
             .section("intake", \.intake, Intake.keys, "How event records are read."),
             .section("index", \.index, Index.keys, "The table of who shows what."),
             .section("planning", \.planning, Planning.keys, "Which pushes are made of an event."),
@@ -38,11 +38,11 @@ extension Configuration.Intake {
         [
             .value(
                 "allowKindWide", \.allowKindWide, .flag,
-                "Whether an event with an app and kinds but no subject reloads every control of "
-                    + "those kinds; otherwise it is a dead letter."),
+                "Whether an event with an app and kinds but no subject sends a push to every "
+                    + "control of those kinds; if false, such an event becomes a dead letter."),
             .value(
                 "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
-                "An event record with a larger value is a dead letter, unread."
+                "An event record with a larger value becomes a dead letter and is not read."
             ).live,
             .optional(
                 "lastRecordFile", \.lastRecordFile, .file,

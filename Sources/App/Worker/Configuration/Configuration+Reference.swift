@@ -51,8 +51,8 @@ extension Configuration {
         **Reload.** SIGHUP has a worker read the file again. With any mistake in it nothing changes,
         and each mistake is logged. Otherwise one line names every key that has changed, with its
         old and its new value. Keys marked *live* are in force at once, for pushes and events from
-        then on; of the others the line says that they wait for a restart. A live key waits too
-        where it does not go with one that waits. Variables are those that the process was started
+        then on; the line says which other keys wait for a restart. A live key waits too if it does
+        not fit the old value of a key that waits. Variables are those that the process was started
         with. Key files need no signal.
 
         **Other signals.** SIGTERM and SIGINT end a worker in order. SIGUSR1 has it write its
@@ -78,7 +78,7 @@ extension Configuration {
 
             ## librdkafka properties with limits
 
-            librdkafka takes more than a worker can live with. Outside of these limits a property of
+            librdkafka allows values with which a worker does not work. Outside of these limits a property of
             `kafka.properties` is refused, under either of its names where it has two, and so is
             whatever librdkafka would refuse when its clients are made.
 
@@ -111,8 +111,8 @@ extension Configuration {
             https.ca.location: /etc/ssl/id-ca.pem                  # optional: the endpoint's CA
         ```
 
-        One token serves all Kafka clients of a worker. Another is asked for when four fifths of
-        its life are over, and again and again, 1 s to 60 s apart, while there is none. It must be
+        One token serves all Kafka clients of a worker. Another is requested when four fifths of its
+        life are over and, while there is none, again at intervals of 1 s to 60 s. It must be
         a JSON Web Token with a subject (`sub`). The endpoint is `https://`, or `http://` on the
         loopback interface; no proxy is used. `lamplighter check` says what is wrong with it.
         """
@@ -121,8 +121,8 @@ extension Configuration {
 
         ## Not here yet
 
-        `admin` and `registrar` (their addresses to listen on) and `delivery.mode` are no keys yet, as
-        nothing reads them. They come with the parts that do.
+        `admin` and `registrar` (their addresses to listen on) and `delivery.mode` are not keys
+        yet.
         """
 
     private static func section(_ section: KeyShape) -> String {
