@@ -29,6 +29,10 @@ package struct Event {
     package var payload: EventPayload?
     /// Which part of an event with a large audience this is; nil for a whole event.
     package var shard: EventShard?
+    /// The producer's name for the event, at most 256 bytes: in dead letters and in the log.
+    package var id: UnsafeRawBufferPointer?
+    /// The `traceparent` that came with the event, unchecked; nil where none was looked for.
+    package var traceparent: UnsafeRawBufferPointer?
 
     package init(
         app: AppID, subject: UnsafeRawBufferPointer, time: WallTime, expiresAt: WallTime,

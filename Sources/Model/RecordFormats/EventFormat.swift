@@ -70,7 +70,10 @@ package enum EventField: UInt8, RecordField {
         case .id:
             .optional(
                 "id", .text(RecordLimits.subjectBytes),
-                "The producer's name for the event; not used by the worker.")
+                """
+                The producer's name for the event: what fails of it has the name in its dead letter \
+                and in the log.
+                """)
         case .subject:
             .optional(
                 "subject", .text(RecordLimits.subjectBytes),
@@ -155,6 +158,9 @@ package enum EventField: UInt8, RecordField {
 
 /// The fields that an event record gives, whatever its format. Its binding supplies the others.
 package struct EventFields {
+    package var id: UnsafeRawBufferPointer?
+    /// The `traceparent` of the record, else that of the CloudEvent.
+    package var traceparent: UnsafeRawBufferPointer?
     package var subject: UnsafeRawBufferPointer?
     package var app: UnsafeRawBufferPointer?
     package var environment: PushEnvironment?
@@ -202,7 +208,7 @@ extension EventFields {
     private mutating func read(_ field: EventField, _ value: JSONValue) throws(UnreadableRecord) {
         switch field {
         case .v: try value.checkVersion()
-        case .id: _ = try value.text(field, bytes: RecordLimits.subjectBytes)
+        case .id: id = try value.text(field, bytes: RecordLimits.subjectBytes)
         case .subject: subject = try value.text(field, bytes: RecordLimits.subjectBytes)
         case .time: time = try value.instant(field)
         case .app: app = try value.text(field, bytes: RecordLimits.keyPartBytes)

@@ -44,10 +44,14 @@ package enum CloudEventAttribute: String, CaseIterable, Sendable {
 extension EventFields {
     init(binary header: EventRecord.HeaderLookup) throws(UnreadableRecord) {
         try self.init { attribute in header(attribute.header) }
+        traceparent =
+            header(EventRecord.traceparentHeader) ?? header("ce_" + EventRecord.traceparentHeader)
     }
 
     /// Reads the envelope. Its `data` is the producer's and is not looked at.
-    init(structured envelope: JSONObject) throws(UnreadableRecord) {
+    init(
+        structured envelope: JSONObject, header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) {
         for member in envelope where !member.value.isNull && member.value.string == nil {
             for attribute in CloudEventAttribute.allCases
             where attribute != .pushttl && member.key.elementsEqual(attribute.rawValue.utf8) {
@@ -68,6 +72,11 @@ extension EventFields {
             }
             self.ttl = .seconds(seconds)
         }
+        // CloudEvents' extension "distributed tracing". A wrong one does not make the event
+        // unreadable.
+        traceparent =
+            header(EventRecord.traceparentHeader)
+            ?? envelope["traceparent"]?.string
     }
 
     private init(
@@ -94,6 +103,8 @@ extension EventFields {
             }
             time = instant
         }
+        // A longer one is not kept, since memory for it is bounded.
+        id = attribute(.id).flatMap { RecordLimits.subjectBytes.contains($0.count) ? $0 : nil }
         app = attribute(.pushapp)
         if let text = attribute(.pushkinds) { kinds = try Self.list(kinds: text) }
         if let text = attribute(.pushclasses) { classes = try Self.list(classes: text) }

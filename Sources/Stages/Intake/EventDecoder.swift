@@ -83,8 +83,8 @@ package struct EventDecoder: ~Copyable {
     ///
     /// - Parameters:
     ///   - now: stands in for a missing timestamp, and bounds every deadline to 30 days from then.
-    ///   - header: called only for a CloudEvent, for an event of ours with a value, and for a
-    ///     template that names a header.
+    ///   - header: called only for a CloudEvent, for an event of ours with a value, for a template
+    ///     that names a header, and where `readsTraceparent` is set.
     /// - Throws: what the record's dead letter says.
     package mutating func decode(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
@@ -92,15 +92,16 @@ package struct EventDecoder: ~Copyable {
         let index = record.binding
         switch bindings[index].reading {
         case .key:
-            return try plainEvent(subject: SubjectComposer.subject(inKeyOf: record), record, now)
+            return try plainEvent(
+                subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
         case .template:
             let subject = try composer.compose(
                 bindings[index].template!, from: record, header, &parser)
-            return try plainEvent(subject: subject, record, now)
+            return try plainEvent(subject: subject, record, header, now)
         case .event:
             guard let value = record.value, value.count > 0 else {
                 return try plainEvent(
-                    subject: SubjectComposer.subject(inKeyOf: record), record, now)
+                    subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
             }
             return try event(try ownFields(value, header), record, now)
         case .cloudEvent:
@@ -117,8 +118,12 @@ package struct EventDecoder: ~Copyable {
             return try EventFields(binary: header)
         }
         let object = try parser.object(value)
-        return object["specversion"] == nil
-            ? try EventFields(json: object) : try EventFields(structured: object)
+        guard object["specversion"] == nil else {
+            return try EventFields(structured: object, header: header)
+        }
+        var fields = try EventFields(json: object)
+        fields.traceparent = header(EventRecord.traceparentHeader)
+        return fields
     }
 
     private mutating func cloudEventFields(
@@ -148,7 +153,7 @@ package struct EventDecoder: ~Copyable {
             guard let value = record.value, value.count > 0 else {
                 throw UnreadableRecord(.emptyValue, "a structured CloudEvent has no value")
             }
-            return try EventFields(structured: try parser.object(value))
+            return try EventFields(structured: try parser.object(value), header: header)
         }
         guard header(CloudEventAttribute.specversion.header) != nil else {
             throw UnreadableRecord(
@@ -156,6 +161,26 @@ package struct EventDecoder: ~Copyable {
                 "neither a ce_specversion header nor content-type application/cloudevents+json")
         }
         return try EventFields(binary: header)
+    }
+
+    /// What identifies the event of a record that cannot be read, as far as it can be told.
+    package mutating func correlation(
+        of record: EventRecord, header: EventRecord.HeaderLookup
+    ) -> Correlation {
+        let headers = [EventRecord.traceparentHeader, "ce_" + EventRecord.traceparentHeader]
+        var traceparent = headers.lazy.compactMap(header).first
+        var id = header(CloudEventAttribute.id.header)
+        switch bindings[record.binding].reading {
+        case .key, .template: break
+        case .event, .cloudEvent:
+            // Whatever made the event unreadable, its value may be an object.
+            let object = record.value.flatMap { try? parser.object($0) }
+            id = id ?? object?["id"]?.string
+            if object?["specversion"] != nil {
+                traceparent = traceparent ?? object?["traceparent"]?.string
+            }
+        }
+        return Correlation(checking: id, traceparent: traceparent)
     }
 
     // MARK: Events
@@ -167,17 +192,20 @@ package struct EventDecoder: ~Copyable {
     }
 
     private func plainEvent(
-        subject: UnsafeRawBufferPointer, _ record: EventRecord, _ now: WallTime
+        subject: UnsafeRawBufferPointer, _ record: EventRecord,
+        _ header: EventRecord.HeaderLookup, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
         guard let app = bindings[record.binding].app else { throw Self.missingApp }
         assert(
             RecordLimits.subjectBytes.contains(subject.count), "a subject that none can register")
         let time = Self.recordTime(record, now)
         let deadline = min(time + bindings[record.binding].changeLife, Self.latest(from: now))
-        return Event(
+        var event = Event(
             app: app, subject: subject, time: time, expiresAt: deadline,
             kinds: bindings[record.binding].kinds, classes: bindings[record.binding].classes,
             delay: bindings[record.binding].delay, isPlain: bindings[record.binding].isPlain)
+        if settings.readsTraceparent { event.traceparent = header(EventRecord.traceparentHeader) }
+        return event
     }
 
     private func event(
@@ -211,6 +239,8 @@ package struct EventDecoder: ~Copyable {
         event.collapseID = fields.collapseID
         event.expiration = fields.expiration
         event.payload = fields.payload
+        event.id = fields.id
+        event.traceparent = fields.traceparent
         event.isPlain = fields.isPlain && isWhole && binding.isPlain
         assert(Self.isInBounds(event), "a decoded event breaks a bound of its format")
         return event

@@ -26,6 +26,9 @@ package struct EventRecord {
     /// Looks up the last header of a name. Drivers parse headers lazily, so it is called only where
     /// a binding or an event needs it.
     package typealias HeaderLookup = (String) -> UnsafeRawBufferPointer?
+
+    /// The header of W3C's Trace Context; also the name of CloudEvents' attribute for it.
+    package static var traceparentHeader: String { "traceparent" }
 }
 
 /// Defaults and bounds for the events of all topics.
@@ -38,6 +41,9 @@ package struct EventSettings: Sendable {
     package var allowKindWide = false
     /// Kafka's default `message.max.bytes`, rounded up.
     package var recordBytesMax = 1 << 20
+    /// Whether the header `traceparent` is looked for in records whose value is not read, too.
+    /// Where it is, the record's headers are parsed for it.
+    package var readsTraceparent = false
 
     package init() {}
 }
