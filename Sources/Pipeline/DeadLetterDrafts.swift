@@ -129,7 +129,10 @@ struct DeadLetterDrafts {
 
     /// The approximate size of a letter without its event, as a draft or as a record.
     static func cost(ofCoordinates letter: DeadLetter, holds: Int) -> Int {
-        let words = [letter.reason, letter.message, letter.app, letter.collapseID]
+        let words = [
+            letter.reason, letter.message, letter.app, letter.collapseID, letter.correlation.id,
+            letter.correlation.traceparent,
+        ]
         let text = words.reduce(letter.subject.count) { $0 + ($1?.utf8.count ?? 0) }
         return TicketTable.overhead + jsonBytes + 3 * text
             + cost(ofTargets: letter.targets, holds: holds)

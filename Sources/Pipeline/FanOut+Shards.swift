@@ -50,6 +50,7 @@ extension FanOut {
         now: Now, _ book: borrowing PushBook
     ) -> [UInt8] {
         var draft = EventDraft(event, app: book.routing.name(of: event.app))
+        draft.id = Correlation(checking: event.id, traceparent: nil).id
         // The lists of a kind-wide event are split one by one.
         if let kind = list.kind { draft.kinds = [kind] }
         let source = book.source(position)

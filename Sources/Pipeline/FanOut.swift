@@ -83,9 +83,10 @@ struct FanOut: ~Copyable {
             }
         } catch {
             book.counters.eventsUnreadable += 1
+            let correlation = decoder.correlation(of: record, header: header)
             outbox.writeUnreadable(
-                record, headers(), error, hold: book.tracker.hold(id), at: position, &book,
-                now: now)
+                record, headers(), error, correlation, hold: book.tracker.hold(id), at: position,
+                &book, now: now)
         }
     }
 
@@ -174,12 +175,19 @@ struct FanOut: ~Copyable {
         book.audience.setKinds(event.kinds, of: event.app, in: &request.filter)
         if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
         if let shard = event.shard { setSource(shard, of: &request, now: now, &book) }
+        if event.id != nil || event.traceparent != nil { note(event, request.origin, &book) }
         request.priority = event.priority
         request.expiration = event.expiration
         if let payload = event.payload {
             keep(payload, collapseID: event.collapseID, in: &request, now: now, &book)
         }
         return request
+    }
+
+    @inline(never)
+    private func note(_ event: Event, _ position: RecordPosition?, _ book: inout PushBook) {
+        guard let position else { return }
+        book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
     }
 
     @inline(never)

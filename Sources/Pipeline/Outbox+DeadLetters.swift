@@ -81,6 +81,7 @@ extension Outbox {
         _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
     ) {
         book.counters.deadLettersWritten += 1
+        failures.note(letter)
         var letter = letter
         var value = DeadLetterEncoder.value(
             letter, eventBytesMax: book.settings.deadLetterEventBytesMax)
@@ -118,13 +119,15 @@ extension Outbox {
     /// Writes the dead letter of a record that cannot be read; the claim passes to it.
     mutating func writeUnreadable(
         _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
-        _ reason: UnreadableRecord, hold: OffsetClaim, at position: RecordPosition,
+        _ reason: UnreadableRecord, _ correlation: Correlation, hold: OffsetClaim,
+        at position: RecordPosition,
         _ book: inout PushBook, now: Now
     ) {
         var letter = DeadLetter(
             reason: reason.code, source: book.source(position), firstAt: now.wall,
             lastAt: now.wall)
         letter.message = reason.message
+        letter.correlation = correlation
         let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)
         let headerBytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.count }
         let room = room(
@@ -148,6 +151,7 @@ extension Outbox {
         minimal.leaveOutOriginal()
         minimal.targets = []
         minimal.subject = []
+        minimal.correlation = .none
         return DeadLetterEncoder.value(minimal, eventBytesMax: 0)
     }
 

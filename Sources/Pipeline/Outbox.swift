@@ -21,6 +21,8 @@ struct Outbox: ~Copyable {
     /// Failures for which there was no room for a letter each.
     var merged = MergedLetters()
     var watch = LetterWatch()
+    /// What the letters were written for.
+    var failures = FailureSamples()
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
     /// gone.
     private var refusedShards: [UInt64] = []

@@ -26,6 +26,9 @@ extension PushBook {
                     apnsTopic: route.apnsTopic)
             ])
         letter.app = routing.name(of: route.app)
+        if let origin = push.content.origin {
+            letter.correlation = correlations.correlation(of: origin)
+        }
         letter.status = status == 0 ? nil : status
         if let payload = pushes.bodies.payload(push.content.body) {
             letter.original = DeadLetter.Original(key: nil, value: payload.body)

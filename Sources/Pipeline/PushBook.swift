@@ -32,6 +32,8 @@ struct PushBook: ~Copyable {
     /// Counts events read and pushes handed over, so that "read before it was handed over" is a
     /// comparison of two numbers.
     private(set) var sequence: UInt64 = 0
+    /// What identifies the latest events, for dead letters.
+    var correlations = RecentCorrelations()
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {

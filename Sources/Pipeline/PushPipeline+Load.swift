@@ -98,6 +98,9 @@ extension PushPipeline {
     /// Returns the events that have expired since the last call.
     package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.takeExpired() }
 
+    /// What has failed for good since the last call, one sample for each reason.
+    package mutating func takeFailures() -> [FailureSample] { outbox.failures.take() }
+
     /// The apps that have used up their kinds, by name, and how many rows have been taken without
     /// their kind since the start.
     package var appsOutOfKinds: [(app: String, rows: Int)] {

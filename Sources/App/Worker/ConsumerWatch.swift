@@ -21,6 +21,9 @@ struct ConsumerWatch {
     /// The apps reported to have used up their kinds.
     private var outOfKinds: Set<String> = []
 
+    /// When failures were last reported; nil before the first ones.
+    var failuresReportedAt: MonotonicTime?
+
     /// When each topic that accepts no records was last reported.
     private var troubled: [RecordTopic: MonotonicTime] = [:]
     private static let troubleInterval = Duration.seconds(60)

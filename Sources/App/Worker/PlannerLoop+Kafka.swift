@@ -193,6 +193,9 @@ extension PlannerLoop {
         watch.report(pipeline.trippedBreakers(now: now), logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
+        if watch.mayReportFailures(now: now) {
+            watch.report(pipeline.takeFailures(), now: now, logger: logger)
+        }
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }

@@ -55,6 +55,12 @@ struct DeadLettersCommand: ParsableCommand {
                 let others = names.count > namesMax ? " …" : ""
                 words.append("(" + names.prefix(namesMax).joined(separator: " ") + others + ")")
             }
+            if let id = letter.correlation.id {
+                words.append("id \"\(TerminalText.visible(id))\"")
+            }
+            if let traceparent = letter.correlation.traceparent {
+                words.append("traceparent \(traceparent)")
+            }
             if letter.isOriginalLeftOut { words.append("event left out") }
             return words.joined(separator: "  ")
         }
@@ -100,6 +106,8 @@ private struct ListedLetter: Encodable {
     let firstAt: String
     let lastAt: String
     let app: String?
+    let eventID: String?
+    let traceparent: String?
     let subject: String?
     let subjectBase64: String?
     let tokens: [Target]
@@ -119,6 +127,8 @@ private struct ListedLetter: Encodable {
         firstAt = letter.firstAt.rfc3339
         lastAt = letter.lastAt.rfc3339
         app = letter.app
+        eventID = letter.correlation.id
+        traceparent = letter.correlation.traceparent
         subject = String(validating: letter.subject, as: UTF8.self)
         subjectBase64 = subject == nil ? Data(letter.subject).base64EncodedString() : nil
         tokens = letter.targets.map {

@@ -78,6 +78,8 @@ package struct DeadLetter: Sendable {
     package var firstAt: WallTime
     package var lastAt: WallTime
     package var app: String?
+    /// By what the event of `source` is found again, as far as the worker still knows it.
+    package var correlation = Correlation.none
     package var subject: [UInt8]
     package var targets: [Target]
     /// `apns-collapse-id` of the pushes, where they had one.

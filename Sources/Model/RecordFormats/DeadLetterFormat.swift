@@ -20,7 +20,8 @@ extension RecordFormat {
 
 package enum DeadLetterField: UInt8, RecordField {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
-    case subject, subjectBase64, collapseID, failures, lastOffset, tokens, event, eventLeftOut
+    case eventID, traceparent, subject, subjectBase64, collapseID, failures, lastOffset, tokens
+    case event, eventLeftOut
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -50,6 +51,17 @@ package enum DeadLetterField: UInt8, RecordField {
         case .firstAt: .required("firstAt", .instant, "When the event was first tried.")
         case .lastAt: .required("lastAt", .instant, "When it was given up.")
         case .app: .optional("app", .text(RecordLimits.letterTextBytes), "Bundle identifier.")
+        case .eventID:
+            .optional(
+                "eventID", .text(RecordLimits.subjectBytes),
+                """
+                The `id` of the event at `source`, where it had one and is among the latest that the \
+                worker has read.
+                """)
+        case .traceparent:
+            .optional(
+                "traceparent", .text(RecordLimits.traceparentBytes),
+                "The W3C trace context that came with the same event.")
         case .subject:
             .optional("subject", .text(0...RecordLimits.subjectBytesMax), "What changed.")
         case .subjectBase64:
@@ -190,6 +202,10 @@ extension DeadLetter {
             payloadSource = try Source(value, in: DeadLetterField.payloadSource)
         }
         app = try fields.optionalText(.app, bytes: RecordLimits.letterTextBytes)
+        correlation = Correlation(
+            id: try fields.optionalText(.eventID, bytes: RecordLimits.subjectBytes),
+            traceparent: try fields.optionalText(
+                .traceparent, bytes: RecordLimits.traceparentBytes))
         if let value = fields.optional(.collapseID) {
             collapseID = try EventFields.collapseID(value)
         }
@@ -267,6 +283,8 @@ package enum DeadLetterEncoder {
             json.member(.firstAt, letter.firstAt)
             json.member(.lastAt, letter.lastAt)
             json.member(.app, letter.app)
+            json.member(.eventID, letter.correlation.id)
+            json.member(.traceparent, letter.correlation.traceparent)
             json.member(
                 .subject, bytes: letter.subject.isEmpty ? nil : letter.subject,
                 base64: .subjectBase64)

@@ -71,6 +71,7 @@ extension RecordFormat {
             ])
         letter.status = 400
         letter.app = exampleApp
+        letter.correlation = Correlation(id: exampleEventID, traceparent: exampleTraceparent)
         letter.original = .init(key: nil, value: examplePayload)
         return Example(
             key: Array(exampleSubject.utf8),
@@ -86,6 +87,10 @@ extension RecordFormat {
     private static var exampleToken: [UInt8] { [0x00, 0xFC, 0x13, 0xA4] }
     private static var examplePayload: [UInt8] {
         Array(#"{"aps":{"alert":"The door is open"}}"#.utf8)
+    }
+    private static var exampleEventID: String { "0191f2c4-7c1e" }
+    private static var exampleTraceparent: String {
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     }
     private static var exampleSource: DeadLetter.Source {
         DeadLetter.Source(topic: "lamplighter.events", partition: 3, offset: 7_105)

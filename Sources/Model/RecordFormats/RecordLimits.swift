@@ -41,6 +41,7 @@
     @inlinable package static var subjectBytes: ClosedRange<Int> { 1...subjectBytesMax }
     @inlinable package static var kindBytes: ClosedRange<Int> { 1...kindBytesMax }
     @inlinable package static var kinds: ClosedRange<Int> { 1...kindsMax }
+    @inlinable package static var traceparentBytes: ClosedRange<Int> { 55...128 }
     @inlinable package static var collapseIDBytes: ClosedRange<Int> { 1...collapseIDBytesMax }
     @inlinable package static var keyPartBytes: ClosedRange<Int> { 1...keyPartBytesMax }
     @inlinable package static var reasonBytes: ClosedRange<Int> { 1...reasonBytesMax }

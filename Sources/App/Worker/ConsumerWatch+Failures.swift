@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import Pipeline
+internal import PushModel
+internal import RecordFormats
+
+/// Writes to the log what has failed for good: one line a minute for each reason, with the latest
+/// count and what one of the events is called elsewhere. The dead letters have them all.
+extension ConsumerWatch {
+    func mayReportFailures(now: Now) -> Bool {
+        failuresReportedAt.map { now.monotonic - $0 >= Self.failureInterval } ?? true
+    }
+
+    private static let failureInterval = Duration.seconds(60)
+
+    /// - Parameter failures: those since the last report.
+    mutating func report(_ failures: [FailureSample], now: Now, logger: Logger) {
+        guard !failures.isEmpty else { return }
+        failuresReportedAt = now.monotonic
+        for failure in failures {
+            let what =
+                failure.isUnreadable ? "events could not be read" : "pushes have failed for good"
+            let why = failure.message.map { ": \($0)" } ?? ""
+            logger.warning("\(what)\(why)", metadata: Self.metadata(failure))
+        }
+    }
+
+    private static func metadata(_ failure: FailureSample) -> Logger.Metadata {
+        let source = failure.source
+        var metadata: Logger.Metadata = [
+            "reason": "\(failure.reason)", "count": .stringConvertible(failure.count),
+            "event": "\(source.topic)/\(source.partition)/\(source.offset)",
+        ]
+        if let status = failure.status { metadata["status"] = .stringConvertible(status) }
+        metadata["app"] = failure.app.map { "\($0)" }
+        metadata["eventID"] = failure.eventID.map { "\($0)" }
+        metadata["traceparent"] = failure.traceparent.map { "\($0)" }
+        return metadata
+    }
+}
