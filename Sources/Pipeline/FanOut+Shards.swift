@@ -16,7 +16,7 @@ extension FanOut {
     ///   shards now, too many records wait for Kafka already, or no worker could read the shards.
     mutating func split(
         _ event: Event, list: EventList, of id: AssignmentID, _ position: RecordPosition,
-        now: Now, _ book: inout PushBook, _ outbox: inout Outbox
+        _ request: FanOutRequest, now: Now, _ book: inout PushBook, _ outbox: inout Outbox
     ) -> Bool {
         guard let topic = book.settings.shards, topic.count > 1, event.shard == nil,
             outbox.hasRoomForShards(Int(topic.count), book)
@@ -31,17 +31,27 @@ extension FanOut {
         guard let last = values.last,
             readShard(key: key, value: last, of: topic, now: now, { _, _ in })
         else { return false }
-        let hold = book.tracker.hold(id)
+        let hold = self.hold(id, for: request, &book)
+        book.traces.split(request.origin)
+        let traceparent = self.traceparent(ofShardsOf: event, request, book)
         for (index, value) in values.enumerated() {
             book.tracker.retain(hold)
             outbox.write(
                 topic: .events, partition: topic.partition(ofShard: index), key: key,
-                value: value, holds: [hold])
+                value: value, traceparent: traceparent, holds: [hold])
         }
         book.tracker.release(hold)
         book.counters.eventsSplit += 1
         if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
         return true
+    }
+
+    /// The spans of a shard belong to the event's own, if that is traced here.
+    private func traceparent(
+        ofShardsOf event: Event, _ request: FanOutRequest, _ book: borrowing PushBook
+    ) -> String? {
+        book.traces.context(of: request.origin)?.text
+            ?? Correlation(checking: nil, traceparent: event.traceparent).traceparent
     }
 
     /// The value of a shard, which is an event in Lamplighter's own format; its key is the subject.

@@ -13,7 +13,10 @@ extension FanOut {
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ book: inout PushBook
     ) {
         book.audience.setCursor(request.subject, true)
-        walks.start(request, count: count, hold: hold, &book.tracker)
+        let number = walks.start(request, count: count, hold: hold, &book.tracker)
+        if book.traces.isFollowing {
+            book.traces.walking(number, of: request.subject, for: request.origin)
+        }
     }
 
     /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
@@ -51,12 +54,14 @@ extension FanOut {
         _ deferral: borrowing DeferredPushes
     ) {
         let request = walks.request(of: walk)
+        let start = book.traces.isFollowing ? TraceBook.Tally(book.counters) : nil
         book.audience.prefetch(request.subject, entries: positions)
         for index in positions.reversed() {
             let entry = book.audience.entry(request.subject, at: index)
             let visited = visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
             precondition(visited, "there was a free slot for each")
         }
+        if let start { book.traces.planned(book.counters, since: start, for: request.origin) }
     }
 
     /// How many slots walks leave free, so that events of few tokens go at once beside the largest

@@ -73,6 +73,7 @@ struct FanOut: ~Copyable {
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)
         do throws(UnreadableRecord) {
             let event = try decoder.decode(record, now: now.wall, header: header)
+            if book.traces.isOn { trace(event, writtenAt: record.timestamp, position, now, &book) }
             if event.expiresAt > now.wall {
                 fanOut(
                     event, of: id, position: position, now: now, &book, &late, &outbox,
@@ -80,13 +81,19 @@ struct FanOut: ~Copyable {
             } else {
                 countExpired(event, writtenAt: record.timestamp, now: now)
                 book.counters.eventsExpired += 1
+                if book.traces.isFollowing { book.traces.read(.expired, position) }
             }
         } catch {
             book.counters.eventsUnreadable += 1
+            let hold = book.tracker.hold(id)
             let correlation = decoder.correlation(of: record, header: header)
+            if book.traces.isOn {
+                trace(
+                    unreadable: error, correlation, writtenAt: record.timestamp, position,
+                    hold: hold, now, &book)
+            }
             outbox.writeUnreadable(
-                record, headers(), error, correlation, hold: book.tracker.hold(id), at: position,
-                &book, now: now)
+                record, headers(), error, correlation, hold: hold, at: position, &book, now: now)
         }
     }
 
@@ -125,7 +132,10 @@ struct FanOut: ~Copyable {
                 isMatched = isShown || isMatched
             }
         }
-        if !isMatched { book.counters.eventsUnmatched += 1 }
+        if !isMatched {
+            book.counters.eventsUnmatched += 1
+            if book.traces.isFollowing { book.traces.read(.unmatched, position) }
+        }
     }
 
     /// - Returns: whether anybody shows the subject, under one of the kinds if the event
@@ -136,20 +146,23 @@ struct FanOut: ~Copyable {
         _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
     ) -> Bool {
         let request = request(event, of: list, position: position, now: now, &book)
+        let start = book.traces.isFollowing ? TraceBook.Tally(book.counters) : nil
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
         let count = isForNobody(request) ? 0 : book.audience.count(onList: list)
         if count == 0 {
             book.pushes.bodies.release(request.body)
         } else if count > book.settings.splitAbove,
-            split(event, list: list, of: id, position, now: now, &book, &outbox)
+            split(event, list: list, of: id, position, request, now: now, &book, &outbox)
         {
             book.pushes.bodies.release(request.body)
         } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
             fanOutAtOnce(
-                request, count: count, hold: book.tracker.hold(id), now: now, &book, deferral)
+                request, count: count, hold: hold(id, for: request, &book), now: now, &book,
+                deferral)
         } else {
-            startWalk(request, count: count, hold: book.tracker.hold(id), &book)
+            startWalk(request, count: count, hold: hold(id, for: request, &book), &book)
         }
+        if let start { book.traces.planned(book.counters, since: start, for: request.origin) }
         return count > 0
     }
 
@@ -182,12 +195,6 @@ struct FanOut: ~Copyable {
             keep(payload, collapseID: event.collapseID, in: &request, now: now, &book)
         }
         return request
-    }
-
-    @inline(never)
-    private func note(_ event: Event, _ position: RecordPosition?, _ book: inout PushBook) {
-        guard let position else { return }
-        book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
     }
 
     @inline(never)

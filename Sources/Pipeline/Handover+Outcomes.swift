@@ -20,6 +20,7 @@ extension Handover {
     ) -> PoolID {
         let slot = outcome.slot
         let route = book.pushes.route(of: slot)
+        if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
             breakers.accepted(route, token: book.pushes.token(of: slot), now: now.monotonic)
             if breakers.hasTokenFaults {

@@ -60,13 +60,12 @@ struct Outbox: ~Copyable {
     /// Writes a record. The claims pass to it; its acknowledgement gives them back.
     mutating func write(
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
-        holds: [OffsetClaim],
-        fallback: [UInt8]? = nil
+        traceparent: String? = nil, holds: [OffsetClaim], fallback: [UInt8]? = nil
     ) {
         records.append(
             tickets.issue(
-                topic: topic, partition: partition, key: key, value: value, holds: holds,
-                fallback: fallback))
+                topic: topic, partition: partition, key: key, value: value,
+                traceparent: traceparent, holds: holds, fallback: fallback))
     }
 
     /// Writes the record of a suppression. The claims pass to it.

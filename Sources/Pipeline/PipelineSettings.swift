@@ -69,6 +69,8 @@ package struct PipelineSettings: Sendable {
     /// Seeds jitter and hash tables.
     package var seed: UInt64 = 0
     package var events = EventSettings()
+    /// Which events are traced; nil traces none.
+    package var tracing: TraceSettings?
     /// The names of the subscribed topics in their order, with which dead letters say where an
     /// event came from.
     package var eventTopics: [String] = []

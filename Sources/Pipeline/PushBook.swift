@@ -34,6 +34,8 @@ struct PushBook: ~Copyable {
     private(set) var sequence: UInt64 = 0
     /// What identifies the latest events, for dead letters.
     var correlations = RecentCorrelations()
+    /// The events that are traced.
+    var traces: TraceBook
     private let byAddress = PassedByAddress()
 
     struct RouteTraits: BitwiseCopyable {
@@ -59,6 +61,7 @@ struct PushBook: ~Copyable {
         pushes = PushTable(slots: settings.slots, routing: routing)
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
+        traces = TraceBook(settings.tracing, seed: settings.seed)
     }
 
     /// A record was read that may ask for pushes.
@@ -182,6 +185,7 @@ extension PushBook {
         pushes.checkInvariants()
         audience.checkInvariants()
         payloadPushes.checkInvariants()
+        traces.checkInvariants()
         pushes.forEachPush { slot in
             let push = pushes[slot]
             precondition(

@@ -112,6 +112,14 @@ extension PushPipeline {
         breakers.tripped(book.routing, now: now.monotonic)
     }
 
+    /// What became of events that were to be traced; nil if none are to be.
+    package var traceCounts: TraceCounts? { book.traces.isOn ? book.traces.counts : nil }
+
+    package var hasSpans: Bool { !book.traces.finished.isEmpty }
+
+    /// Returns the spans that have ended since the last call.
+    package mutating func takeSpans() -> [Span] { book.traces.takeFinished() }
+
     // MARK: Proof
 
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a

@@ -282,6 +282,9 @@ package struct PushPipeline: ~Copyable {
         outbox.flushLetters(&book, now: now, all: false)
         deferral.deferWhatWaits(&book, &outbox, breakers, now: now)
         deferral.sendDue(&book, &outbox, breakers, now: now)
+        if book.traces.isFollowing {
+            book.traces.sweep(now: now.monotonic, book.tracker, fanOut.walks)
+        }
     }
 
     /// When `advance` or `takeReady` next has something to do without a further fact. A breaker

@@ -39,6 +39,8 @@ package struct OutgoingRecord: Sendable {
     package var endedOffset: Int64?
     /// Goes into the header `DeferredPush.endedPayloadHeader`.
     package var endedPayloadAt: WallTime?
+    /// Goes into the header `traceparent`.
+    package var traceparent: String?
 }
 
 /// Records that Kafka has not acknowledged yet, each with the offsets that must wait for it: an
@@ -101,14 +103,15 @@ struct TicketTable {
 
     mutating func issue(
         topic: RecordTopic, partition: Int32? = nil, key: [UInt8], value: [UInt8]?,
-        holds: [OffsetClaim],
+        traceparent: String? = nil, holds: [OffsetClaim],
         fallback: [UInt8]? = nil, suppression: IssuedSuppression? = nil
     ) -> OutgoingRecord {
         precondition(
             value != nil || topic == .deferred, "only a row of deferred ends with a tombstone")
         last += 1
         let record = OutgoingRecord(
-            topic: topic, key: key, value: value, ticket: last, partition: partition)
+            topic: topic, key: key, value: value, ticket: last, partition: partition,
+            traceparent: traceparent)
         var ticket = Ticket(
             record: record, holds: holds, fallback: fallback, suppression: suppression)
         ticket.bytes =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Intake
 internal import KafkaLog
 internal import Pipeline
 internal import PushModel
@@ -28,6 +29,9 @@ extension PlannerLoop {
         var headers = record.endedOffset.map { [(DeferredPush.endedHeader, "\($0)")] } ?? []
         if let readAt = record.endedPayloadAt {
             headers.append((DeferredPush.endedPayloadHeader, "\(readAt.milliseconds)"))
+        }
+        if let traceparent = record.traceparent {
+            headers.append((EventRecord.traceparentHeader, traceparent))
         }
         let acceptance = record.key.withUnsafeBytes { key in
             (record.value ?? []).withUnsafeBytes { value in

@@ -296,6 +296,14 @@ package struct OffsetTracker: ~Copyable {
         remove(hold.holder.rawValue)
     }
 
+    /// Whether the holder that this claim was made for is still there. Unlike every other question
+    /// about a claim, this one may be asked when the claim has been given back.
+    package func isHeld(_ claim: OffsetClaim) -> Bool {
+        let holder = holders[Int(claim.holder.rawValue)]
+        return holder.claims > 0 && holder.offset == claim.offset
+            && assignments[Int(holder.place)].id.epoch == claim.epoch
+    }
+
     package func offset(of hold: OffsetClaim) -> Int64 { holders[Int(hold.holder.rawValue)].offset }
 
     /// Holders of all assignments: what the tracker's memory grows with.

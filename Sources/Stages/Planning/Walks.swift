@@ -101,13 +101,14 @@ package struct Walks: ~Copyable {
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
+    /// - Returns: the walk's number.
     package mutating func start(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ tracker: inout OffsetTracker
-    ) {
+    ) -> Int {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
             extend(index, request, hold: hold, &tracker)
-            return
+            return number(of: index)
         }
         var walk = Walk(number: started, request: request, cursor: LapCursor(count: count))
         started += 1
@@ -123,6 +124,7 @@ package struct Walks: ~Copyable {
         if let errand { joinable[errand] = index } else { payloadWalks += 1 }
         order.append(index)
         bySubject[request.subject, default: []].append(index)
+        return walk.number
     }
 
     private mutating func extend(

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// Tells the `TraceBook` of what happens. None of it is inlined: the path of a push that is not
+/// traced has nothing of it but a look at a flag.
+extension PushBook {
+    /// A request to APNs has ended; if its event is traced, it becomes a span.
+    @inline(never)
+    mutating func trace(_ outcome: PushOutcome, now: Now) {
+        // One that was never sent is no request.
+        guard outcome.sentAt.nanoseconds > 0,
+            let origin = pushes[outcome.slot].content.origin, traces.isFollowed(origin)
+        else { return }
+        let push = pushes[outcome.slot]
+        let route = routing[push.route]
+        let wire = slab.push(outcome.slot).pointee
+        let token = slab.token(outcome.slot)
+        let reason =
+            outcome.reason == .unknown ? slab.reasonText(outcome.slot) : outcome.reason.name
+        let app = routing.name(of: route.app)
+        traces.requestEnded(for: origin, sentAt: outcome.sentAt, now: now.monotonic) {
+            settings, span in
+            span.attributes = [
+                Span.Attribute("lamplighter.app", .text(app)),
+                Span.Attribute("apns.topic", .text(route.apnsTopic)),
+                Span.Attribute("apns.environment", .text(route.environment.name)),
+                Span.Attribute("apns.push_type", .text(wire.type.name)),
+                Span.Attribute("apns.id", .text(wire.apnsID.text)),
+                Span.Attribute("lamplighter.token_id", .text(settings.tokenName(token))),
+                Span.Attribute("lamplighter.attempt", .integer(Int(push.attempts) + 1)),
+            ]
+            switch outcome.kind {
+            case .answered:
+                span.attributes.append(
+                    Span.Attribute("http.response.status_code", .integer(Int(outcome.status))))
+                guard outcome.status != 200 else { return }
+                span.attributes.append(Span.Attribute("apns.reason", .text(reason)))
+                span.failure = reason.isEmpty ? "\(outcome.status)" : reason
+            case .unprocessed: span.failure = "not processed"
+            case .unknown: span.failure = "no answer"
+            case .expired: span.failure = "expired"
+            }
+        }
+    }
+}
+
+extension FanOut {
+    /// Makes a holder of the event that was read last.
+    func hold(
+        _ id: AssignmentID, for request: FanOutRequest, _ book: inout PushBook
+    ) -> OffsetClaim {
+        let hold = book.tracker.hold(id)
+        if book.traces.isFollowing { book.traces.held(hold, for: request.origin) }
+        return hold
+    }
+
+    @inline(never)
+    func note(_ event: Event, _ position: RecordPosition?, _ book: inout PushBook) {
+        guard let position else { return }
+        book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
+    }
+
+    @inline(never)
+    func trace(
+        _ event: Event, writtenAt: WallTime, _ position: RecordPosition, _ now: Now,
+        _ book: inout PushBook
+    ) {
+        let source = event.shard.flatMap { shard in
+            book.position(
+                DeadLetter.Source(
+                    topic: shard.topic, partition: shard.partition, offset: shard.offset))
+        }
+        let position = source ?? position
+        book.traces.eventRead(
+            position, topic: book.origins.names[Int(position.topic)],
+            traceparent: event.traceparent, id: event.id, writtenAt: writtenAt, now: now)
+    }
+
+    @inline(never)
+    func trace(
+        unreadable reason: UnreadableRecord, _ correlation: Correlation, writtenAt: WallTime,
+        _ position: RecordPosition, hold: OffsetClaim, _ now: Now, _ book: inout PushBook
+    ) {
+        var (id, traceparent) = (correlation.id ?? "", correlation.traceparent ?? "")
+        id.withUTF8 { id in
+            traceparent.withUTF8 { traceparent in
+                book.traces.eventRead(
+                    position, topic: book.origins.names[Int(position.topic)],
+                    traceparent: traceparent.isEmpty ? nil : UnsafeRawBufferPointer(traceparent),
+                    id: UnsafeRawBufferPointer(id), writtenAt: writtenAt, now: now)
+            }
+        }
+        book.traces.held(hold, for: position)
+        book.traces.read(.unreadable(code: reason.code), position)
+    }
+}

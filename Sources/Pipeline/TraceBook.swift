@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Ledger
+internal import Planning
+internal import PushModel
+
+/// Follows sampled events and makes spans of them: `event` from its reading until nothing holds its
+/// offset any more, in it `plan` for the making of its pushes, and in that a `push` for each
+/// request to APNs. Facts come in while they happen, and finished spans are taken out.
+///
+/// Everything is bounded by `TraceSettings`, and nothing waits for it: what finds no room is
+/// counted and left out. An event that is not sampled costs a look at `isOn`, a push a look at
+/// `isFollowing`.
+///
+/// A push that answers for several events belongs to the oldest, as its `apns-id` does. The others
+/// are told in their plan's span that they have joined it.
+struct TraceBook {
+    /// Whether events are to be sampled.
+    let isOn: Bool
+    /// Whether any event is under way that is traced.
+    private(set) var isFollowing = false
+    private(set) var finished: [Span] = []
+    private(set) var counts = TraceCounts()
+    private let settings: TraceSettings?
+    private var rows: [RecordPosition: Row] = [:]
+    /// Events of which a request has ended since the last sweep, so that they may be over.
+    private var touched: Set<RecordPosition> = []
+    private var sweptAt = MonotonicTime(nanoseconds: .min)
+    private var random: SplitMix64
+
+    init(_ settings: TraceSettings?, seed: UInt64) {
+        self.settings = settings
+        isOn = settings != nil
+        // Another seed than those of the jitters.
+        random = SplitMix64(seed: seed ^ 0x7472_6163_6562_6F6F)
+    }
+
+    // MARK: Events begin
+
+    /// An event was read. If it is sampled and there is room, it is followed from here on.
+    ///
+    /// - Parameters:
+    ///   - position: that of the event that its pushes name, which for a shard is the event that
+    ///     was split.
+    ///   - writtenAt: the record's timestamp; negative if it has none.
+    mutating func eventRead(
+        _ position: RecordPosition, topic: String, traceparent: UnsafeRawBufferPointer?,
+        id: UnsafeRawBufferPointer?, writtenAt: WallTime, now: Now
+    ) {
+        guard let settings else { return }
+        let parent = traceparent.flatMap { TraceContext($0) }
+        let isSampled =
+            parent?.isSampled ?? (settings.ratio > 0 && random.nextFraction() < settings.ratio)
+        // A shard beside the event that was split, or beside another shard of it, is part of that
+        // one's span.
+        guard isSampled, rows[position] == nil else { return }
+        guard rows.count < settings.eventsMax else {
+            counts.eventsLeftOut += 1
+            return
+        }
+        counts.eventsTraced += 1
+        var attributes = [
+            Span.Attribute("messaging.system", .text("kafka")),
+            Span.Attribute("messaging.operation.type", .text("process")),
+            Span.Attribute("messaging.destination.name", .text(topic)),
+            Span.Attribute(
+                "messaging.destination.partition.id", .text("\(position.partition)")),
+            Span.Attribute("messaging.kafka.offset", .integer(Int(position.offset))),
+        ]
+        if let id = Correlation(checking: id, traceparent: nil).id {
+            attributes.append(Span.Attribute("messaging.message.id", .text(id)))
+        }
+        rows[position] = Row(
+            trace: parent?.trace ?? newTrace(), parent: parent?.span, event: newSpan(),
+            plan: newSpan(), startedAt: now.monotonic, attributes: attributes,
+            age: writtenAt.milliseconds < 0 ? nil : max(.zero, now.wall - writtenAt))
+        isFollowing = true
+    }
+
+    private mutating func newTrace() -> TraceID {
+        TraceID(high: random.next() | 1, low: random.next())
+    }
+
+    private mutating func newSpan() -> SpanID {
+        SpanID(rawValue: max(1, random.next()))
+    }
+
+    // MARK: Events go on
+
+    func isFollowed(_ position: RecordPosition?) -> Bool {
+        position.map { rows[$0] != nil } ?? false
+    }
+
+    /// What a record that is written for the event says of its trace; nil if it is not followed.
+    func context(of position: RecordPosition?) -> TraceContext? {
+        guard let position, let row = rows[position] else { return nil }
+        return TraceContext(trace: row.trace, span: row.event, isSampled: true)
+    }
+
+    /// A claim was made for the event: it goes on until that has been given back.
+    mutating func held(_ claim: OffsetClaim, for position: RecordPosition?) {
+        if let position { rows[position]?.claims.append(claim) }
+    }
+
+    /// A walk answers for the event: its pushes are being made until that ends.
+    mutating func walking(_ number: Int, of subject: SubjectID, for position: RecordPosition?) {
+        if let position { rows[position]?.walks.append((subject, number)) }
+    }
+
+    /// Some of the event's pushes were made, and nothing else, since the counters were `start`.
+    mutating func planned(_ counters: Counters, since start: Tally, for position: RecordPosition?) {
+        if let position { rows[position]?.tally.add(Tally(counters), since: start) }
+    }
+
+    mutating func split(_ position: RecordPosition?) {
+        if let position { rows[position]?.isSplit = true }
+    }
+
+    mutating func read(_ outcome: Outcome, _ position: RecordPosition) {
+        rows[position]?.outcome = outcome
+    }
+
+    // MARK: Requests end
+
+    /// A request to APNs for the event has ended.
+    ///
+    /// - Parameter describe: fills in what is known of the push. It is called only where the
+    ///   request becomes a span.
+    mutating func requestEnded(
+        for position: RecordPosition, sentAt: MonotonicTime, now: MonotonicTime,
+        describe: (TraceSettings, inout Span) -> Void
+    ) {
+        guard let settings, let row = rows[position] else { return }
+        rows[position]!.requests += 1
+        touched.insert(position)
+        guard row.requests < settings.requestsMax else { return }
+        var span = Span(
+            "push", .client, trace: row.trace, id: newSpan(), parent: row.plan,
+            start: min(sentAt, now), end: now)
+        describe(settings, &span)
+        finish(span)
+    }
+
+    // MARK: Events end
+
+    /// Ends the spans of what is over. Called once a turn while anything is followed. Events of which
+    /// no request has ended, such as those that wait for a dead letter's acknowledgement, are looked
+    /// at less often, since a turn may take microseconds.
+    mutating func sweep(
+        now: MonotonicTime, _ tracker: borrowing OffsetTracker, _ walks: borrowing Walks
+    ) {
+        let isFull = now >= sweptAt + Self.sweepInterval
+        if isFull { sweptAt = now }
+        for position in (isFull ? Array(rows.keys) : Array(touched)).sorted(by: Self.isBefore) {
+            sweep(position, now: now, tracker, walks)
+        }
+        touched.removeAll(keepingCapacity: true)
+        isFollowing = !rows.isEmpty
+    }
+
+    private static let sweepInterval = Duration.milliseconds(5)
+
+    private mutating func sweep(
+        _ position: RecordPosition, now: MonotonicTime, _ tracker: borrowing OffsetTracker,
+        _ walks: borrowing Walks
+    ) {
+        guard let settings, var row = rows.removeValue(forKey: position) else { return }
+        row.walks.removeAll { walk in
+            walks.walk(of: walk.subject, in: walk.number..<walk.number + 1) == nil
+        }
+        row.claims.removeAll { !tracker.isHeld($0) }
+        let isOver = row.walks.isEmpty && row.claims.isEmpty
+        let isOld = now - row.startedAt >= settings.ageMax
+        if !row.isPlanned, row.walks.isEmpty || isOld {
+            row.isPlanned = true
+            finish(Self.planSpan(of: row, end: now))
+        }
+        if isOver || isOld {
+            finish(Self.eventSpan(of: row, end: now, isCut: !isOver, settings))
+        } else {
+            rows[position] = row
+        }
+    }
+
+    private static func isBefore(_ left: RecordPosition, _ right: RecordPosition) -> Bool {
+        (left.topic, left.partition, left.offset) < (right.topic, right.partition, right.offset)
+    }
+
+    private mutating func finish(_ span: Span) {
+        guard let settings, finished.count < settings.spansMax else {
+            counts.spansDropped += 1
+            return
+        }
+        finished.append(span)
+    }
+
+    /// Returns the finished spans and forgets them.
+    mutating func takeFinished() -> [Span] {
+        defer { finished = [] }
+        return finished
+    }
+
+    func checkInvariants() {
+        precondition(isFollowing == !rows.isEmpty, "an event is followed unseen")
+        guard let settings else {
+            return precondition(rows.isEmpty && finished.isEmpty, "traced though nothing is to be")
+        }
+        precondition(
+            rows.count <= settings.eventsMax && finished.count <= settings.spansMax,
+            "more is traced than may be")
+    }
+}
