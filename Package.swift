@@ -99,6 +99,9 @@ let drivers: [Target] = [
             "FlatMemory",
         ],
         logs: true),
+    // Metrics and spans, to an OpenTelemetry collector.
+    .floor(
+        "Drivers", "OTLPExporter", ["PushModel", "Delivery", "Telemetry", "Curl"]),
     // The one HTTP server: for probes, metrics and the operator's questions.
     .floor(
         "Drivers", "HTTPListener", ["PushModel"], logs: true,
@@ -124,8 +127,8 @@ let app: [Target] = [
         "App", "Worker",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "Telemetry", "LinuxIO", "FlatMemory",
-            "Rdkafka",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter", "Telemetry", "LinuxIO",
+            "FlatMemory", "OpenSSL", "Rdkafka",
         ],
         logs: true,
         products: [
@@ -204,7 +207,8 @@ let tests: [Target] = [
     .tests(
         "DriversTests",
         [
-            "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "APNSSimulator",
+            "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter",
+            "Telemetry", "APNSSimulator",
             "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
             "LinuxIO", "Rdkafka",
         ], logs: true),
@@ -215,8 +219,8 @@ let tests: [Target] = [
         "AppTests",
         [
             "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "Telemetry", "EmbeddedKafka", "FleetKit",
-            "LinuxIO", "OpenSSL", "Rdkafka",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter", "Telemetry",
+            "EmbeddedKafka", "FleetKit", "LinuxIO", "OpenSSL", "Rdkafka",
         ],
         logs: true),
     .tests(

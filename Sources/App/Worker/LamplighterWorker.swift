@@ -9,6 +9,7 @@ package import KafkaLog
 internal import Lifecycle
 internal import LinuxIO
 package import Logging
+internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
 internal import ServiceLifecycle
@@ -24,6 +25,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     let ports: [DeliveryPort]
     let status: StatusSource
     let log: any AdjustableLog
+    let build: WorkerBuild
+    let exports = ExportCounters()
     package let control = WorkerControl()
 
     /// - Parameter log: what an operator changes who asks for another level of the log.
@@ -37,7 +40,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         keys = try SigningKeys(configuration.apns)
         self.log = log
         self.logger = logger
-        status = StatusSource(control, build: build)
+        self.build = build
+        status = StatusSource(control, build: build, exports: exports)
         let slab = PushSlab(slots: plan.pipeline.slots)
         let plannerWaker = Waker()
         let pools = plan.routing.pools.count
@@ -76,6 +80,10 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 }
                 group.addTask {
                     try await listen()
+                    return nil
+                }
+                group.addTask {
+                    await export()
                     return nil
                 }
                 group.addTask { try await runThreads() }

@@ -8,6 +8,7 @@ internal import KafkaLog
 internal import Lifecycle
 internal import LinuxIO
 internal import Logging
+internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
 
@@ -118,6 +119,8 @@ struct PlannerLoop: ~Copyable {
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
         var isBusy = false
         for step in TurnStep.order where take(step, now: now) { isBusy = true }
+        // If the exporter is at the queue just now, they go in the next turn.
+        if pipeline.hasSpans { control.spans.offer { pipeline.takeSpans() } }
         return isBusy
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import LinuxIO
+internal import OTLPExporter
 package import Pipeline
 internal import PushModel
 internal import Synchronization
@@ -30,6 +31,8 @@ package final class WorkerControl: Sendable {
     private let question = Mutex<AwaitedAnswer<WorkerStatus?>?>(nil)
     /// The heartbeat of the planner thread.
     let heartbeat = Heartbeat()
+    /// The spans that the planner has finished.
+    let spans = SpanQueue()
 
     /// The counters and the load, as the planner last published them.
     package struct Snapshot: Sendable {

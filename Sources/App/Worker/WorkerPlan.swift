@@ -5,6 +5,7 @@ package import APNSDelivery
 internal import Delivery
 package import Intake
 package import KafkaLog
+internal import OpenSSL
 package import Pipeline
 package import PushModel
 
@@ -166,6 +167,12 @@ extension PipelineSettings {
         events.payloadTTL = configuration.planning.payloadTTL
         events.allowKindWide = configuration.intake.allowKindWide
         events.recordBytesMax = configuration.intake.recordBytesMax
+        if configuration.otlp.endpoint != nil {
+            events.readsTraceparent = true
+            tracing = TraceSettings(ratio: configuration.otlp.sampling) { token in
+                Hexadecimal.encode(SHA256Digest.of(Array(token)).prefix(8))
+            }
+        }
         self.eventTopics = eventTopics
         seed = UInt64.random(in: .min ... .max)
     }

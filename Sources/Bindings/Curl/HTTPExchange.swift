@@ -39,6 +39,8 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         package let status: UInt16
         package let body: [UInt8]
         package let isHTTP2: Bool
+        /// The answer's `retry-after`, at most an hour; 0 if it has none.
+        package let retryAfterSeconds: UInt16
     }
 
     /// Blocks, at most for `timeout` and a second.
@@ -64,10 +66,13 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         guard code == CURLE_OK else {
             throw ExchangeFailure(code, easy, receiver.errorText, isTunnelled: proxy != nil)
         }
+        var retryAfter: curl_off_t = 0
+        TransferOptions.check(CCurl_getOffset(easy, CURLINFO_RETRY_AFTER, &retryAfter))
         return Answer(
             status: UInt16(clamping: TransferOptions.long(easy, CURLINFO_RESPONSE_CODE)),
             body: receiver.bytes,
-            isHTTP2: TransferOptions.long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0)
+            isHTTP2: TransferOptions.long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0,
+            retryAfterSeconds: UInt16(min(max(retryAfter, 0), 3600)))
     }
 
     private func set(

@@ -29,6 +29,12 @@ package struct NamedThread: ~Copyable, Sendable {
         precondition(code == 0, "pthread_join: \(code)")
     }
 
+    /// Gives the calling thread the lowest scheduling priority.
+    package static func lowerPriority() {
+        // 0 is the calling thread. Lowering a priority is always allowed.
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+    }
+
     private static func spawn(
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) -> pthread_t {

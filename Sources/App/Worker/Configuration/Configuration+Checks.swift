@@ -17,6 +17,7 @@ extension Configuration {
         checkProperties(&reader)
         checkCredentials(&reader)
         checkFiles(&reader)
+        checkOTLP(&reader)
         checkOrders(&reader)
         checkProxy(&reader)
         checkListeners(&reader)

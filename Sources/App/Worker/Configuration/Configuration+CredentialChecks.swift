@@ -118,6 +118,8 @@ extension Configuration {
                 ["apns", "endpoints", "development", "caFile"],
                 apns.endpoints.development.caFile, false
             ),
+            (["otlp", "caFile"], otlp.caFile, false),
+            (["otlp", "headersFile"], otlp.headersFile, true),
         ]
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {
             let path = ["apns", "credentials", name]

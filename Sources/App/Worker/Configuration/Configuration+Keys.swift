@@ -22,6 +22,10 @@ extension Configuration {
             .section(
                 "admin", \.admin, Admin.keys,
                 "Where an operator's requests are answered, such as those of `lamplighter status`."),
+            .section(
+                "otlp", \.otlp, OTLP.keys,
+                "Where metrics and spans are exported to, by OTLP over HTTP: see "
+                    + "[opentelemetry.md](opentelemetry.md)."),
             .section("log", \.log, Log.keys, "What is printed on standard error."),
         ]
     }

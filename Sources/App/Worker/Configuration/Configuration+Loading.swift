@@ -49,6 +49,7 @@ extension Configuration {
         guard reader.problems.isEmpty else {
             throw InvalidConfiguration(problems: reader.problems)
         }
+        if let notice = configuration.otlpNotice { configuration.notices.append(notice) }
         return configuration
     }
 
@@ -90,6 +91,8 @@ extension Configuration {
         resolve(&intake.lastRecordFile)
         resolve(&admin.tokenFile)
         resolve(&apns.caFile)
+        resolve(&otlp.headersFile)
+        resolve(&otlp.caFile)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)
         for name in apns.credentials.keys {

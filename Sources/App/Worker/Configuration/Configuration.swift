@@ -15,6 +15,7 @@ package struct Configuration: Sendable {
     package var deadLetters = DeadLetters()
     package var health = Health()
     package var admin = Admin()
+    package var otlp = OTLP()
     package var log = Log()
     /// What the user should change in the configuration before long, one sentence each.
     package internal(set) var notices: [String] = []

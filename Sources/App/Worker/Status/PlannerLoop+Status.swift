@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import Audience
 internal import KafkaLog
+internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
 
@@ -32,6 +33,12 @@ extension PlannerLoop {
         status.roundTrips = roundTrips
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
+        status.export = pipeline.traceCounts.map { counts in
+            var export = WorkerStatus.Export()
+            export.traced = counts
+            export.spansDropped = counts.spansDropped + control.spans.dropped
+            return export
+        }
         return status
     }
 

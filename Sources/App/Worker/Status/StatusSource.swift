@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import LinuxIO
+internal import OTLPExporter
 internal import PushModel
 
 /// Gets the worker's status from the planner thread, for any number of clients. An answer is shared
@@ -9,6 +10,7 @@ internal import PushModel
 actor StatusSource {
     private let control: WorkerControl
     private let build: WorkerBuild
+    private let exports: ExportCounters
     private let startedAt = PlannerLoop.clock().wall
     private let clock = ContinuousClock()
     private var latest: (status: WorkerStatus, askedAt: ContinuousClock.Instant)?
@@ -20,9 +22,10 @@ actor StatusSource {
     /// takes seconds.
     private static let patience = Duration.seconds(2)
 
-    init(_ control: WorkerControl, build: WorkerBuild) {
+    init(_ control: WorkerControl, build: WorkerBuild, exports: ExportCounters) {
         self.control = control
         self.build = build
+        self.exports = exports
     }
 
     /// The status of at most 200 ms ago; nil if the planner does not answer in time.
@@ -49,6 +52,7 @@ actor StatusSource {
         var status = await question.value
         status?.process = WorkerStatus.Process(
             build: build, startedAt: startedAt, residentBytes: ProcessMemory.residentBytes ?? 0)
+        status?.export?.collector = exports.counts
         return status
     }
 }

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
 
@@ -43,6 +44,15 @@ struct WorkerStatus: Sendable {
     /// The topics that the worker writes to.
     var producedTopics: [String] = []
     var process = Process()
+    /// What was traced and exported; nil if nothing is exported.
+    var export: Export?
+
+    struct Export: Sendable {
+        var traced = TraceCounts()
+        /// Spans that found no room on their way to the exporter.
+        var spansDropped = 0
+        var collector = ExportCounters.Counts()
+    }
 
     struct Process: Sendable {
         var build = WorkerBuild()
