@@ -51,6 +51,8 @@ import Testing
         ("kafka.events.lamplighter.events.delay", "0s", "15m", "-1s", "901s"),
         ("deadLetters.tokensMax", "1", "500", "0", "501"),
         ("deadLetters.eventBytesMax", "0", "512KiB", "-1", "524289"),
+        ("otlp.interval", "1s", "1h", "999ms", "3601s"),
+        ("otlp.sampling", "0", "1", "-0.1", "1.1"),
     ]
 
     @Test(arguments: bounds)
@@ -65,6 +67,7 @@ import Testing
             "LAMPLIGHTER_APNS_RECONNECTMAX": "10m", "LAMPLIGHTER_APNS_RECONNECTMIN": "10ms",
             "LAMPLIGHTER_DELIVERY_BACKOFFMAX": "1h", "LAMPLIGHTER_DELIVERY_BACKOFFMIN": "100ms",
             "LAMPLIGHTER_DELIVERY_COOLDOWNMAX": "1h", "LAMPLIGHTER_DELIVERY_COOLDOWNMIN": "1s",
+            "LAMPLIGHTER_OTLP_ENDPOINT": "http://localhost:4318",
         ]
         for value in [low, high] {
             #expect(problems(in: "", room.merging([variable: value]) { $1 }) == [])
@@ -166,6 +169,8 @@ private let defaults = """
     deadLetters.eventBytesMax: 64KiB
     health.host: 127.0.0.1
     admin.host: 127.0.0.1
+    otlp.interval: 15s
+    otlp.sampling: 0.0
     log.level: info
     log.format: json
     """

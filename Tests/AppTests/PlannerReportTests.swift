@@ -4,6 +4,7 @@
 internal import Delivery
 internal import Logging
 internal import PushModel
+internal import RecordFormats
 internal import Testing
 
 @testable internal import Pipeline
@@ -63,6 +64,37 @@ internal import Testing
         #expect(lines.taken().count == 1)
         for second in 61..<63 as Range<Int64> { watch.report([], now: at(second), logger: logger) }
         #expect(lines.taken() == ["notice Kafka accepts dead letters again []"])
+    }
+
+    @Test
+    func `what fails for good is told with its event's id and traceparent, once a minute`() {
+        var watch = ConsumerWatch()
+        func later(_ seconds: Int64) -> Now {
+            Now(
+                monotonic: now.monotonic + .seconds(seconds), wall: now.wall + .seconds(seconds))
+        }
+        let source = DeadLetter.Source(topic: "events", partition: 3, offset: 7)
+        let push = FailureSample(
+            reason: "BadDeviceToken", count: 12, status: 400, message: nil,
+            app: "com.example.Home", source: source, eventID: "order-7", traceparent: "00-1-2-01",
+            isUnreadable: false)
+        let record = FailureSample(
+            reason: "invalidJSON", count: 1, status: nil, message: "no JSON", app: nil,
+            source: source, eventID: nil, traceparent: nil, isUnreadable: true)
+        #expect(watch.mayReportFailures(now: now))
+        watch.report([] as [FailureSample], now: now, logger: logger)
+        #expect(watch.mayReportFailures(now: later(1)), "nothing was told yet")
+        watch.report([push, record], now: later(1), logger: logger)
+        #expect(
+            lines.taken() == [
+                "warning pushes have failed for good [app=com.example.Home, count=12, "
+                    + "event=events/3/7, eventID=order-7, reason=BadDeviceToken, status=400, "
+                    + "traceparent=00-1-2-01]",
+                "warning events could not be read: no JSON [count=1, event=events/3/7, "
+                    + "reason=invalidJSON]",
+            ])
+        #expect(!watch.mayReportFailures(now: later(60)))
+        #expect(watch.mayReportFailures(now: later(61)))
     }
 
     @Test func `an app that has used up its kinds is told once, and once when some are free`() {

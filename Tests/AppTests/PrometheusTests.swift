@@ -34,6 +34,7 @@ internal import Testing
         status.consumedTopics = ["lamplighter.events", "lamplighter.deferred"]
         status.producedTopics = ["lamplighter.suppressions"]
         status.transports = [TransportCounts(), TransportCounts()]
+        status.export = WorkerStatus.Export()
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
         return status
     }

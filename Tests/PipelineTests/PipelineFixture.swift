@@ -134,22 +134,33 @@ final class PipelineFixture {
     /// - Returns: the offset of the event.
     @discardableResult
     func event(
-        _ subject: String?, _ value: String? = nil, binding: Int = 0
+        _ subject: String?, _ value: String? = nil, binding: Int = 0,
+        headers: [String: String] = [:]
     ) -> Int64 {
         let offset = nextOffset
         nextOffset += 1
-        read(subject, value, at: offset, of: assignment, binding: binding)
+        read(subject, value, headers, at: offset, of: assignment, binding: binding)
         return offset
     }
 
     private func read(
-        _ subject: String?, _ value: String?, at offset: Int64, of id: AssignmentID, binding: Int
+        _ subject: String?, _ value: String?, _ headers: [String: String], at offset: Int64,
+        of id: AssignmentID, binding: Int
     ) {
+        let lent = headers.mapValues { text in
+            let copy = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: text.utf8.count, alignment: 1)
+            copy.copyBytes(from: text.utf8)
+            return copy
+        }
+        defer { for header in lent.values { header.deallocate() } }
         withBytes(subject) { key in
             withBytes(value) { value in
                 let record = EventRecord(
                     binding: binding, key: key, value: value, timestamp: now.wall)
-                pipeline.eventRecord(record, of: id, offset: offset, now: now) { _ in nil }
+                pipeline.eventRecord(record, of: id, offset: offset, now: now) { name in
+                    lent[name].map { UnsafeRawBufferPointer($0) }
+                }
             }
         }
         checkInvariants()
@@ -167,7 +178,8 @@ final class PipelineFixture {
                 topic: record.topic, key: String(decoding: record.key, as: UTF8.self),
                 value: String(decoding: record.value ?? [], as: UTF8.self),
                 ticket: record.ticket, partition: record.partition,
-                endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt)
+                endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                traceparent: record.traceparent)
         }
     }
 
@@ -183,6 +195,9 @@ final class PipelineFixture {
     var load: PushPipeline.Load { pipeline.load }
     var appsOutOfKinds: [(app: String, rows: Int)] { pipeline.appsOutOfKinds }
     func takeExpired() -> ExpiredEvents { pipeline.takeExpiredEvents() }
+    func takeFailures() -> [FailureSample] { pipeline.takeFailures() }
+    func takeSpans() -> [Span] { pipeline.takeSpans() }
+    var traceCounts: TraceCounts? { pipeline.traceCounts }
     var kindsKnown: Int { pipeline.audience.statistics.kinds }
     var assignment: AssignmentID { assignments.last! }
     var committableOffset: Int64 { pipeline.committableOffset(assignment, now: now)! }

@@ -24,6 +24,7 @@ struct ProducedRecord {
     let partition: Int32?
     let endedOffset: Int64?
     let endedPayloadAt: WallTime?
+    let traceparent: String?
 
     /// The dead letter that the value is.
     func letter() throws -> DeadLetter {

@@ -92,6 +92,11 @@ final class SimulationWorker {
         settings.events.allowKindWide = true
         settings.eventTopics = ["events", "slow"]
         settings.seed = dice.next()
+        // Being traced changes nothing.
+        settings.tracing = TraceSettings(ratio: 0.5) { _ in "" }
+        settings.tracing?.eventsMax = 8
+        settings.tracing?.spansMax = 64
+        settings.tracing?.ageMax = .seconds(3)
         self.settings = settings
         slab = PushSlab(slots: settings.slots)
         var routing = RoutingTable()

@@ -11,6 +11,7 @@ extension DeadLetter {
             && attempts == other.attempts && source == other.source && firstAt == other.firstAt
             && payloadSource == other.payloadSource
             && lastAt == other.lastAt && app == other.app && subject == other.subject
+            && correlation == other.correlation
             && collapseID == other.collapseID && isOriginalLeftOut == other.isOriginalLeftOut
             && targets.map(\.token) == other.targets.map(\.token)
             && targets.map(\.environment) == other.targets.map(\.environment)
@@ -32,6 +33,8 @@ func letter() -> DeadLetter {
     letter.status = 413
     letter.message = "the body is over 4096 bytes"
     letter.app = "com.example.Home"
+    letter.correlation = Correlation(
+        id: "order \"7\"", traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
     letter.original = .init(
         key: Array("door-42".utf8), value: [0xFF, 0, 1, 2], headers: [("ce_id", [0x31])])
     return letter

@@ -39,6 +39,7 @@ internal import Testing
         bare.status = nil
         bare.message = nil
         bare.app = nil
+        bare.correlation = .none
         bare.subject = []
         bare.targets = []
         var nothing = letter()

@@ -32,6 +32,7 @@ struct EventCopy {
     var expiration: ExpirationRule?
     var payload: String?
     var payloadType: PushType?
+    var correlation: Correlation
 
     init(_ event: Event) {
         app = event.app
@@ -47,6 +48,7 @@ struct EventCopy {
         expiration = event.expiration
         payload = event.payload.map { String(decoding: $0.body, as: UTF8.self) }
         payloadType = event.payload?.type
+        correlation = Correlation(checking: event.id, traceparent: event.traceparent)
     }
 }
 
@@ -98,7 +100,7 @@ func lending<Result>(
 }
 
 /// Headers at addresses that hold for the call.
-private func lendingHeaders<Result>(
+func lendingHeaders<Result>(
     _ headers: [String: String], _ body: (EventRecord.HeaderLookup) throws -> Result
 ) rethrows -> Result {
     let copies = headers.mapValues { text in
