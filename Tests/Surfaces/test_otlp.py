@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""What a worker exports to an OpenTelemetry collector, and that it does not care for its answers.
+
+`python3 -m unittest test_otlp`, with the programs' folder in LAMPLIGHTER_PROGRAMS. The packages that
+the receiver needs are installed into .build/otlp-venv at the first run.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
+VENV = pathlib.Path(os.environ.get("OTLP_VENV", ROOT / ".build/otlp-venv"))
+# Variables with this prefix are configuration.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("LAMPLIGHTER_")}
+APP = "com.example.Home"
+TOPIC = "lamplighter.events"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = "00f067aa0ba902b7"
+SECRET = "Bearer hunter-otlp"
+
+
+def python():
+    """The Python that has what requirements.txt names."""
+    program = VENV / "bin/python"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([program, "-m", "pip", "install", "--quiet", "-r", HERE / "requirements.txt"], check=True)
+    return program
+
+
+def value(attribute):
+    kind, content = next(iter(attribute["value"].items()))
+    return int(content) if kind == "int_value" else content
+
+
+def attributes(message):
+    return {attribute["key"]: value(attribute) for attribute in message.get("attributes", [])}
+
+
+def identifier(text):
+    """Base64, as JSON has bytes, in hexadecimal digits."""
+    import base64
+
+    return base64.b64decode(text).hex() if text else None
+
+
+class Worker:
+    """A worker with Kafka, APNs and a collector, each a process in a folder of their own."""
+
+    def __init__(self, sampling=0):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-otlp-"))
+        self.running = {}
+        names = "events:2,registrations:1,suppressions:1,deferred:1,dead-letters:1"
+        topics = ",".join("lamplighter." + topic for topic in names.split(","))
+        self.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
+                   "--bootstrap-file", self.folder / "bootstrap")
+        self.start("apns", "lamplighter-lab", "simulate", "apns", "--address-file", self.folder / "address",
+                   "--log", self.folder / "pushes.ndjson", "--ca-file", self.folder / "ca.pem",
+                   "--key-out", self.folder / "key.p8", "--team", "ABCDE12345", "--key-id", "FGHIJ67890",
+                   "--app", APP, "--answer", "400:BadMessageId token ee")
+        self.receive()
+        self.wait_for("the simulators", 60, lambda: self.text("bootstrap") and self.text("address"))
+        host, port = re.search(r"production (\S+):(\d+)", self.text("address")).groups()
+        self.bootstrap = self.text("bootstrap").strip()
+        (self.folder / "headers").write_text(f"Authorization: {SECRET}\n")
+        self.configuration = self.folder / "lamplighter.yaml"
+        self.configuration.write_text(f"""
+kafka: {{bootstrap: "{self.bootstrap}", startFrom: earliest, group: otlp-test}}
+index: {{registrationGrace: 200ms}}
+apns:
+  caFile: ca.pem
+  credentials:
+    home: {{team: ABCDE12345, keyID: FGHIJ67890, keyFile: key.p8, apps: [{APP}], environments: [production]}}
+  endpoints:
+    production: {{host: {host}, port: {port}, serverName: localhost}}
+otlp:
+  endpoint: http://127.0.0.1:{self.port}
+  headersFile: headers
+  interval: 1s
+  sampling: {sampling}
+  attributes: {{deployment.environment.name: test}}
+health: {{port: 0}}
+log: {{level: trace, format: text}}
+""")
+        self.start("worker", "lamplighter", "run", "--config", self.configuration)
+        listening = r"listening for probes.* port=(\d+)"
+        self.wait_for("the probes", 60, lambda: re.search(listening, self.text("worker.log")))
+        self.health = int(re.search(listening, self.text("worker.log"))[1])
+
+    def close(self):
+        for name in reversed(list(self.running)):
+            self.stop(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # Processes
+
+    def start(self, name, program, *arguments):
+        with open(self.folder / f"{name}.log", "a") as log:
+            self.running[name] = subprocess.Popen(
+                [PROGRAMS / program if isinstance(program, str) else program, *map(str, arguments)],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, env=ENVIRONMENT)
+
+    def stop(self, name):
+        process = self.running.pop(name)
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return process.returncode
+
+    def receive(self, port=0):
+        """Starts the collector, on its former port if that is given."""
+        (self.folder / "port").unlink(missing_ok=True)
+        self.start("receiver", python(), HERE / "otlp_receiver.py", self.folder, port)
+        self.wait_for("the receiver", 60, lambda: self.text("port"))
+        self.port = int(self.text("port"))
+
+    def behave(self, behaviour):
+        (self.folder / "behaviour").write_text(behaviour)
+
+    def text(self, name):
+        try:
+            return (self.folder / name).read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def wait_for(self, what, seconds, condition):
+        deadline = time.monotonic() + seconds
+        while True:
+            found = condition()
+            if found:
+                return found
+            for name, process in self.running.items():
+                if process.poll() is not None:
+                    raise AssertionError(f"{name} has ended: {self.text(name + '.log')[-1000:]}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {seconds} s for {what}")
+            time.sleep(0.02)
+
+    # Traffic
+
+    def register(self, token, subject):
+        subprocess.run(
+            [PROGRAMS / "lamplighter", "register", "--config", self.configuration, "--environment", "production",
+             "--app", APP, "--installation", token[:8], "--handler", "H", "--class", "control", "--token", token,
+             "--kind", "door", "--subject", subject],
+            check=True, env=ENVIRONMENT, capture_output=True)
+
+    def emit(self, subject, event, traceparent=None):
+        headers = ["-H", f"traceparent={traceparent}"] if traceparent else []
+        subprocess.run(
+            ["kcat", "-P", "-b", self.bootstrap, "-t", TOPIC, "-p", "0", "-K", "\t", *headers],
+            input=f"{subject}\t{json.dumps(event)}\n", text=True, check=True)
+
+    def pushes(self, token):
+        return [push for push in map(json.loads, self.text("pushes.ndjson").splitlines())
+                if push["token"] == token]
+
+    # What has been exported
+
+    @property
+    def requests(self):
+        return [json.loads(line) for line in self.text("requests.ndjson").splitlines()]
+
+    def spans(self):
+        return [span for request in self.requests if request["path"] == "/v1/traces"
+                for resource in request["message"]["resource_spans"]
+                for scope in resource["scope_spans"] for span in scope["spans"]]
+
+    def exported(self):
+        """The metrics of the last export, by name."""
+        found = [request for request in self.requests if request["path"] == "/v1/metrics"]
+        if not found:
+            return {}
+        return {metric["name"]: metric for resource in found[-1]["message"]["resource_metrics"]
+                for scope in resource["scope_metrics"] for metric in scope["metrics"]}
+
+    def page(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+
+    def counted(self, series):
+        found = re.search(rf"^{re.escape(series)} (\S+)$", self.page(), re.MULTILINE)
+        return float(found[1]) if found else None
+
+
+class OTLP(unittest.TestCase):
+    """A worker's exports"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = Worker()
+        cls.addClassCleanup(cls.worker.close)
+
+    def setUp(self):
+        self.worker.behave("200")
+
+    def push(self, token, subject, event=None, traceparent=None, within=30):
+        """Emits an event, and returns how long its push took."""
+        before = len(self.worker.pushes(token))
+        start = time.monotonic()
+        self.worker.emit(subject, event or {}, traceparent)
+        self.worker.wait_for("the push", within, lambda: len(self.worker.pushes(token)) > before)
+        return time.monotonic() - start
+
+    def trace(self, trace, count):
+        def found():
+            spans = [span for span in self.worker.spans() if identifier(span["trace_id"]) == trace]
+            return spans if len(spans) >= count else None
+
+        return {span["name"]: span for span in self.worker.wait_for(f"{count} spans", 60, found)}
+
+    def test_a_sampled_event_arrives_as_three_spans(self):
+        token = "ab" * 32
+        self.worker.register(token, "door-1")
+        self.push(token, "door-1", {"id": "order-7"}, f"00-{TRACE}-{PARENT}-01")
+        spans = self.trace(TRACE, 3)
+        self.assertEqual(set(spans), {"event", "plan", "push"})
+        event, plan, push = spans["event"], spans["plan"], spans["push"]
+        self.assertEqual(identifier(event["parent_span_id"]), PARENT)
+        self.assertEqual(plan["parent_span_id"], event["span_id"])
+        self.assertEqual(push["parent_span_id"], plan["span_id"])
+        self.assertEqual(len({span["span_id"] for span in spans.values()}), 3)
+        self.assertEqual(event["kind"], "SPAN_KIND_CONSUMER")
+        self.assertEqual(plan["kind"], "SPAN_KIND_INTERNAL")
+        self.assertEqual(push["kind"], "SPAN_KIND_CLIENT")
+        for span in spans.values():
+            start, end = int(span["start_time_unix_nano"]), int(span["end_time_unix_nano"])
+            self.assertLessEqual(start, end)
+            self.assertLess(abs(time.time() - end / 1e9), 60)
+            self.assertGreaterEqual(start, int(event["start_time_unix_nano"]))
+            self.assertLessEqual(end, int(event["end_time_unix_nano"]))
+        of_event, of_push = attributes(event), attributes(push)
+        self.assertEqual(of_event["messaging.destination.name"], TOPIC)
+        self.assertEqual(of_event["messaging.destination.partition.id"], "0")
+        self.assertEqual(of_event["messaging.message.id"], "order-7")
+        self.assertEqual(of_event["lamplighter.outcome"], "matched")
+        self.assertEqual(attributes(plan)["lamplighter.pushes.queued"], 1)
+        answered = self.worker.pushes(token)[-1]
+        self.assertEqual(of_push["apns.id"], answered["apnsID"])
+        self.assertEqual(of_push["http.response.status_code"], 200)
+        self.assertEqual(of_push["lamplighter.token_id"], hashlib.sha256(bytes.fromhex(token)).hexdigest()[:16])
+        self.assertEqual(of_push["lamplighter.app"], APP)
+        self.assertEqual(of_push["apns.push_type"], "controls")
+        self.assertNotIn("status", push)
+
+    def test_a_refused_push_says_why(self):
+        token, trace = "ee" * 32, "11112222333344445555666677778888"
+        self.worker.register(token, "door-2")
+        self.push(token, "door-2", {"id": "order-8"}, f"00-{trace}-{PARENT}-01")
+        push = self.trace(trace, 3)["push"]
+        self.assertEqual(push["status"], {"code": "STATUS_CODE_ERROR", "message": "BadMessageId"})
+        self.assertEqual(attributes(push)["http.response.status_code"], 400)
+        # The dead letter and the log have the same names for it.
+        letters = subprocess.run(
+            [PROGRAMS / "lamplighter", "dead-letters", "list", "--json", "--config", self.worker.configuration],
+            check=True, env=ENVIRONMENT, capture_output=True, text=True).stdout.splitlines()
+        letter = next(letter for letter in map(json.loads, letters) if letter.get("reason") == "BadMessageId")
+        self.assertEqual(letter["eventID"], "order-8")
+        self.assertEqual(letter["traceparent"], f"00-{trace}-{PARENT}-01")
+        self.worker.wait_for("the line in the log", 30, lambda: "eventID=order-8" in self.worker.text("worker.log"))
+        self.assertRegex(
+            self.worker.text("worker.log"),
+            rf"warning pushes have failed for good .*eventID=order-8 .*traceparent=00-{trace}-{PARENT}-01")
+
+    def test_an_event_that_is_not_sampled_is_not_traced(self):
+        token, trace = "cd" * 32, "99992222333344445555666677778888"
+        self.worker.register(token, "door-3")
+        self.push(token, "door-3", traceparent=f"00-{trace}-{PARENT}-00")
+        self.push(token, "door-3")
+        time.sleep(3)
+        traces = {identifier(span["trace_id"]) for span in self.worker.spans()}
+        self.assertNotIn(trace, traces)
+        # None has begun a trace of its own.
+        for span in self.worker.spans():
+            self.assertTrue(span["parent_span_id"])
+
+    def test_the_metrics_are_those_of_the_page(self):
+        self.worker.wait_for("metrics", 30, self.worker.exported)
+        self.worker.wait_for("a start", 60, lambda: "lamplighter_partition_lag_records" in self.worker.exported())
+        time.sleep(2)
+        metrics = self.worker.exported()
+        page = self.worker.page()
+        types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
+        self.assertEqual(set(metrics), set(types))
+        for name, metric in metrics.items():
+            kind = {"counter": "sum", "gauge": "gauge", "histogram": "histogram"}[types[name]]
+            self.assertIn(kind, metric, name)
+            self.assertTrue(metric["description"].endswith("."), name)
+            if kind != "gauge":
+                self.assertEqual(metric[kind]["aggregation_temporality"], "AGGREGATION_TEMPORALITY_CUMULATIVE")
+            if kind == "sum":
+                self.assertTrue(metric["sum"]["is_monotonic"], name)
+            for point in metric[kind]["data_points"]:
+                self.assertLess(abs(time.time() - int(point["time_unix_nano"]) / 1e9), 60, name)
+        histogram = metrics["lamplighter_apns_round_trip_seconds"]
+        self.assertEqual(histogram["unit"], "s")
+        point = histogram["histogram"]["data_points"][0]
+        self.assertEqual(len(point["bucket_counts"]), len(point["explicit_bounds"]) + 1)
+        self.assertEqual(sum(map(int, point["bucket_counts"])), int(point.get("count", 0)))
+        build = attributes(metrics["lamplighter_build_info"]["gauge"]["data_points"][0])
+        self.assertEqual(set(build), {"version", "commit"})
+
+    def test_every_request_is_what_its_schema_says(self):
+        self.worker.wait_for("metrics", 30, self.worker.exported)
+        for request in self.worker.requests:
+            self.assertNotIn("error", request)
+            self.assertEqual(request["type"], "application/x-protobuf")
+            self.assertEqual(request["authorization"], SECRET)
+            kind = "resource_metrics" if request["path"] == "/v1/metrics" else "resource_spans"
+            (resource,) = request["message"][kind]
+            of_resource = attributes(resource["resource"])
+            self.assertEqual(of_resource["service.name"], "lamplighter")
+            self.assertEqual(of_resource["messaging.consumer.group.name"], "otlp-test")
+            self.assertEqual(of_resource["deployment.environment.name"], "test")
+            self.assertRegex(of_resource["service.instance.id"], r".+-\d+")
+
+    def test_neither_exports_nor_the_log_have_a_token_or_a_secret(self):
+        token, trace = "ba" * 32, "77772222333344445555666677778888"
+        self.worker.register(token, "a-secret-subject")
+        self.push(token, "a-secret-subject", traceparent=f"00-{trace}-{PARENT}-01")
+        self.trace(trace, 3)
+        for text in [request["text"] for request in self.worker.requests] + [self.worker.text("worker.log")]:
+            for secret in [token, bytes.fromhex(token).decode("latin-1"), SECRET, "hunter-otlp"]:
+                self.assertNotIn(secret, text)
+        for request in self.worker.requests:
+            self.assertNotIn("a-secret-subject", request["text"])
+
+    def test_pushes_do_not_wait_for_a_collector_that_is_ill(self):
+        token = "fe" * 32
+        self.worker.register(token, "door-4")
+        self.push(token, "door-4")
+        for behaviour, outcome in [("500", "refused"), ("silence", "unanswered"), ("away", "unanswered")]:
+            with self.subTest(behaviour):
+                series = f'lamplighter_otlp_exports_total{{signal="metrics",outcome="{outcome}"}}'
+                before = self.worker.counted(series)
+                if behaviour == "away":
+                    self.worker.stop("receiver")
+                else:
+                    self.worker.behave(behaviour)
+                self.worker.wait_for(outcome, 60, lambda: self.worker.counted(series) > before)
+                for number in range(5):
+                    taken = self.push(token, "door-4", traceparent=f"00-{number + 1:032d}-{PARENT}-01")
+                    self.assertLess(taken, 10)
+                self.assertIn("metrics are not exported; pushes go on", self.worker.text("worker.log"))
+                if behaviour == "away":
+                    self.worker.receive(self.worker.port)
+                self.worker.behave("200")
+                delivered = 'lamplighter_otlp_exports_total{signal="metrics",outcome="delivered"}'
+                before = self.worker.counted(delivered)
+                self.worker.wait_for("exports again", 120, lambda: self.worker.counted(delivered) > before)
+                self.assertIn("metrics are exported again", self.worker.text("worker.log"))
+
+
+class Stop(unittest.TestCase):
+    """A worker that stops while its collector hangs"""
+
+    def test_a_stop_does_not_wait_for_the_collector(self):
+        worker = Worker(sampling=1)
+        self.addCleanup(worker.close)
+        worker.behave("silence")
+        before = len(worker.requests)
+        worker.wait_for("an export", 30, lambda: len(worker.requests) > before)
+        start = time.monotonic()
+        self.assertEqual(worker.stop("worker"), 0)
+        self.assertLess(time.monotonic() - start, 9)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
