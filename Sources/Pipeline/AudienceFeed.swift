@@ -47,14 +47,16 @@ struct AudienceFeed: ~Copyable {
 
     /// - Returns: why the record was skipped, if it was.
     mutating func suppression(
-        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, _ book: inout PushBook
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
+        _ book: inout PushBook
     ) -> UnreadableRecord? {
         do throws(UnreadableRecord) {
             let suppression = try suppressions.suppression(key: key, value: value, into: &tokenKey)
             tokenKey.token.withUnsafeBytes { token in
                 if let suppression {
                     _ = book.audience.apply(
-                        suppression: suppression, route: tokenKey.route, token: token)
+                        suppression: suppression, recordedAt: timestamp, route: tokenKey.route,
+                        token: token)
                 } else {
                     _ = book.audience.revokeSuppression(route: tokenKey.route, token: token)
                 }

@@ -254,7 +254,8 @@ extension Handover {
         let token = Array(book.slab.token(slot))
         // A suppression that is not newer than the known one need not be written.
         let isNews = token.withUnsafeBytes {
-            book.audience.apply(suppression: suppression, route: route, token: $0)
+            book.audience.apply(
+                suppression: suppression, recordedAt: now.wall, route: route, token: $0)
         }
         // A token that has registered again since is not suppressed: the follow-up is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)

@@ -178,9 +178,9 @@ package struct PushPipeline: ~Copyable {
     /// A record of the suppressions topic was read.
     /// - Returns: why it was skipped, if it was.
     package mutating func suppressionRecord(
-        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) -> UnreadableRecord? {
-        index.suppression(key: key, value: value, &book)
+        index.suppression(key: key, value: value, timestamp: timestamp, &book)
     }
 
     /// A record of `deferred` was read.

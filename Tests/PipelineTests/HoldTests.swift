@@ -132,7 +132,10 @@ internal import Testing
             (#"{"v":1,"status":410,"reason":"Unregistered","registeredAt":""#
                 + fixture.now.wall.rfc3339 + #""}"#).utf8)
         let problem = Array(ours[0].key.utf8).withUnsafeBytes { key in
-            later.withUnsafeBytes { fixture.pipeline.suppressionRecord(key: key, value: $0) }
+            later.withUnsafeBytes { later in
+                fixture.pipeline.suppressionRecord(
+                    key: key, value: later, timestamp: fixture.now.wall)
+            }
         }
         #expect(problem == nil)
         fixture.pipeline.refused(ours[0].ticket)

@@ -117,7 +117,8 @@ final class SimulationWorker {
         let isReadable = withBytes(record.key) { key in
             withBytes(record.value) { value in
                 if case .suppression = record.meaning {
-                    return pipeline.suppressionRecord(key: key, value: value) == nil
+                    return pipeline.suppressionRecord(
+                        key: key, value: value, timestamp: record.timestamp) == nil
                 }
                 return pipeline.registrationRecord(
                     key: key, value: value, timestamp: record.timestamp, now: now) == nil

@@ -135,7 +135,9 @@ extension Audience {
             status: 410, reason: "Unregistered", apnsTimestamp: nil,
             registeredAt: WallTime(milliseconds: milliseconds))
         return Array(token.utf8).withUnsafeBytes {
-            apply(suppression: suppression, route: route, token: $0)
+            apply(
+                suppression: suppression, recordedAt: WallTime(milliseconds: 7_000), route: route,
+                token: $0)
         }
     }
 

@@ -28,12 +28,13 @@ extension PlannerLoop {
             assert(
                 record.topic == WorkerPlan.registrationsTable
                     || record.topic == WorkerPlan.suppressionsTable, "a record of no table of ours")
+            let timestamp = WallTime(milliseconds: record.timestampMilliseconds)
             let problem =
                 record.topic == WorkerPlan.registrationsTable
                 ? pipeline.registrationRecord(
-                    key: record.key, value: record.value,
-                    timestamp: WallTime(milliseconds: record.timestampMilliseconds), now: now)
-                : pipeline.suppressionRecord(key: record.key, value: record.value)
+                    key: record.key, value: record.value, timestamp: timestamp, now: now)
+                : pipeline.suppressionRecord(
+                    key: record.key, value: record.value, timestamp: timestamp)
             if let problem {
                 watch.unreadable(
                     problem, of: record, topic: plan.tableTopics[record.topic], now: now,

@@ -129,6 +129,29 @@ package struct IndexTable: ~Copyable, Sendable {
         }
     }
 
+    /// Calls `body` with rows in the order of hashes, from the hash of `cursor` on, and stops when it
+    /// has looked at `most` slots. Rows may come and go between calls: one that stays is visited
+    /// exactly once, since its hash stays.
+    ///
+    /// - Parameter cursor: 0 to begin with, then the last result.
+    /// - Returns: where to go on; nil at the end.
+    package func visit(from cursor: UInt32, most: Int, _ body: (UInt32) -> Void) -> UInt32? {
+        let first = UInt64(cursor)
+        let start = home(first)
+        var last: UInt64?
+        for place in start..<slots.count where slots[place] != 0 {
+            let hash = slots[place] >> 32
+            if hash < first { continue }
+            // Rows of one hash belong together: the cursor cannot tell them apart.
+            if place - start >= most, let last, hash != last {
+                return UInt32(truncatingIfNeeded: hash)
+            }
+            body(UInt32(truncatingIfNeeded: slots[place]))
+            last = hash
+        }
+        return nil
+    }
+
     /// Traps unless each slot is sorted and reachable from its home.
     package func checkInvariants() {
         var seen = 0

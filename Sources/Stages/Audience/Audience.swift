@@ -187,11 +187,12 @@ package struct Audience: ~Copyable, Sendable {
     /// Applies a suppression, even of a token that no registration has brought yet. Returns false
     /// when an equally new or newer one was known, or when the token does not have 1 to 512 bytes.
     package mutating func apply(
-        suppression: Suppression, route: RouteID, token: UnsafeRawBufferPointer
+        suppression: Suppression, recordedAt time: WallTime, route: RouteID,
+        token: UnsafeRawBufferPointer
     ) -> Bool {
         guard (1...Self.tokenBytesMax).contains(token.count) else { return false }
         let row = tokens.intern(route: route, bytes: token)
-        return tokens.apply(suppressionRegisteredAt: suppression.registeredAt, to: row)
+        return tokens.apply(suppression, recordedAt: time, to: row)
     }
 
     /// Removes a token's suppression. Returns false when there was none.

@@ -127,6 +127,15 @@ struct RegistrationTable: ~Copyable, Sendable {
         blocks.free(old, bytes: Self.headerBytes + count * Self.rowBytes)
     }
 
+    func forEachRow(of block: UInt32, _ body: (Subscription) -> Void) {
+        for offset in 0..<count(block) { body(self[row(block, offset)]) }
+    }
+
+    /// Calls `body` with the rows of some registrations; see `IndexTable.visit`.
+    func visit(from cursor: UInt32, most: Int, _ body: (Subscription) -> Void) -> UInt32? {
+        index.visit(from: cursor, most: most) { forEachRow(of: $0, body) }
+    }
+
     func forEach(_ body: (_ row: UInt32) -> Void) {
         index.forEach { block in
             for offset in 0..<count(block) { body(row(block, offset)) }

@@ -26,10 +26,21 @@ struct TokenTable: ~Copyable, Sendable {
         var length: Int { Int(lengthAndMark & ~Self.mark) }
     }
 
+    private struct SuppressionRow: BitwiseCopyable {
+        /// In milliseconds.
+        var registeredAt: Int64
+        /// When it was recorded, in seconds; 0 if that is not known.
+        var recordedAt: UInt32 = 0
+        var status: UInt16 = 0
+        /// Position in `reasons`.
+        var reason: UInt8 = 0
+    }
+
     private var records: ByteArena
     private var index: IndexTable
-    /// `registeredAt` of suppressions, in milliseconds.
-    private var suppressions: Column<Int64>
+    private var suppressions: Column<SuppressionRow>
+    /// The reasons of suppressions. Row 0 stands for those that came when the table was full.
+    private var reasons = [""]
     private var suppressionRows = FreeList(first: 1, capacity: Self.suppressionsMax)
     /// Tokens that reached zero references since the last reclaim, each once.
     private var removed: [UInt32] = []
@@ -40,6 +51,7 @@ struct TokenTable: ~Copyable, Sendable {
 
     private static let headerBytes = MemoryLayout<Header>.size
     private static let usualTokenBytes = 32
+    private static let reasonBytesMax = 64
     /// The most suppressions known at once; with their tokens' rows they would fill 64 GiB.
     private static let suppressionsMax = 1 << 30
 
@@ -47,7 +59,7 @@ struct TokenTable: ~Copyable, Sendable {
         records = ByteArena()
         index = IndexTable()
         suppressions = Column(capacity: Self.suppressionsMax)
-        suppressions.append(0)
+        suppressions.append(SuppressionRow(registeredAt: 0))
         self.seed = seed
     }
 
@@ -178,28 +190,55 @@ struct TokenTable: ~Copyable, Sendable {
 
     func suppressionRegisteredAt(_ token: TokenID) -> WallTime? {
         let suppression = records[token.rawValue, as: Header.self].suppression
-        return suppression == 0 ? nil : WallTime(milliseconds: suppressions[Int(suppression)])
+        return suppression == 0
+            ? nil : WallTime(milliseconds: suppressions[Int(suppression)].registeredAt)
+    }
+
+    /// What was recorded when the token was suppressed.
+    func suppression(of token: TokenID) -> RecordedSuppression? {
+        let number = records[token.rawValue, as: Header.self].suppression
+        guard number != 0 else { return nil }
+        let row = suppressions[Int(number)]
+        return RecordedSuppression(
+            status: row.status, reason: reasons[Int(row.reason)],
+            registeredAt: WallTime(milliseconds: row.registeredAt),
+            recordedAt: row.recordedAt == 0
+                ? nil : WallTime(milliseconds: Int64(row.recordedAt) * 1000))
     }
 
     func isSuppressed(_ token: TokenID) -> Bool {
         let header = records[token.rawValue, as: Header.self]
         return header.suppression != 0
-            && suppressions[Int(header.suppression)] >= header.registeredAt
+            && suppressions[Int(header.suppression)].registeredAt >= header.registeredAt
     }
 
     /// Applies a suppression. Returns whether it is newer than the one that was known.
-    mutating func apply(suppressionRegisteredAt time: WallTime, to token: TokenID) -> Bool {
+    mutating func apply(
+        _ suppression: Suppression, recordedAt time: WallTime, to token: TokenID
+    ) -> Bool {
         let known = records[token.rawValue, as: Header.self].suppression
+        let row = SuppressionRow(
+            registeredAt: suppression.registeredAt.milliseconds,
+            recordedAt: UInt32(clamping: time.seconds), status: suppression.status,
+            reason: number(ofReason: suppression.reason))
         if known != 0 {
-            guard suppressions[Int(known)] < time.milliseconds else { return false }
-            suppressions[Int(known)] = time.milliseconds
+            guard suppressions[Int(known)].registeredAt < row.registeredAt else { return false }
+            suppressions[Int(known)] = row
             return true
         }
-        let row = suppressionRows.take()
-        if Int(row) == suppressions.count { suppressions.append(0) }
-        suppressions[Int(row)] = time.milliseconds
-        records[token.rawValue, as: Header.self].suppression = row
+        let place = suppressionRows.take()
+        if Int(place) == suppressions.count { suppressions.append(row) }
+        suppressions[Int(place)] = row
+        records[token.rawValue, as: Header.self].suppression = place
         return true
+    }
+
+    /// There are a handful of reasons, unless somebody writes to the topic by hand.
+    private mutating func number(ofReason reason: String) -> UInt8 {
+        if let known = reasons.firstIndex(of: reason) { return UInt8(known) }
+        guard reasons.count <= UInt8.max, reason.utf8.count <= Self.reasonBytesMax else { return 0 }
+        reasons.append(reason)
+        return UInt8(reasons.count - 1)
     }
 
     /// Removes the suppression. Returns whether there was one.
@@ -213,6 +252,12 @@ struct TokenTable: ~Copyable, Sendable {
     }
 
     // MARK: Checks
+
+    /// Calls `body` with some of the tokens that a registration holds or a suppression names; see
+    /// `IndexTable.visit`.
+    func visit(from cursor: UInt32, most: Int, _ body: (TokenID) -> Void) -> UInt32? {
+        index.visit(from: cursor, most: most) { body(TokenID(rawValue: $0)) }
+    }
 
     /// Calls `body` with every token that a registration holds.
     func forEach(_ body: (TokenID) -> Void) {
