@@ -22,6 +22,7 @@ extension Handover {
         let route = book.pushes.route(of: slot)
         if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
+            recent.accepted(outcome, book, now: now)
             breakers.accepted(route, token: book.pushes.token(of: slot), now: now.monotonic)
             if breakers.hasTokenFaults {
                 breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), route)
@@ -29,6 +30,7 @@ extension Handover {
             accepted(
                 slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
         } else {
+            recent.failed(outcome, book, now: now)
             failed(
                 outcome, route: route, areWalking: areWalking, &book, &breakers, &deferral, &outbox,
                 now: now)

@@ -15,6 +15,8 @@ struct Handover: ~Copyable {
     private let constantBodies: [UnsafeBufferPointer<UInt8>]
     /// Jitters the back-off of single pushes.
     var random: SplitMix64
+    /// The last outcomes, for people.
+    var recent = RecentOutcomes()
     private let byAddress = PassedByAddress()
 
     init(seed: UInt64) {
@@ -31,7 +33,7 @@ struct Handover: ~Copyable {
 
     /// Fills `batch` with pushes of one pool that are to be handed to delivery now, at most as many
     /// as fit and the pool's breaker allows. Each is complete in the slab.
-    func take(
+    mutating func take(
         _ pool: PoolID, into batch: UnsafeMutableBufferPointer<PushSlot>,
         _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
@@ -76,12 +78,13 @@ struct Handover: ~Copyable {
 
     /// Whether the push may be sent. One that has expired, whose token is known dead by now, or
     /// whose payload a newer one has overtaken ends here, unsent.
-    private func mayBeSent(
+    private mutating func mayBeSent(
         _ slot: UInt32, _ book: inout PushBook, _ breakers: inout CircuitBreakers,
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         if book.pushes.expiresAt(of: slot) <= now.monotonic {
             book.counters.expired += 1
+            recent.expiredUnsent(slot, book, now: now)
         } else if book.audience.isSuppressed(book.pushes.token(of: slot)) {
             book.counters.suppressed += 1
         } else if book.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
@@ -129,9 +132,8 @@ struct Handover: ~Copyable {
         Self.fillToken(book.audience.tokenBytes(of: token), slot: slot, book.slab)
         fillBody(
             book.pushes[slot].content.body, type: book.pushes[slot].content.type, of: wire, book)
-        var hash = StableHash(seed: book.originHash(book.pushes[slot].content.origin).low)
-        hash.combine(UnsafeRawBufferPointer(book.slab.token(slot)))
-        wire.pointee.apnsID = APNSID(hash: hash.finish())
+        wire.pointee.apnsID = book.apnsID(
+            book.pushes[slot].content.origin, token: UnsafeRawBufferPointer(book.slab.token(slot)))
     }
 
     private static func fillToken(

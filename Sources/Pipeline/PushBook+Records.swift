@@ -103,6 +103,13 @@ extension PushBook {
         } == suppression.registeredAt
     }
 
+    /// The `apns-id` of a push to this token for this event.
+    func apnsID(_ origin: RecordPosition?, token: UnsafeRawBufferPointer) -> APNSID {
+        var hash = StableHash(seed: originHash(origin).low)
+        hash.combine(token)
+        return APNSID(hash: hash.finish())
+    }
+
     /// Identifies an event across workers and restarts.
     func originHash(_ origin: RecordPosition?) -> StableHash.Value {
         guard let origin else { return StableHash.event(topicSeed: 0, partition: 0, offset: 0) }
