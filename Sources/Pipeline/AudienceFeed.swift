@@ -15,8 +15,10 @@ struct AudienceFeed: ~Copyable {
     private var tokenKey = TokenKey()
     /// What the registration that was applied last has changed; kept to reuse its memory.
     private(set) var changes = AudienceChanges()
+    private(set) var handlers: HandlerNames
 
     init(routing: RoutingTable) {
+        handlers = HandlerNames(apps: routing.apps.count)
         registrations = RegistrationDecoder(routing: routing)
         suppressions = TokenRecordDecoder(routing: routing)
     }
@@ -32,6 +34,7 @@ struct AudienceFeed: ~Copyable {
             {
             case .replaced:
                 book.counters.add(book.audience.apply(registration, changes: &changes))
+                handlers.note(key: registration.key, of: registration.app)
             case .removed:
                 registration.key.withUnsafeBytes { key in
                     _ = book.audience.remove(key: key, changes: &changes)

@@ -27,8 +27,8 @@ package struct PushPipeline: ~Copyable {
     var late: LateRegistrations
     var outbox: Outbox
     var deferral: DeferredPushes
-    private var handover: Handover
-    private var index: AudienceFeed
+    var handover: Handover
+    var index: AudienceFeed
     private let byAddress = PassedByAddress()
 
     package init(

@@ -16,4 +16,14 @@ package enum SHA256Digest {
             count = bytes
         }
     }
+
+    /// The first eight bytes of the digest as a big-endian number.
+    package static func prefix(of message: UnsafeRawBufferPointer) -> UInt64 {
+        withUnsafeTemporaryAllocation(byteCount: bytes, alignment: 8) { output in
+            _ = SHA256(
+                message.baseAddress?.assumingMemoryBound(to: UInt8.self), message.count,
+                output.baseAddress?.assumingMemoryBound(to: UInt8.self))
+            return UInt64(bigEndian: output.load(as: UInt64.self))
+        }
+    }
 }

@@ -105,6 +105,18 @@ package struct DeferredTable: ~Copyable {
     package func offset(of row: UInt32) -> Int64 { rows[Int(row)].offset }
     package func isTaken(_ row: UInt32) -> Bool { rows[Int(row)].state == .taken }
 
+    /// One past the highest row.
+    package var rowEnd: UInt32 { UInt32(rows.count) }
+
+    /// Until when the row waits; nil for one that is free or whose push is under way.
+    package func waitsUntil(_ row: UInt32) -> MonotonicTime? {
+        switch rows[Int(row)].state {
+        case .free, .taken: nil
+        case .waiting: waiting.time(of: row)
+        case .replaying, .ready: rows[Int(row)].content.push.notBefore
+        }
+    }
+
     /// When the event that brought the payload was read. The row must have a payload.
     package func payloadReadAt(of row: UInt32) -> WallTime {
         bodies.readAt(rows[Int(row)].content.push.body)

@@ -166,19 +166,39 @@ extension CircuitBreakers {
 
     /// The breakers that let nothing through at the moment but their probes.
     package func tripped(_ routing: RoutingTable, now: MonotonicTime) -> [TrippedBreaker] {
-        let ofPools = pools.indices.filter { !pools[$0].breaker.isClosed }.map { index in
-            let pool = routing.pools[index]
-            return TrippedBreaker(
-                name: "credential \(pool.credential) in \(pool.environment.name)",
-                cause: pools[index].cause, probeIn: probeIn(pools[index].breaker, now))
-        }
-        let ofRoutes = routes.indices.filter { !routes[$0].breaker.isClosed }.map { index in
-            let route = routing[RouteID(rawValue: UInt16(index))]
-            return TrippedBreaker(
-                name: "APNs topic \(route.apnsTopic) in \(route.environment.name)",
-                cause: routes[index].cause, probeIn: probeIn(routes[index].breaker, now))
-        }
-        return ofPools + ofRoutes
+        pools.indices.compactMap { trippedPool($0, routing, now) }
+            + routes.indices.compactMap { trippedRoute($0, routing, now) }
+    }
+
+    /// Those among them that pushes of this route wait for.
+    package func tripped(
+        _ route: RouteID, _ routing: RoutingTable, now: MonotonicTime
+    ) -> [TrippedBreaker] {
+        let number = Int(route.rawValue)
+        return [
+            trippedPool(Int(routes[number].pool.rawValue), routing, now),
+            trippedRoute(number, routing, now),
+        ].compactMap { $0 }
+    }
+
+    private func trippedPool(
+        _ number: Int, _ routing: RoutingTable, _ now: MonotonicTime
+    ) -> TrippedBreaker? {
+        if pools[number].breaker.isClosed { return nil }
+        let pool = routing.pools[number]
+        return TrippedBreaker(
+            name: "credential \(pool.credential) in \(pool.environment.name)",
+            cause: pools[number].cause, probeIn: probeIn(pools[number].breaker, now))
+    }
+
+    private func trippedRoute(
+        _ number: Int, _ routing: RoutingTable, _ now: MonotonicTime
+    ) -> TrippedBreaker? {
+        if routes[number].breaker.isClosed { return nil }
+        let route = routing[RouteID(rawValue: UInt16(number))]
+        return TrippedBreaker(
+            name: "APNs topic \(route.apnsTopic) in \(route.environment.name)",
+            cause: routes[number].cause, probeIn: probeIn(routes[number].breaker, now))
     }
 
     private func probeIn(_ breaker: CircuitBreaker, _ now: MonotonicTime) -> Duration? {

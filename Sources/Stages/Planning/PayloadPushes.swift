@@ -75,6 +75,17 @@ package struct PayloadPushes: ~Copyable {
         return slots
     }
 
+    /// The slots of the token's pushes, the latest first.
+    package func slots(of token: TokenID) -> [UInt32] {
+        var slots: [UInt32] = []
+        var row = first(of: token) ?? 0
+        while row != 0 {
+            slots.append(row - 1)
+            row = rows[Int(row)].next
+        }
+        return slots
+    }
+
     private func first(of token: TokenID) -> UInt32? {
         byToken.row(hash: hash(token, 0)) { rows[Int($0)].token == token }
     }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+package import Intake
+internal import Planning
+package import PushModel
+
+/// A record that is tried without any effect: whom would it reach? It is read by the decoder and
+/// judged by the filters that events go through. The pipeline is borrowed, so nothing is counted,
+/// claimed or written. Like `TokenInquiry` it does a part in each call.
+package struct EventInquiry: Sendable {
+    private let record: TrialRecord
+    package private(set) var explanation = EventExplanation()
+    private var stage = Stage.reading
+    /// The routes that its pushes would take.
+    private var routes: Set<RouteID> = []
+    private var looked = 0
+
+    private enum Stage: Sendable {
+        case reading
+        /// Goes through the lists of the subject or of the kinds.
+        case lists(TrialEvent, [List], position: Int)
+        case ended
+    }
+
+    private struct List: Sendable {
+        var bytes: [UInt8]
+        var isKindWide: Bool
+    }
+
+    private static let lookedEachTime = 300
+
+    package init(_ record: TrialRecord) { self.record = record }
+
+    /// Does the next part.
+    /// - Parameters:
+    ///   - bindings: those that the pipeline was made with.
+    ///   - tokenID: the token ID of a token's bytes, as a number.
+    /// - Returns: whether `explanation` is complete.
+    package mutating func advance(
+        _ pipeline: borrowing PushPipeline, bindings: [TopicBinding], now: Now,
+        tokenID: TokenInquiry.TokenHash
+    ) -> Bool {
+        switch stage {
+        case .reading: stage = read(pipeline, bindings, now: now)
+        case .lists(let event, let lists, let position):
+            stage = goThrough(event, lists, position, pipeline, now: now, tokenID)
+        case .ended: break
+        }
+        guard case .ended = stage else { return false }
+        return true
+    }
+
+    // MARK: The record
+
+    private mutating func read(
+        _ pipeline: borrowing PushPipeline, _ bindings: [TopicBinding], now: Now
+    ) -> Stage {
+        do {
+            var decoder = try EventDecoder(
+                bindings: bindings, routing: pipeline.book.routing,
+                settings: pipeline.book.settings.events)
+            return try record.lend { record, header in
+                let event = try decoder.decode(record, now: now.wall, header: header)
+                return begin(event, pipeline, now: now)
+            }
+        } catch let problem as UnreadableRecord {
+            explanation.unreadable = problem
+        } catch {
+            preconditionFailure("the bindings of a running worker are sound: \(error)")
+        }
+        return .ended
+    }
+
+    private mutating func begin(
+        _ event: Event, _ pipeline: borrowing PushPipeline, now: Now
+    ) -> Stage {
+        explanation.event = EventExplanation.ReadEvent(
+            app: pipeline.book.routing.name(of: event.app), subject: Array(event.subject),
+            environment: event.environment, kinds: event.kinds, classes: event.classes,
+            time: event.time, expiresAt: event.expiresAt, isExpired: event.expiresAt <= now.wall,
+            delay: event.delay, payload: event.payload?.type, collapseID: event.collapseID)
+        let lists =
+            event.subject.isEmpty
+            ? event.kinds.map { List(bytes: Array($0.utf8), isKindWide: true) }
+            : [List(bytes: Array(event.subject), isKindWide: false)]
+        for number in pipeline.book.routing.apps.indices where !event.subject.isEmpty {
+            let app = AppID(rawValue: UInt16(number))
+            guard app != event.app,
+                let other = pipeline.book.audience.subject(app, event.subject)
+            else { continue }
+            explanation.otherApps.append(
+                (pipeline.book.routing.name(of: app), pipeline.book.audience.count(other)))
+        }
+        return .lists(TrialEvent(event), lists, position: 0)
+    }
+
+    // MARK: Its audience
+
+    private mutating func goThrough(
+        _ event: TrialEvent, _ lists: [List], _ position: Int, _ pipeline: borrowing PushPipeline,
+        now: Now, _ tokenID: TokenInquiry.TokenHash
+    ) -> Stage {
+        guard let list = lists.first else { return end(pipeline, now: now) }
+        let next = Stage.lists(event, Array(lists.dropFirst()), position: 0)
+        guard let subject = pipeline.book.subject(list.bytes, list.isKindWide, of: event.app) else {
+            return next
+        }
+        let count = pipeline.book.audience.count(subject)
+        guard position < count else { return next }
+        if looked >= EventExplanation.lookedMax {
+            explanation.unseen += count - position
+            return next
+        }
+        let request = event.request(for: subject, pipeline.book, now: now)
+        let last = min(count, position + Self.lookedEachTime)
+        for place in position..<last {
+            let entry = pipeline.book.audience.entry(subject, at: place)
+            note(entry, request, pipeline, tokenID)
+        }
+        looked += last - position
+        return .lists(event, lists, position: last)
+    }
+
+    private mutating func note(
+        _ entry: AudienceEntry, _ request: FanOutRequest, _ pipeline: borrowing PushPipeline,
+        _ tokenID: TokenInquiry.TokenHash
+    ) {
+        let number = pipeline.book.audience.route(of: entry.token)
+        let result = pipeline.book.result(
+            for: entry, of: request, route: number,
+            isExpired: explanation.event?.isExpired ?? false)
+        let count = explanation.counts[result, default: 0]
+        explanation.counts[result] = count + 1
+        var most = EventExplanation.othersMax
+        if case .push = result {
+            most = EventExplanation.pushesMax
+            routes.insert(number)
+        }
+        guard count < most else { return }
+        let route = pipeline.book.routing[number]
+        explanation.entries.append(
+            EventExplanation.Entry(
+                id: tokenID(pipeline.book.audience.tokenBytes(of: entry.token)),
+                environment: route.environment, tokenClass: route.tokenClass,
+                kind: pipeline.book.audience.name(of: entry.kind, in: route.app), result: result))
+    }
+
+    private mutating func end(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
+        for route in routes {
+            for breaker in pipeline.breakers.tripped(
+                route, pipeline.book.routing, now: now.monotonic)
+            where !explanation.breakers.contains(breaker) {
+                explanation.breakers.append(breaker)
+            }
+        }
+        return .ended
+    }
+}
+
+/// What is kept of a decoded event, whose bytes are lent until the next one.
+private struct TrialEvent: Sendable {
+    let app: AppID
+    let environment: PushEnvironment?
+    let kinds: [String]
+    let classes: TokenClassSet
+    let shard: TokenShard?
+    let payload: PushType?
+    let expiresAt: WallTime
+
+    init(_ event: Event) {
+        app = event.app
+        environment = event.environment
+        kinds = event.kinds
+        classes = event.classes
+        shard = event.shard?.tokens
+        payload = event.payload?.type
+        expiresAt = event.expiresAt
+    }
+
+    /// What the event asks of each token of a list, as `FanOut.request` says it.
+    func request(
+        for subject: SubjectID, _ book: borrowing PushBook, now: Now
+    ) -> FanOutRequest {
+        var filter = AudienceFilter(environment: environment, classes: classes, shard: shard)
+        book.audience.setKinds(kinds, of: app, in: &filter)
+        var request = FanOutRequest(
+            subject: subject, filter: filter, expiresAt: now.monotonic(at: expiresAt), origin: nil,
+            readSequence: book.sequence, subjectTag: 0)
+        request.payloadType = payload
+        return request
+    }
+}
+
+extension TrialRecord {
+    /// Lends the record as a Kafka client would.
+    fileprivate func lend<Found>(
+        _ body: (EventRecord, EventRecord.HeaderLookup) throws -> Found
+    ) rethrows -> Found {
+        // Values that are looked up must stay where they are: they lie in one block.
+        var block: [UInt8] = []
+        var slices: [String: Range<Int>] = [:]
+        for (name, value) in headers {
+            slices[name] = block.count..<block.count + value.count
+            block += value
+        }
+        block.append(0)
+        return try block.withUnsafeBytes { block in
+            try Self.lend(key) { key in
+                try Self.lend(value) { value in
+                    let record = EventRecord(
+                        binding: binding, key: key, value: value, timestamp: timestamp)
+                    return try body(record) { name in
+                        slices[name].map { UnsafeRawBufferPointer(rebasing: block[$0]) }
+                    }
+                }
+            }
+        }
+    }
+
+    private static func lend<Found>(
+        _ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) throws -> Found
+    ) rethrows -> Found {
+        guard let bytes else { return try body(nil) }
+        return try bytes.withUnsafeBytes { try body($0) }
+    }
+}
+
+extension PushBook {
+    /// The list of a subject or of a kind; nil if nobody is on it.
+    fileprivate func subject(_ bytes: [UInt8], _ isKindWide: Bool, of app: AppID) -> SubjectID? {
+        bytes.withUnsafeBytes { bytes in
+            let hash = audience.hash(app, bytes, isKindWide: isKindWide)
+            return isKindWide
+                ? audience.kindWide(app, bytes, hash: hash)
+                : audience.subject(app, bytes, hash: hash)
+        }
+    }
+
+    /// What the event is for this entry. `FanOut.pushType` decides; where it says no, the first of
+    /// its conditions that does not hold is the cause.
+    fileprivate func result(
+        for entry: AudienceEntry, of request: FanOutRequest, route: RouteID, isExpired: Bool
+    ) -> EventExplanation.Result {
+        guard let type = FanOut.pushType(for: entry, of: request, route: route, self) else {
+            return .passedOver(cause(for: entry, of: request, traits(of: route)))
+        }
+        if audience.isSuppressed(entry.token) { return .passedOver(.suppressed) }
+        return isExpired ? .passedOver(.expired) : .push(type)
+    }
+
+    private func cause(
+        for entry: AudienceEntry, of request: FanOutRequest, _ route: RouteTraits
+    ) -> EventExplanation.Cause {
+        let filter = request.filter
+        if let shard = filter.shard, !shard.contains(audience.tokenBytes(of: entry.token)) {
+            return .otherShard
+        }
+        if let environment = filter.environment, environment != route.environment {
+            return .otherEnvironment
+        }
+        if !filter.classes.contains(route.tokenClass) { return .otherClass }
+        let name = audience.nameBytes(of: entry.kind, in: route.app)
+        if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind), !filter.isUnknownKind(name) {
+            return .otherKind
+        }
+        if request.payloadType != nil { return .payloadForDevices }
+        return entry.hearsChanges ? .noPushForChange : .changesUnwanted
+    }
+}

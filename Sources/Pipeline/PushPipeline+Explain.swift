@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Deferral
+internal import Delivery
+internal import Planning
+internal import PushModel
+
+/// Describes a token for people.
+extension PushPipeline {
+    /// The row of a token; nil if the index does not have it any more.
+    func row(of token: TokenInquiry.FoundToken) -> TokenID? {
+        token.bytes.withUnsafeBytes { book.audience.token(token.route, $0) }
+    }
+
+    func explained(
+        _ token: TokenInquiry.FoundToken, _ places: ExplainedToken.Places, now: Now,
+        _ tokenID: TokenInquiry.TokenHash
+    ) -> ExplainedToken {
+        let route = book.routing[token.route]
+        var explained = ExplainedToken(
+            id: token.bytes.withUnsafeBytes(tokenID), app: book.routing.name(of: route.app),
+            environment: route.environment, tokenClass: route.tokenClass,
+            apnsTopic: route.apnsTopic, places: places, isRegistered: false, isSuppressed: false)
+        explained.breakers = breakers.tripped(token.route, book.routing, now: now.monotonic)
+        if let row = row(of: token) { explain(row, &explained, now: now) }
+        return explained
+    }
+
+    private func explain(_ token: TokenID, _ explained: inout ExplainedToken, now: Now) {
+        let bytes = book.audience.tokenBytes(of: token)
+        let route = book.audience.route(of: token)
+        explained.isRegistered = book.audience.isRegistered(token)
+        if explained.isRegistered {
+            explained.registeredAt = book.audience.registeredAt(of: token)
+        }
+        explained.suppression = book.audience.suppression(of: token)
+        explained.isSuppressed = book.audience.isSuppressed(token)
+        for slot in book.pushes(of: token) { explained.add(book.explainedPush(slot, now: now)) }
+        explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
+            .map { now.wall(at: $0) }
+        let outcomes = handover.recent.outcomes(of: token, most: ExplainedToken.outcomesMax) {
+            book.apnsID($0, token: bytes)
+        }
+        explained.outcomes = outcomes.map { entry, apnsID in
+            ExplainedOutcome(
+                at: entry.at, type: entry.type, kind: entry.kind, status: entry.status,
+                reason: entry.reason, apnsID: apnsID,
+                event: entry.origin.map {
+                    (book.origins.names[Int($0.topic)], $0.partition, $0.offset)
+                })
+        }
+    }
+}
+
+extension PushBook {
+    /// The slots of the token's pushes.
+    fileprivate func pushes(of token: TokenID) -> [UInt32] {
+        let cell = audience.pending(token)
+        return (cell == 0 ? [] : [cell - 1]) + payloadPushes.slots(of: token)
+    }
+
+    fileprivate func explainedPush(_ slot: UInt32, now: Now) -> ExplainedPush {
+        let push = pushes[slot]
+        let state: ExplainedPush.State
+        if let until = pushes.restsUntil(slot) {
+            state = .resting(until: now.wall(at: until))
+        } else {
+            state = push.state == .inFlight ? .inFlight : .queued
+        }
+        return ExplainedPush(
+            state: state, type: push.content.type, hasPayload: push.content.body != .none,
+            attempts: Int(push.attempts), expiresAt: now.wall(at: push.content.expiresAt),
+            hasFollowUp: push.hasFollowUp)
+    }
+
+    /// A row of a registration, with names.
+    func shown(_ row: RegistrationRow) -> ExplainedToken.Shown {
+        let app = traits(of: audience.route(of: row.token)).app
+        return ExplainedToken.Shown(
+            subject: row.subject.map { subject in
+                audience.isKindWide(subject) ? nil : Array(audience.subjectBytes(of: subject))
+            } ?? nil,
+            kind: audience.name(of: row.kind, in: app), hearsChanges: row.hearsChanges)
+    }
+}
