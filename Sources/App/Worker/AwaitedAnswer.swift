@@ -14,6 +14,16 @@ final class AwaitedAnswer<Value: Sendable>: Sendable {
 
     private let state = Mutex(State.open)
 
+    /// Whether a value has been told, so that a further one would not count.
+    var isTold: Bool {
+        state.withLock { state in
+            switch state {
+            case .open, .awaited: false
+            case .told, .taken: true
+            }
+        }
+    }
+
     func tell(_ value: Value) {
         let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
             switch state {

@@ -164,7 +164,8 @@ struct ConsumerWatch {
         }
     }
 
-    private static func words(_ cause: TrippedBreaker.Cause) -> String {
+    /// Why pushes wait, and what to do about it.
+    static func words(_ cause: TrippedBreaker.Cause) -> String {
         switch cause {
         case .credentialRefused(let reason):
             "APNs answers \(reason.name): \(APNSAdvice.credential(reason))"

@@ -40,6 +40,8 @@ struct PlannerLoop: ~Copyable {
     var flow = FlowReport()
     var recordTimes = RecordTimeWatch()
     var tableWatch = TableWatch()
+    /// The explanations that listeners have asked for.
+    var inquiries = OpenInquiries()
 
     let startedAt: MonotonicTime
     /// The times from sending a request to taking in its answer.
@@ -114,10 +116,9 @@ struct PlannerLoop: ~Copyable {
     /// - Returns: whether there is more to do at once.
     private mutating func turn(now: Now) -> Bool {
         control.heartbeat.beat(now.monotonic)
-        answerStatusQuestion(now: now)
         adoptReloadedPlan()
         for pool in control.takeRekeyed() { pipeline.keyChanged(of: pool, now: now) }
-        var isBusy = false
+        var isBusy = answerQuestions(now: now)
         for step in TurnStep.order where take(step, now: now) { isBusy = true }
         // If the exporter is at the queue just now, they go in the next turn.
         if pipeline.hasSpans { control.spans.offer { pipeline.takeSpans() } }

@@ -26,9 +26,7 @@ package final class WorkerControl: Sendable {
     private let reportRequested = Atomic<Bool>(false)
     private let hasRekeyed = Atomic<Bool>(false)
     private let rekeyed = Mutex<Set<PoolID>>([])
-    private let hasQuestion = Atomic<Bool>(false)
-    /// The latest question. One that a stuck planner has left unanswered is given up by who asked.
-    private let question = Mutex<AwaitedAnswer<WorkerStatus?>?>(nil)
+    private let questions = PlannerQuestions()
     /// The heartbeat of the planner thread.
     let heartbeat = Heartbeat()
     /// The spans that the planner has finished.
@@ -96,20 +94,15 @@ package final class WorkerControl: Sendable {
             && reportRequested.exchange(false, ordering: .acquiring)
     }
 
-    /// Asks the planner for the worker's status. It answers in its next turn.
-    func ask(_ question: AwaitedAnswer<WorkerStatus?>) {
-        self.question.withLock { $0 = question }
-        hasQuestion.store(true, ordering: .releasing)
-        waker.signal()
+    /// Asks the planner. It looks at questions in its next turn.
+    /// - Returns: false if as many questions wait as may.
+    func ask(_ question: PlannerQuestion) -> Bool {
+        defer { waker.signal() }
+        return questions.add(question)
     }
 
-    /// Returns the status question that waits. Called every turn: one atomic load if there is none.
-    func takeStatusQuestion() -> AwaitedAnswer<WorkerStatus?>? {
-        guard hasQuestion.load(ordering: .relaxed),
-            hasQuestion.exchange(false, ordering: .acquiring)
-        else { return nil }
-        return question.withLock { $0.take() }
-    }
+    /// Returns the questions that wait. Called every turn: one atomic load if there is none.
+    func takeQuestions() -> [PlannerQuestion] { questions.takeAll() }
 
     package var currentPhase: Phase { Phase(rawValue: phase.load(ordering: .acquiring))! }
 

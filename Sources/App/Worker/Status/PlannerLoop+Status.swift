@@ -10,12 +10,7 @@ internal import PushModel
 
 /// Makes the `WorkerStatus` that listeners ask for.
 extension PlannerLoop {
-    /// Answers the status question that was asked since the last turn.
-    func answerStatusQuestion(now: Now) {
-        control.takeStatusQuestion()?.tell(status(now: now))
-    }
-
-    private func status(now: Now) -> WorkerStatus {
+    func status(now: Now) -> WorkerStatus {
         var status = WorkerStatus(
             phase: control.currentPhase, at: now.wall, index: indexStatus(now: now),
             hasJoinedGroup: consumer?.isGroupMember ?? false, counters: pipeline.counters,

@@ -42,14 +42,7 @@ actor StatusSource {
     }
 
     private func ask() async -> WorkerStatus? {
-        let question = AwaitedAnswer<WorkerStatus?>()
-        let timer = Task {
-            try? await Task.sleep(for: Self.patience)
-            question.tell(nil)
-        }
-        defer { timer.cancel() }
-        control.ask(question)
-        var status = await question.value
+        var status = await control.answer(within: Self.patience) { .status($0) }
         status?.process = WorkerStatus.Process(
             build: build, startedAt: startedAt, residentBytes: ProcessMemory.residentBytes ?? 0)
         status?.export?.collector = exports.counts

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import Pipeline
+internal import PushModel
+internal import RecordFormats
+
+/// Answers questions about tokens and records over HTTP. The planner thread finds the answers, beside
+/// its work.
+actor ExplainSource {
+    private let control: WorkerControl
+    private let plan: WorkerPlan
+    private var open = 0
+
+    /// The planner works on one question at a time, and each keeps memory.
+    static let openMax = 4
+    /// Going through ten million registrations takes seconds on a worker that is busy.
+    private static let patience = Duration.seconds(30)
+
+    init(_ control: WorkerControl, plan: WorkerPlan) {
+        self.control = control
+        self.plan = plan
+    }
+
+    /// Answers a request for `/explain`.
+    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        do throws(RefusedQuestion) {
+            switch question.method {
+            case .get: return try await tokens(TokenQuestion(query: question.query))
+            case .post: return try await event(EventQuestion(body: question.body))
+            default: return .text("only GET, POST is served here", status: 405)
+            }
+        } catch {
+            return .text(error.remedy, status: error.status)
+        }
+    }
+
+    private func tokens(_ question: TokenQuestion) async throws(RefusedQuestion) -> HTTPAnswer {
+        let explanation = try await ask { .tokens(question, $0) }
+        return .json(
+            ExplainJSON.text(
+                TokenReply(explanation, phase: control.currentPhase, now: PlannerLoop.clock())))
+    }
+
+    private func event(_ question: EventQuestion) async throws(RefusedQuestion) -> HTTPAnswer {
+        let now = PlannerLoop.clock()
+        let topic: String
+        do throws(UselessRecord) {
+            topic = try RecordTrial(plan, now: now.wall).topicOfEvents(named: question.topic)
+        } catch {
+            throw RefusedQuestion(error.message)
+        }
+        let record = TrialRecord(
+            binding: plan.eventTopics.firstIndex(of: topic) ?? 0, key: question.key,
+            value: question.value, timestamp: question.time ?? now.wall, headers: question.headers)
+        let explanation = try await ask { .event(record, $0) }
+        return .json(
+            ExplainJSON.text(
+                EventReply(
+                    explanation, topic: topic, phase: control.currentPhase,
+                    now: PlannerLoop.clock())))
+    }
+
+    private func ask<Value: Sendable>(
+        _ question: @Sendable (AwaitedAnswer<Value?>) -> PlannerQuestion
+    ) async throws(RefusedQuestion) -> Value {
+        guard open < Self.openMax else {
+            throw RefusedQuestion(
+                "\(open) questions are being answered already: ask again later", status: 503)
+        }
+        open += 1
+        defer { open -= 1 }
+        guard let value = await control.answer(within: Self.patience, question) else {
+            throw RefusedQuestion(
+                "the planner does not answer: see /status, and ask again", status: 503)
+        }
+        return value
+    }
+}
+
+/// Why a question is not answered, and what to do about it.
+struct RefusedQuestion: Error {
+    let remedy: String
+    var status = 400
+
+    init(_ remedy: String, status: Int = 400) {
+        self.remedy = remedy
+        self.status = status
+    }
+}
