@@ -267,6 +267,6 @@ extension PushBook {
             return .otherKind
         }
         if request.payloadType != nil { return .payloadForDevices }
-        return entry.hearsChanges ? .noPushForChange : .changesUnwanted
+        return route.tokenClass.changeType == nil ? .noPushForChange : .changesUnwanted
     }
 }

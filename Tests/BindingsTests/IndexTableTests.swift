@@ -40,6 +40,41 @@ internal import Testing
         #expect(table.likelyRow(hash: 101 << 32) == nil)
     }
 
+    @Test func `an index table is gone through in parts, each row that stays exactly once`() {
+        var table = IndexTable(reservedSlots: 1 << 16)
+        for row in 1...2000 as ClosedRange<UInt32> {
+            table.insert(hash: Self.hash(row), row: row)
+        }
+        var seen: [UInt32] = []
+        var cursor: UInt32? = 0
+        var (added, removed) = (10_001 as UInt32, 1001 as UInt32)
+        while let from = cursor {
+            let before = seen.count
+            cursor = table.visit(from: from, most: 100) { seen.append($0) }
+            #expect(seen.count - before <= 100)
+            // It grows, and rows move both ways.
+            for _ in 0..<100 {
+                table.insert(hash: Self.hash(added), row: added)
+                added += 1
+            }
+            if removed <= 2000 {
+                table.remove(hash: Self.hash(removed), row: removed)
+                removed += 1
+            }
+        }
+        #expect(seen.filter { $0 <= 1000 }.sorted() == Array(1...1000))
+        #expect(Set(seen).count == seen.count)
+    }
+
+    @Test func `an index table is gone through though all rows have one hash`() {
+        var table = IndexTable(reservedSlots: 1 << 12)
+        var seen: [UInt32] = []
+        #expect(table.visit(from: 0, most: 3) { seen.append($0) } == nil)
+        for row in 1...50 as ClosedRange<UInt32> { table.insert(hash: .max, row: row) }
+        #expect(table.visit(from: 0, most: 3) { seen.append($0) } == nil)
+        #expect(seen.sorted() == Array(1...50))
+    }
+
     @Test func `an index table never looks at a row of another hash`() {
         var table = IndexTable(reservedSlots: 1 << 12)
         for row in 1...100 as ClosedRange<UInt32> {

@@ -78,5 +78,7 @@ internal import Testing
     func `SHA-256 is the standard's`(message: String, digest: String) {
         let bytes = SHA256Digest.of(Array(message.utf8))
         #expect(bytes.map { String(format: "%02x", $0) }.joined() == digest)
+        let prefix = Array(message.utf8).withUnsafeBytes { SHA256Digest.prefix(of: $0) }
+        #expect(String(format: "%016lx", prefix) == String(digest.prefix(16)))
     }
 }

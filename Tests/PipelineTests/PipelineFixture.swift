@@ -94,10 +94,10 @@ final class PipelineFixture {
     func register(
         _ installation: String, _ targets: [RegistrationDraft.Target],
         at registeredAt: WallTime? = nil, environment: PushEnvironment = .production,
-        app: String = PipelineFixture.app
+        app: String = PipelineFixture.app, handler: String = "H"
     ) {
         var draft = RegistrationDraft(
-            environment: environment, app: app, installation: installation, handler: "H")
+            environment: environment, app: app, installation: installation, handler: handler)
         draft.registeredAt = registeredAt ?? now.wall
         draft.targets = targets
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in

@@ -93,4 +93,39 @@ private typealias Fixture = AudienceFixture
         #expect(audience.statistics.suppressions == 0)
         audience.checkInvariants()
     }
+
+    @Test func `a suppression keeps the answer that led to it, and when it was recorded`() {
+        var audience = Fixture.audience()
+        #expect(Self.suppress("Unregistered", registeredAt: 5, at: 7_400, &audience))
+        let token = audience.token(named: "t1")!
+        let expected = RecordedSuppression(
+            status: 410, reason: "Unregistered", registeredAt: WallTime(milliseconds: 5),
+            recordedAt: WallTime(milliseconds: 7_000))
+        #expect(audience.suppression(of: token) == expected)
+        // The same answer, read back later.
+        #expect(!Self.suppress("Other", registeredAt: 5, at: 9_000, &audience))
+        #expect(audience.suppression(of: token) == expected)
+        #expect(Self.suppress("Other", registeredAt: 6, at: -1, &audience))
+        #expect(audience.suppression(of: token)?.reason == "Other")
+        #expect(audience.suppression(of: token)?.recordedAt == nil)
+        // Whoever writes hundreds of reasons gets suppressions without one.
+        for number in 7..<400 as Range<Int64> {
+            #expect(Self.suppress("reason-\(number)", registeredAt: number, at: 1, &audience))
+        }
+        #expect(audience.suppression(of: token)?.reason == "")
+        #expect(audience.suppression(of: token)?.registeredAt == WallTime(milliseconds: 399))
+    }
+
+    private static func suppress(
+        _ reason: String, registeredAt: Int64, at time: Int64, _ audience: inout Audience
+    ) -> Bool {
+        let suppression = Suppression(
+            status: 410, reason: reason, apnsTimestamp: nil,
+            registeredAt: WallTime(milliseconds: registeredAt))
+        return Array("t1".utf8).withUnsafeBytes {
+            audience.apply(
+                suppression: suppression, recordedAt: WallTime(milliseconds: time),
+                route: Fixture.route(), token: $0)
+        }
+    }
 }
