@@ -44,8 +44,10 @@ internal import Testing
 
     private let log = RecordedLog()
     private var admin: AdminListener {
-        AdminListener(
-            source: StatusSource(WorkerControl(), build: WorkerBuild()), log: log,
+        let control = WorkerControl()
+        return AdminListener(
+            source: StatusSource(control, build: WorkerBuild()),
+            explain: ExplainSource(control, plan: WorkerPlan(try! configuration(""))), log: log,
             logger: log.logger)
     }
 

@@ -142,7 +142,7 @@ internal import Testing
         #expect(fixture.isIdle && fixture.take().isEmpty && fixture.takeRecords().isEmpty)
     }
 
-    @Test func `a record of a large audience is tried in parts, and entries of each result named`() {
+    @Test func `a record of a large audience is tried in parts, with entries of each result`() {
         let fixture = PipelineFixture()
         fixture.checksEachCall = false
         for number in 0..<1000 {

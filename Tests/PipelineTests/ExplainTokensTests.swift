@@ -60,7 +60,7 @@ internal import Testing
         #expect(none.tokens.isEmpty && none.gaps.isEmpty)
     }
 
-    @Test func `an installation's answer says that handlers may be missing where an app has many`() {
+    @Test func `an installation's answer says that an app has too many handlers to try`() {
         let fixture = PipelineFixture()
         fixture.checksEachCall = false
         for number in 0...HandlerNames.countMax {
@@ -144,7 +144,7 @@ internal import Testing
         #expect(!again.isSuppressed && again.suppression == suppression)
     }
 
-    @Test func `a replayed suppression has the time of its record, and its token is found`() throws {
+    @Test func `a replayed suppression has its record's time, and its token is found`() throws {
         let fixture = PipelineFixture()
         let value =
             #"{"v":1,"status":400,"reason":"BadDeviceToken","registeredAt":"#

@@ -19,7 +19,7 @@ internal import Synchronization
 /// throws if it cannot go on, so that a new process must be started.
 package struct LamplighterWorker: Service, CustomStringConvertible {
     private let running: RunningConfiguration
-    private let plan: WorkerPlan
+    let plan: WorkerPlan
     private let keys: SigningKeys
     let logger: Logger
     let ports: [DeliveryPort]

@@ -33,12 +33,12 @@ enum Arguments {
     }
 
     /// The content of a file, or of standard input for "-".
-    static func contents(of file: String) throws -> [UInt8] {
+    static func contents(of file: String, option: String = "--file") throws -> [UInt8] {
         do {
             if file == "-" { return Array(try FileHandle.standardInput.readToEnd() ?? Data()) }
             return Array(try Data(contentsOf: URL(filePath: file)))
         } catch {
-            throw Failure(.configuration, "--file: \(file) cannot be read")
+            throw Failure(.configuration, "\(option): \(file) cannot be read")
         }
     }
 }

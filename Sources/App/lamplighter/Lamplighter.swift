@@ -22,7 +22,7 @@ struct Lamplighter: AsyncParsableCommand {
         subcommands: [
             RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
             RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
-            SuppressionsCommand.self, RegistrationsCommand.self,
+            SuppressionsCommand.self, RegistrationsCommand.self, ExplainCommand.self,
         ])
 
     static func main() {

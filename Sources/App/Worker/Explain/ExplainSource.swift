@@ -29,7 +29,7 @@ actor ExplainSource {
             switch question.method {
             case .get: return try await tokens(TokenQuestion(query: question.query))
             case .post: return try await event(EventQuestion(body: question.body))
-            default: return .text("only GET, POST is served here", status: 405)
+            default: return .notAllowed(but: [.get, .post])
             }
         } catch {
             return .text(error.remedy, status: error.status)

@@ -7,6 +7,7 @@ internal import Logging
 /// Answers an operator's requests: how the worker does, and the level of its log.
 struct AdminListener: Sendable {
     let source: StatusSource
+    let explain: ExplainSource
     let log: any AdjustableLog
     let logger: Logger
 
@@ -18,6 +19,7 @@ struct AdminListener: Sendable {
             case .put: return changeLevel(question)
             default: return .notAllowed(but: [.get, .put])
             }
+        case "/explain": return await explain.answer(question)
         default: return .notFound
         }
     }

@@ -30,7 +30,9 @@ extension LamplighterWorker {
             }
         }
         let admin = configuration.adminSettings.map { settings in
-            let admin = AdminListener(source: status, log: log, logger: logger)
+            let admin = AdminListener(
+                source: status, explain: ExplainSource(control, plan: plan), log: log,
+                logger: logger)
             return listener(settings, purpose: "for requests of operators") {
                 await admin.answer($0)
             }

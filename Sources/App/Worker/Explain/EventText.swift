@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+
+/// Writes what `lamplighter explain --event` prints.
+package enum EventText {
+    package static func lines(_ reply: EventReply) -> [String] {
+        if let problem = reply.unreadable {
+            return [
+                "A record of \(reply.topic) like this cannot be read (\(problem.code)): "
+                    + "\(problem.message). It would become a dead letter and reach nobody."
+            ]
+        }
+        guard let event = reply.event else { return [] }
+        var lines: [String] = []
+        if reply.phase == "\(WorkerControl.Phase.replaying)" {
+            lines.append("The worker still reads registrations, so tokens may be missing.")
+        }
+        lines.append(meaning(event, topic: reply.topic))
+        lines.append(summary(reply, event))
+        for app in reply.otherApps {
+            lines.append(
+                "\(app.entries) of \(app.app) show the subject too, but the event is for "
+                    + "\(event.app): say app in the event, or in the topic's binding.")
+        }
+        for breaker in reply.breakers {
+            lines.append(
+                "Its pushes would wait for the circuit breaker of \(breaker.name): "
+                    + "\(breaker.cause).")
+        }
+        for result in reply.results { lines += [""] + section(result, reply, event) }
+        return lines
+    }
+
+    private static func meaning(_ event: EventReply.Event, topic: String) -> String {
+        let what =
+            event.subject.map { "subject \($0) of \(event.app) has changed" }
+            ?? "every control of \(TokenText.list(event.kinds)) of \(event.app) is reloaded"
+        var parts: [String] = []
+        if let environment = event.environment { parts.append("in \(environment) alone") }
+        if event.subject != nil, !event.kinds.isEmpty {
+            parts.append("for kinds \(TokenText.list(event.kinds))")
+        }
+        if let classes = event.classes { parts.append("for classes \(TokenText.list(classes))") }
+        if let payload = event.payload { parts.append("with a payload (push type \(payload))") }
+        if event.delaySeconds > 0 { parts.append("sent \(event.delaySeconds) s later") }
+        let conditions = parts.isEmpty ? "" : ", \(parts.joined(separator: ", "))"
+        return "As a record of \(topic) it says that \(what)\(conditions)."
+    }
+
+    private static func summary(_ reply: EventReply, _ event: EventReply.Event) -> String {
+        let all = reply.results.reduce(0) { $0 + $1.entries }
+        let reached = reply.results.reduce(0) { $0 + ($1.result == "push" ? $1.entries : 0) }
+        if all == 0 {
+            return "Nobody shows it: no registration of \(event.app) names the subject. Names are "
+                + "case-sensitive: compare with what the app registers."
+        }
+        if event.expired {
+            return "It expired at \(TokenText.second(event.expiresAt)), so it reaches nobody; "
+                + "\(all) show it."
+        }
+        return "It would reach \(reached) of \(all) that show it"
+            + (reply.unseen == 0 ? "" : "; \(reply.unseen) more were not looked at") + "."
+    }
+
+    private static func section(
+        _ result: EventReply.Result, _ reply: EventReply, _ event: EventReply.Event
+    ) -> [String] {
+        let named = reply.entries.filter {
+            $0.result == result.result && $0.pushType == result.pushType
+        }
+        let heading =
+            result.pushType.map { "A \($0) push to \(result.entries):" }
+            ?? "No push to \(result.entries): \(cause(result.result, event))"
+        let more = result.entries - named.count
+        return [heading]
+            + named.map { entry in
+                let kind = entry.kind.map { ", kind \($0)" } ?? ""
+                return "  token \(entry.tokenID) (\(entry.class), \(entry.environment)\(kind))"
+            } + (more > 0 ? ["  and \(more) more"] : [])
+    }
+
+    private static func cause(_ name: String, _ event: EventReply.Event) -> String {
+        guard let cause = EventExplanation.Cause(rawValue: name) else { return name }
+        return switch cause {
+        case .otherShard: "the record is one part of an event for many, and they are in another."
+        case .otherEnvironment:
+            "they are in the other environment. Leave environment out to reach both."
+        case .otherClass:
+            "the event is for other classes. Add theirs to classes, or leave classes out."
+        case .otherKind: "the event is for other kinds. Add theirs to kinds, or leave kinds out."
+        case .payloadForDevices:
+            "a payload goes to device tokens alone. An event without one reloads controls and "
+                + "widgets."
+        case .changesUnwanted:
+            "their registrations do not say onChange: background, and the event has no payload."
+        case .noPushForChange: "no event leads to a push to their class in this version."
+        case .suppressed:
+            "they are suppressed. lamplighter explain --token-id says by which answer of APNs."
+        case .expired: "the event has expired."
+        }
+    }
+}

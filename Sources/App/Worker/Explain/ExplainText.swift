@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+/// Writes what `lamplighter explain` prints: plain sentences, each with what to do.
+package enum ExplainText {
+    /// Whom or what somebody asks about, as text such as `subject door-42`.
+    package static func lines(
+        asking name: String, answers: [(worker: String, reply: TokenReply)],
+        registrations: [FoundRegistration]?
+    ) -> [String] {
+        var tokens = ExplainedTokens(answers)
+        if let registrations { tokens.name(by: registrations) }
+        var lines = notes(answers)
+        let more = answers.first?.reply.more ?? 0
+        let count = tokens.tokens.count
+        lines.append(
+            "\(name): \(count) \(count == 1 ? "token" : "tokens")"
+                + (more == 0 ? "" : ", and \(more) more that are not shown") + ".")
+        if tokens.tokens.isEmpty { lines += nobody(wasLookedUp: registrations != nil) }
+        for token in tokens.tokens { lines += [""] + TokenText(token).lines }
+        for registration in registrations ?? [] {
+            lines += text(registration, known: Set(tokens.tokens.map(\.first.tokenID)))
+        }
+        return lines
+    }
+
+    /// What may make the answers incomplete.
+    private static func notes(_ answers: [(worker: String, reply: TokenReply)]) -> [String] {
+        answers.flatMap { worker, reply in
+            let isReplaying = reply.phase == "\(WorkerControl.Phase.replaying)"
+            return
+                (isReplaying
+                ? [
+                    "\(worker) still reads registrations, so tokens may be missing: ask again when "
+                        + "its /readyz says ok."
+                ] : [])
+                + reply.gaps.map { gap in
+                    switch gap {
+                    case "unknownApp":
+                        "\(worker) serves no such app: add it to apns.credentials, or correct it."
+                    case "manyHandlers":
+                        "\(worker) does not remember every handler of the app: name it with "
+                            + "--handler, or find it with --config."
+                    default: "\(worker) says \(gap)."
+                    }
+                }
+        }
+    }
+
+    private static func nobody(wasLookedUp: Bool) -> [String] {
+        [
+            "No event reaches anybody by that name. Names are case-sensitive: compare with what the "
+                + "app registers."
+        ]
+            + (wasLookedUp
+                ? []
+                : [
+                    "With --config the registrations in Kafka are looked through too, among them "
+                        + "those that no worker can read."
+                ])
+    }
+
+    /// What the workers do not know of a registration; no lines if there is nothing.
+    private static func text(_ registration: FoundRegistration, known: Set<String>) -> [String] {
+        var sentences: [String] = []
+        if let problem = registration.problem {
+            sentences.append("No worker can read it: \(problem).")
+        }
+        for target in registration.targets {
+            let kind = target.kinds.isEmpty ? "" : " of kind \(TokenText.list(target.kinds))"
+            guard let id = target.tokenID else {
+                sentences.append(
+                    "Its \(target.class)\(kind) has no token yet, so nothing can be sent to it. The "
+                        + "app must register the token once the system has given it one.")
+                continue
+            }
+            if !known.contains(id), registration.problem == nil {
+                sentences.append(
+                    "The workers do not know token \(id) of its \(target.class)\(kind). If that "
+                        + "lasts, see how far behind their index is (lamplighter status).")
+            }
+        }
+        guard !sentences.isEmpty else { return [] }
+        let name =
+            "\(registration.environment)/\(registration.app)/\(registration.installation)/"
+            + registration.handler
+        return [
+            "", "Registration \(name), written \(TokenText.minute(registration.writtenAt)):",
+        ] + sentences.map { "  \($0)" }
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import PushModel
+
+/// What is known of one token, in plain sentences, each with what to do.
+struct TokenText {
+    private let token: ExplainedTokens.Token
+
+    init(_ token: ExplainedTokens.Token) { self.token = token }
+
+    private var first: TokenReply.Token { token.first }
+
+    /// The paragraph: a line that names the token, and indented sentences.
+    var lines: [String] {
+        [heading] + sentences.map { "  \($0)" }
+    }
+
+    private var heading: String {
+        var parts = ["\(first.class) of \(first.app), \(first.environment)"]
+        let kinds = Set(first.shows.compactMap(\.kind)).sorted()
+        let subjects = Set(first.shows.compactMap(\.subject)).sorted()
+        if !kinds.isEmpty {
+            parts.append("\(kinds.count == 1 ? "kind" : "kinds") \(Self.list(kinds))")
+        }
+        if !subjects.isEmpty { parts.append("shows \(Self.list(subjects))") }
+        let names = first.registrations.map {
+            "installation \($0.installation), handler \($0.handler)"
+        }
+        let owner = names.isEmpty ? "" : " of \(Self.list(names))"
+        return "Token \(first.tokenID) (\(parts.joined(separator: "; ")))\(owner):"
+    }
+
+    private var sentences: [String] {
+        var sentences = indexSentences
+        for (worker, token) in token.byWorker {
+            let own = Self.ownSentences(token)
+            let prefix = self.token.byWorker.count > 1 ? "On \(worker): " : ""
+            sentences += own.map { prefix + $0 }
+        }
+        if sentences.count == indexSentences.count, first.state == .idle {
+            sentences.append(
+                "Nothing waits, and no recent push to it is remembered: no event has asked for one "
+                    + "lately. Try an event of its subject with lamplighter explain --event.")
+        }
+        return sentences
+    }
+
+    // MARK: What every worker knows
+
+    private var indexSentences: [String] {
+        var sentences: [String] = []
+        if !first.registered {
+            sentences.append(
+                "No registration has it. It gets no push until the app registers it.")
+        }
+        if let suppression = first.suppression {
+            sentences.append(Self.sentence(suppression, isRegistered: first.registered))
+        }
+        if first.registered, !first.shows.isEmpty, !first.shows.contains(where: \.hearsChanges) {
+            sentences.append(
+                first.class == TokenClass.device.name
+                    ? "An event without a payload sends it nothing: its registration does not say "
+                        + "onChange: background. An event with a payload reaches it."
+                    : "No event leads to a push to class \(first.class) in this version.")
+        }
+        return sentences
+    }
+
+    private static func sentence(
+        _ suppression: TokenReply.Suppression, isRegistered: Bool
+    ) -> String {
+        let since = suppression.since.map { "since \(minute($0)) " } ?? ""
+        let answer = answer(suppression.status, suppression.reason)
+        guard suppression.holds else {
+            return "It was suppressed \(since)because APNs answered \(answer), and has been "
+                + "registered again: it gets pushes."
+        }
+        var text = "Suppressed \(since)because APNs answered \(answer)."
+        if suppression.status == 400 {
+            text +=
+                " Check that the app registers its tokens under the right app and environment: a "
+                + "build from Xcode is development, one from TestFlight or the App Store production."
+        }
+        return text
+            + (isRegistered ? " It gets pushes again when the app registers it anew." : "")
+    }
+
+    // MARK: What one worker knows
+
+    private static func ownSentences(_ token: TokenReply.Token) -> [String] {
+        var sentences = token.pushes.map { sentence($0) }
+        if !token.pushes.isEmpty || token.state == .idle {
+            for breaker in token.breakers {
+                let probe = breaker.nextProbeSeconds.map { "; the next probe is in \($0) s" } ?? ""
+                sentences.append(
+                    "Pushes wait for the circuit breaker of \(breaker.name): \(breaker.cause)"
+                        + "\(probe).")
+            }
+        }
+        if let time = token.heldUntil {
+            sentences.append(
+                "APNs has failed for this token again and again while it took pushes to others: "
+                    + "its pushes wait until \(second(time)), then one is tried.")
+        }
+        return sentences + token.outcomes.map { sentence($0) }
+    }
+
+    private static func sentence(_ push: TokenReply.Push) -> String {
+        let tries =
+            push.failedTries == 0
+            ? "" : " after \(push.failedTries) failed \(push.failedTries == 1 ? "try" : "tries")"
+        let until = push.until.map { " until \(second($0))" } ?? ""
+        let name = "A \(push.type) push"
+        let text =
+            switch push.state {
+            case .queued: "\(name) stands in the queue\(tries)"
+            case .inFlight: "\(name) is on its way to APNs\(tries)"
+            case .resting: "\(name) waits\(until)\(tries)"
+            case .deferred: "\(name) waits in the deferred topic\(until)\(tries)"
+            case .idle, .suppressed, .unregistered: name
+            }
+        return text + (push.hasFollowUp ? ", and is sent once more for a later event" : "")
+            + "; it expires at \(second(push.expiresAt))."
+    }
+
+    private static func sentence(_ outcome: TokenReply.Outcome) -> String {
+        var text = "\(second(outcome.time)): "
+        switch outcome.outcome {
+        case "answered":
+            let status = UInt16(clamping: outcome.status ?? 0)
+            let reason = APNSReason(outcome.reason ?? "")
+            if status == 200 {
+                text += "APNs accepted a \(outcome.type) push"
+            } else {
+                let answer = PushOutcome(
+                    slot: 0, kind: .answered, status: status, reason: reason)
+                text +=
+                    "APNs answered \(self.answer(Int(status), outcome.reason ?? "")) to a "
+                    + "\(outcome.type) push: \(APNSAdvice.text(answer))"
+            }
+        case "unprocessed": text += "a \(outcome.type) push was not processed, and is sent again"
+        case "unknown": text += "a \(outcome.type) push got no answer, and is sent again"
+        default: text += "a \(outcome.type) push expired before it was sent"
+        }
+        if let topic = outcome.topic {
+            text += " (for \(topic)/\(outcome.partition ?? 0)@\(outcome.offset ?? 0)"
+            text += ", apns-id \(outcome.apnsID))"
+        } else {
+            text += " (apns-id \(outcome.apnsID))"
+        }
+        return text + "."
+    }
+
+    private static func answer(_ status: Int, _ reason: String) -> String {
+        reason.isEmpty ? "\(status)" : "\(status) \(reason)"
+    }
+
+    // MARK: Words
+
+    static func list(_ words: [String]) -> String {
+        let shown = words.prefix(5).joined(separator: ", ")
+        return words.count > 5 ? "\(shown) and \(words.count - 5) more" : shown
+    }
+
+    /// `2026-11-20 14:03 UTC`.
+    static func minute(_ time: String) -> String {
+        "\(time.prefix(10)) \(time.dropFirst(11).prefix(5)) UTC"
+    }
+
+    /// `2026-11-20 14:03:12 UTC`.
+    static func second(_ time: String) -> String {
+        "\(time.prefix(10)) \(time.dropFirst(11).prefix(8)) UTC"
+    }
+}

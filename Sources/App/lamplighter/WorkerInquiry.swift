@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Curl
+import Entrypoint
+import Foundation
+import PushModel
+import Worker
+
+/// Asks workers at their admin listeners, all at once.
+struct WorkerInquiry: Sendable {
+    let urls: [String]
+    let token: Secret?
+
+    struct Answer<Value: Sendable>: Sendable {
+        var url: String
+        var value: Value?
+        var failure: (any Error)?
+
+        /// Why the worker has not answered, in one line.
+        var problem: String? {
+            switch failure {
+            case let failure as Failure: failure.message
+            case let error as ValidationError: error.message
+            case let other: other.map { "\($0)" }
+            }
+        }
+    }
+
+    private static let answerBytesMax = 16 << 20
+
+    init(_ urls: [String], tokenFile: String?, _ configuration: Configuration?) throws {
+        token = try tokenFile.map(Self.token) ?? configuration?.admin.token
+        self.urls = try urls.isEmpty ? [Self.ownURL(configuration)] : urls.map(Self.base)
+    }
+
+    private static func token(in file: String) throws -> Secret {
+        let bytes = try Arguments.contents(of: file, option: "--token-file")
+        let text = String(decoding: bytes, as: UTF8.self)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        return Secret(text)
+    }
+
+    private static func base(_ text: String) throws -> String {
+        let full = text.contains("://") ? text : "http://\(text)"
+        guard let url = URLComponents(string: full), let host = url.host, !host.isEmpty,
+            url.scheme == "http" || url.scheme == "https", url.user == nil, url.query == nil
+        else {
+            throw ValidationError(
+                "'\(text)' is not the URL of a worker, such as http://worker-1:9465")
+        }
+        return full.hasSuffix("/") ? String(full.dropLast()) : full
+    }
+
+    private static func ownURL(_ configuration: Configuration?) throws -> String {
+        guard let configuration else { return "http://127.0.0.1:9465" }
+        guard let port = configuration.admin.port, port != 0 else {
+            throw Failure(
+                .configuration,
+                "admin.port is not set, or lets the system choose: set it, or name the worker's URL"
+            )
+        }
+        return "http://127.0.0.1:\(port)"
+    }
+
+    /// - Parameter body: sent with POST; nil sends GET.
+    func ask<Value: Decodable & Sendable>(
+        path: String, query: [(name: String, value: String)] = [], body: [UInt8]? = nil,
+        as type: Value.Type
+    ) async -> [Answer<Value>] {
+        var components = URLComponents()
+        components.queryItems = query.map { URLQueryItem(name: $0.name, value: $0.value) }
+        // A plus sign would be read as a space.
+        let text = components.percentEncodedQuery?.replacing("+", with: "%2B") ?? ""
+        let suffix = path + (text.isEmpty ? "" : "?\(text)")
+        return await withTaskGroup(of: (Int, Answer<Value>).self) { group in
+            for (index, url) in urls.enumerated() {
+                group.addTask { (index, ask(url, suffix, body)) }
+            }
+            var answers = urls.map { Answer<Value>(url: $0) }
+            for await (index, answer) in group { answers[index] = answer }
+            return answers
+        }
+    }
+
+    private func ask<Value: Decodable & Sendable>(
+        _ url: String, _ path: String, _ body: [UInt8]?
+    ) -> Answer<Value> {
+        var exchange = HTTPExchange(url: url + path)
+        exchange.headers = [("accept", "application/json"), ("content-type", "application/json")]
+        if let token { exchange.headers.append(("authorization", "Bearer \(token.text)")) }
+        exchange.body = body
+        exchange.answerBytesMax = Self.answerBytesMax
+        exchange.connectTimeout = .seconds(3)
+        exchange.timeout = .seconds(40)
+        do throws(ExchangeFailure) {
+            let answer = try exchange.perform()
+            if answer.status == 200, let value = ExplainJSON.value(Value.self, in: answer.body) {
+                return Answer(url: url, value: value)
+            }
+            return Answer(url: url, failure: refusal(answer, of: url))
+        } catch {
+            return Answer(
+                url: url,
+                failure: Failure(
+                    .unavailable,
+                    "\(url): \(error.text); check that the worker runs and that its admin.port is "
+                        + "this one"))
+        }
+    }
+
+    private func refusal(_ answer: HTTPExchange.Answer, of url: String) -> any Error {
+        let text =
+            String(decoding: answer.body.prefix(500), as: UTF8.self)
+            .split(separator: "\n").first.map(String.init) ?? ""
+        switch answer.status {
+        case 401 where token == nil:
+            return Failure(.configuration, "\(url) asks for a token: name its file (--token-file)")
+        case 401:
+            return Failure(
+                .configuration, "\(url) refuses the token: take that of its admin.tokenFile")
+        case 400, 413: return ValidationError("\(url): \(text)")
+        case 503: return Failure(.unavailable, "\(url): \(text)")
+        default:
+            return Failure(
+                .unavailable,
+                "\(url) answers \(answer.status) and no explanation: check that this is the "
+                    + "admin.port of a worker of the same version")
+        }
+    }
+
+    /// Says which workers have not answered, and ends the command accordingly.
+    static func report<Value>(_ answers: [Answer<Value>]) throws {
+        guard let first = answers.compactMap(\.failure).first else { return }
+        let problems = answers.compactMap(\.problem)
+        guard problems.count == answers.count else {
+            for problem in problems { StandardError.write(problem) }
+            throw ExitCode.failure
+        }
+        for problem in problems.dropFirst() { StandardError.write(problem) }
+        throw first
+    }
+}
