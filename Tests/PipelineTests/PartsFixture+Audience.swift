@@ -74,8 +74,12 @@ extension PartsFixture {
 
     func feedSuppression(key: [UInt8], value: [UInt8]?) -> UnreadableRecord? {
         key.withUnsafeBytes { key in
-            guard let value else { return feed.suppression(key: key, value: nil, &book) }
-            return value.withUnsafeBytes { feed.suppression(key: key, value: $0, &book) }
+            guard let value else {
+                return feed.suppression(key: key, value: nil, timestamp: now.wall, &book)
+            }
+            return value.withUnsafeBytes {
+                feed.suppression(key: key, value: $0, timestamp: now.wall, &book)
+            }
         }
     }
 

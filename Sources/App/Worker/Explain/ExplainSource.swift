@@ -11,16 +11,18 @@ internal import RecordFormats
 actor ExplainSource {
     private let control: WorkerControl
     private let plan: WorkerPlan
+    private let patience: Duration
     private var open = 0
 
     /// The planner works on one question at a time, and each keeps memory.
     static let openMax = 4
-    /// Going through ten million registrations takes seconds on a worker that is busy.
-    private static let patience = Duration.seconds(30)
 
-    init(_ control: WorkerControl, plan: WorkerPlan) {
+    /// - Parameter patience: going through ten million registrations takes seconds on a worker that
+    ///   is busy.
+    init(_ control: WorkerControl, plan: WorkerPlan, patience: Duration = .seconds(30)) {
         self.control = control
         self.plan = plan
+        self.patience = patience
     }
 
     /// Answers a request for `/explain`.
@@ -71,7 +73,7 @@ actor ExplainSource {
         }
         open += 1
         defer { open -= 1 }
-        guard let value = await control.answer(within: Self.patience, question) else {
+        guard let value = await control.answer(within: patience, question) else {
             throw RefusedQuestion(
                 "the planner does not answer: see /status, and ask again", status: 503)
         }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Testing
+
+@testable internal import Pipeline
+@testable internal import Worker
+
+@Suite struct `The text of explain` {
+    private let time = "2026-11-20T14:03:12.345Z"
+
+    private func token(
+        _ state: TokenReply.State = .idle, _ adjust: (inout TokenReply.Token) -> Void = { _ in }
+    ) -> TokenReply.Token {
+        var token = TokenReply.Token(
+            tokenID: "3f2a000000000000", app: "com.example.Home", environment: "production",
+            class: "control", apnsTopic: "com.example.Home.push-type.controls",
+            registrations: [
+                TokenReply.Registration(installation: "6F1C", handler: "GarageControls")
+            ], registered: true, registeredAt: time,
+            shows: [
+                TokenReply.Shown(
+                    subject: "door-42", kind: "com.example.garageDoor", hearsChanges: true)
+            ], rows: 1, state: state, pushes: [], breakers: [], outcomes: [])
+        adjust(&token)
+        return token
+    }
+
+    private func reply(_ tokens: [TokenReply.Token], phase: String = "running") -> TokenReply {
+        TokenReply(time: time, phase: phase, tokens: tokens, more: 0, gaps: [])
+    }
+
+    private func lines(_ tokens: TokenReply.Token...) -> [String] {
+        ExplainText.lines(
+            asking: "Installation 6F1C", answers: [("http://worker-1", reply(tokens))],
+            registrations: nil)
+    }
+
+    private func push(_ state: TokenReply.State, until: String? = nil) -> TokenReply.Push {
+        TokenReply.Push(
+            state: state, until: until, type: "controls", hasPayload: false, failedTries: 1,
+            expiresAt: time, hasFollowUp: false)
+    }
+
+    private func outcome(
+        _ outcome: String, _ status: Int? = nil, _ reason: String? = nil
+    ) -> TokenReply.Outcome {
+        TokenReply.Outcome(
+            time: time, type: "controls", outcome: outcome, status: status, reason: reason,
+            apnsID: "id", topic: "events", partition: 3, offset: 17)
+    }
+
+    @Test func `a suppressed token has the answer, its time and what to do`() {
+        let lines = lines(
+            token(.suppressed) { token in
+                token.suppression = TokenReply.Suppression(
+                    status: 410, reason: "Unregistered", since: time, registeredAt: time,
+                    holds: true)
+            })
+        #expect(
+            lines == [
+                "Installation 6F1C: 1 token.", "",
+                "Token 3f2a000000000000 (control of com.example.Home, production; "
+                    + "kind com.example.garageDoor; shows door-42) of installation 6F1C, "
+                    + "handler GarageControls:",
+                "  Suppressed since 2026-11-20 14:03 UTC because APNs answered 410 Unregistered. It "
+                    + "gets pushes again when the app registers it anew.",
+            ])
+    }
+
+    @Test func `a token that is wrong for its environment says so`() throws {
+        let lines = lines(
+            token(.suppressed) { token in
+                token.suppression = TokenReply.Suppression(
+                    status: 400, reason: "BadDeviceToken", registeredAt: time, holds: true)
+            })
+        let last = try #require(lines.last)
+        #expect(last.contains("Suppressed because APNs answered 400 BadDeviceToken."))
+        #expect(last.contains("a build from Xcode is development"))
+    }
+
+    @Test func `a push that waits says for what, and until when`() {
+        let waiting = lines(
+            token(.resting) { token in
+                token.pushes = [push(.resting, until: time)]
+                token.breakers = [
+                    TokenReply.Breaker(
+                        name: "credential home in production",
+                        cause: "APNs answers InvalidProviderToken: check the key",
+                        nextProbeSeconds: 7)
+                ]
+                token.heldUntil = time
+            })
+        #expect(
+            waiting.dropFirst(3) == [
+                "  A controls push waits until 2026-11-20 14:03:12 UTC after 1 failed try; it "
+                    + "expires at 2026-11-20 14:03:12 UTC.",
+                "  Pushes wait for the circuit breaker of credential home in production: APNs "
+                    + "answers InvalidProviderToken: check the key; the next probe is in 7 s.",
+                "  APNs has failed for this token again and again while it took pushes to others: "
+                    + "its pushes wait until 2026-11-20 14:03:12 UTC, then one is tried.",
+            ])
+        let words: [(TokenReply.State, String)] = [
+            (.queued, "stands in the queue"), (.inFlight, "is on its way to APNs"),
+            (.deferred, "waits in the deferred topic until"),
+        ]
+        for (state, text) in words {
+            let lines = lines(token(state) { $0.pushes = [push(state, until: time)] })
+            #expect(lines.last?.contains(text) == true)
+        }
+    }
+
+    @Test func `each outcome says what APNs answered, what follows, and for which event`() {
+        let lines = lines(
+            token { token in
+                token.outcomes = [
+                    outcome("answered", 200), outcome("answered", 503, "ServiceUnavailable"),
+                    outcome("unknown"), outcome("expired"),
+                ]
+            })
+        let start = "  2026-11-20 14:03:12 UTC: "
+        let end = " (for events/3@17, apns-id id)."
+        #expect(
+            lines.dropFirst(3) == [
+                "\(start)APNs accepted a controls push\(end)",
+                "\(start)APNs answered 503 ServiceUnavailable to a controls push: a fault at APNs; "
+                    + "a worker waits and sends it again\(end)",
+                "\(start)a controls push got no answer, and is sent again\(end)",
+                "\(start)a controls push expired before it was sent\(end)",
+            ])
+    }
+
+    @Test func `a token of which nothing is known but its registration says how to go on`() {
+        #expect(lines(token()).last?.contains("lamplighter explain --event") == true)
+        let device = lines(
+            token { token in
+                token.class = "device"
+                token.shows[0].hearsChanges = false
+            })
+        #expect(device.contains { $0.contains("its registration does not say onChange") })
+        let gone = lines(
+            token(.unregistered) { token in
+                token.registered = false
+                token.suppression = TokenReply.Suppression(
+                    status: 410, reason: "", since: time, registeredAt: time, holds: true)
+            })
+        #expect(gone.contains { $0.contains("No registration has it.") })
+        #expect(gone.last?.hasSuffix("because APNs answered 410.") == true)
+    }
+
+    @Test func `several workers are told apart, and the index is taken from the first`() {
+        let lines = ExplainText.lines(
+            asking: "Subject door-42",
+            answers: [
+                ("one", reply([token { $0.outcomes = [outcome("answered", 200)] }])),
+                ("two", reply([token(.queued) { $0.pushes = [push(.queued)] }])),
+                ("three", reply([], phase: "replaying")),
+            ], registrations: nil)
+        #expect(lines[0].hasPrefix("three still reads registrations"))
+        #expect(lines[1] == "Subject door-42: 1 token.")
+        #expect(lines[4].hasPrefix("  On one: 2026-11-20 14:03:12 UTC: APNs accepted"))
+        #expect(lines[5].hasPrefix("  On two: A controls push stands in the queue"))
+        #expect(lines.count == 6)
+    }
+
+    @Test func `a registration in Kafka names its tokens, and those that it lacks`() {
+        var unnamed = token { $0.outcomes = [outcome("answered", 200)] }
+        unnamed.registrations = []
+        let registration = FoundRegistration(
+            environment: "production", app: "com.example.Home", installation: "6F1C",
+            handler: "GarageControls", writtenAt: time, problem: nil,
+            targets: [
+                FoundRegistration.Target(
+                    class: "control", tokenID: unnamed.tokenID, kinds: [], subjects: ["door-42"]),
+                FoundRegistration.Target(
+                    class: "control", tokenID: nil, kinds: ["lamp"], subjects: []),
+                FoundRegistration.Target(
+                    class: "control", tokenID: "0000000000000001", kinds: [], subjects: []),
+            ])
+        let lines = ExplainText.lines(
+            asking: "Installation 6F1C", answers: [("one", reply([unnamed]))],
+            registrations: [registration])
+        #expect(lines[2].hasSuffix("of installation 6F1C, handler GarageControls:"))
+        #expect(
+            lines[5]
+                == "Registration production/com.example.Home/6F1C/GarageControls, written "
+                + "2026-11-20 14:03 UTC:")
+        #expect(lines[6].contains("Its control of kind lamp has no token yet"))
+        #expect(lines[7].contains("The workers do not know token 0000000000000001"))
+        #expect(lines.count == 8)
+    }
+
+    @Test func `nobody by that name, an app that is not served, and too many handlers say so`() {
+        var empty = reply([])
+        empty.gaps = ["unknownApp", "manyHandlers"]
+        let lines = ExplainText.lines(
+            asking: "Subject dor", answers: [("one", empty)], registrations: nil)
+        #expect(lines[0].contains("add it to apns.credentials"))
+        #expect(lines[1].contains("name it with --handler"))
+        #expect(lines[2] == "Subject dor: 0 tokens.")
+        #expect(lines[3].contains("case-sensitive") && lines[4].contains("--config"))
+        #expect(TokenExplanation.Gap.allCases.map(\.rawValue).sorted() == empty.gaps.sorted())
+    }
+
+    // MARK: Records
+
+    private func event(
+        _ results: [EventReply.Result], _ adjust: (inout EventReply) -> Void = { _ in }
+    ) -> [String] {
+        var reply = EventReply(
+            time: time, phase: "running", topic: "events",
+            event: EventReply.Event(
+                app: "com.example.Home", subject: "door-42", kinds: ["lamp"], time: time,
+                expiresAt: time, expired: false, delaySeconds: 0),
+            results: results, entries: [], unseen: 0, otherApps: [], breakers: [])
+        adjust(&reply)
+        return EventText.lines(reply)
+    }
+
+    @Test func `a record's text says whom it reaches, and of the others why not`() {
+        let lines = event([
+            EventReply.Result(result: "push", pushType: "controls", entries: 3),
+            EventReply.Result(result: "otherKind", entries: 2),
+        ]) { reply in
+            reply.entries = [
+                EventReply.Entry(
+                    tokenID: "3f2a000000000000", environment: "production", class: "control",
+                    kind: "lamp", result: "push", pushType: "controls")
+            ]
+        }
+        #expect(
+            lines == [
+                "As a record of events it says that subject door-42 of com.example.Home has "
+                    + "changed, for kinds lamp.",
+                "It would reach 3 of 5 that show it.", "", "A controls push to 3:",
+                "  token 3f2a000000000000 (control, production, kind lamp)", "  and 2 more", "",
+                "No push to 2: the event is for other kinds. Add theirs to kinds, or leave kinds out.",
+                "  and 2 more",
+            ])
+    }
+
+    @Test(arguments: EventExplanation.Cause.allCases)
+    func `a record's text has a sentence for each cause`(cause: EventExplanation.Cause) throws {
+        let lines = event([EventReply.Result(result: cause.rawValue, entries: 1)])
+        let sentence = try #require(lines.first { $0.hasPrefix("No push to 1: ") })
+        #expect(sentence.count > 40 && sentence.hasSuffix("."))
+    }
+
+    @Test func `a record's text says that it is unreadable, expired, for nobody or another app`() {
+        let unreadable = event([]) { reply in
+            reply.event = nil
+            reply.unreadable = EventReply.Unreadable(code: "invalidJSON", message: "it ends early")
+        }
+        #expect(unreadable.count == 1 && unreadable[0].contains("(invalidJSON): it ends early."))
+        let expired = event([EventReply.Result(result: "expired", entries: 4)]) { reply in
+            reply.event?.expired = true
+        }
+        #expect(expired[1].hasPrefix("It expired at 2026-11-20 14:03:12 UTC, so it reaches nobody"))
+        let nobody = event([]) { reply in
+            reply.otherApps = [EventReply.OtherApp(app: "com.example.Mail", entries: 2)]
+        }
+        #expect(nobody[1].hasPrefix("Nobody shows it"))
+        #expect(nobody[2].hasPrefix("2 of com.example.Mail show the subject too"))
+    }
+}
