@@ -99,7 +99,7 @@ package enum EventText {
         case .noPushForChange: "no event leads to a push to their class in this version."
         case .suppressed:
             "they are suppressed. lamplighter explain --token-id says by which answer of APNs."
-        case .expired: "the event has expired."
+        case .expired: "the event has expired, so nothing is sent for it."
         }
     }
 }
