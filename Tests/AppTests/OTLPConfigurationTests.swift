@@ -2,8 +2,11 @@
 // Part of Lamplighter.
 
 internal import Foundation
+internal import Intake
 internal import OTLPExporter
+internal import Pipeline
 internal import PushModel
+internal import Telemetry
 internal import Testing
 
 @testable internal import Worker

@@ -82,9 +82,9 @@ internal import Testing
             reason: "invalidJSON", count: 1, status: nil, message: "no JSON", app: nil,
             source: source, eventID: nil, traceparent: nil, isUnreadable: true)
         #expect(watch.mayReportFailures(now: now))
-        watch.report([] as [FailureSample], now: now, logger: logger)
+        watch.report(failures: [], now: now, logger: logger)
         #expect(watch.mayReportFailures(now: later(1)), "nothing was told yet")
-        watch.report([push, record], now: later(1), logger: logger)
+        watch.report(failures: [push, record], now: later(1), logger: logger)
         #expect(
             lines.taken() == [
                 "warning pushes have failed for good [app=com.example.Home, count=12, "

@@ -43,7 +43,7 @@ struct ProtobufMessage {
     private static func varint(_ bytes: inout ArraySlice<UInt8>) throws -> UInt64 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 70, by: 7) {
-            let byte = try #require(bytes.popFirst())
+            guard let byte = bytes.popFirst() else { throw Unknown(type: 0) }
             value |= UInt64(byte & 0x7F) << shift
             if byte < 0x80 { return value }
         }

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import OTLPExporter
+import PushModel
 import Testing
 
 @Suite struct `A collector's headers` {

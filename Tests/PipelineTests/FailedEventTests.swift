@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import Delivery
+internal import Intake
 internal import PushModel
 internal import RecordFormats
 internal import Testing

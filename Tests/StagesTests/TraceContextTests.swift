@@ -12,11 +12,11 @@ internal import Testing
     }
 
     @Test func `a trace context is read from its text, and written as that`() throws {
-        let context = try #require(context(Self.text))
-        #expect(context.trace.text == "4bf92f3577b34da6a3ce929d0e0e4736")
-        #expect(context.span.text == "00f067aa0ba902b7")
-        #expect(context.isSampled)
-        #expect(context.text == Self.text)
+        let read = try #require(context(Self.text))
+        #expect(read.trace.text == "4bf92f3577b34da6a3ce929d0e0e4736")
+        #expect(read.span.text == "00f067aa0ba902b7")
+        #expect(read.isSampled)
+        #expect(read.text == Self.text)
     }
 
     @Test(arguments: [("00", false), ("01", true), ("02", false), ("03", true), ("ff", true)])

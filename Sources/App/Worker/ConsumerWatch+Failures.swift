@@ -16,7 +16,7 @@ extension ConsumerWatch {
     private static let failureInterval = Duration.seconds(60)
 
     /// - Parameter failures: those since the last report.
-    mutating func report(_ failures: [FailureSample], now: Now, logger: Logger) {
+    mutating func report(failures: [FailureSample], now: Now, logger: Logger) {
         guard !failures.isEmpty else { return }
         failuresReportedAt = now.monotonic
         for failure in failures {

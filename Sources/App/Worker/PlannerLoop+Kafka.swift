@@ -195,7 +195,7 @@ extension PlannerLoop {
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         if watch.mayReportFailures(now: now) {
-            watch.report(pipeline.takeFailures(), now: now, logger: logger)
+            watch.report(failures: pipeline.takeFailures(), now: now, logger: logger)
         }
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])

@@ -102,6 +102,7 @@ package struct Walks: ~Copyable {
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
     /// - Returns: the walk's number.
+    @discardableResult
     package mutating func start(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ tracker: inout OffsetTracker
     ) -> Int {

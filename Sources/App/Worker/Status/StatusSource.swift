@@ -22,7 +22,7 @@ actor StatusSource {
     /// takes seconds.
     private static let patience = Duration.seconds(2)
 
-    init(_ control: WorkerControl, build: WorkerBuild, exports: ExportCounters) {
+    init(_ control: WorkerControl, build: WorkerBuild, exports: ExportCounters = ExportCounters()) {
         self.control = control
         self.build = build
         self.exports = exports
