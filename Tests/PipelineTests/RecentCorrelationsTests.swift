@@ -68,6 +68,7 @@ internal import Testing
         var recent = RecentCorrelations(
             rowsMax: 1 << random.next(below: 7), textMax: 400 + Int(random.next(below: 3000)))
         var all: [RecordPosition: Correlation] = [:]
+        var places: [RecordPosition] = []
         var found = 0
         for offset in 0..<400 as Range<Int64> {
             let place = position(offset, partition: Int32(random.next(below: 5)))
@@ -77,10 +78,10 @@ internal import Testing
             note(id, traceparent, of: place, in: &recent)
             all[place] = Correlation(id: id, traceparent: traceparent)
             #expect(recent.correlation(of: place) == all[place])
-            let other = position(
-                Int64(random.next(below: 400)), partition: Int32(random.next(below: 5)))
-            let given = recent.correlation(of: other)
-            if given != .none {
+            places.append(place)
+            for other in [places.suffix(10).randomElement(using: &random)!, position(offset / 2)] {
+                let given = recent.correlation(of: other)
+                guard given != .none else { continue }
                 found += 1
                 #expect(given == all[other])
             }
