@@ -16,7 +16,7 @@ struct Bench: ParsableCommand {
         abstract: "Measures Lamplighter's parts; see benchmarks/README.md.",
         subcommands: [
             PipelineCommand.self, DispatchCommand.self, IndexCommand.self, LatencyCommand.self,
-            RegisterCommand.self, EmitCommand.self, ProviderTokenCommand.self,
+            RegisterCommand.self, EmitCommand.self, ProviderTokenCommand.self, ExplainCommand.self,
         ])
 
     static func main() {

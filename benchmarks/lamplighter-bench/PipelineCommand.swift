@@ -43,9 +43,9 @@ struct PipelineCommand: ParsableCommand {
 /// The pipeline, its clock, and an APNs that accepts at once.
 struct PipelineBench: ~Copyable {
     private(set) var pushes = 0
-    private var pipeline: PushPipeline
+    var pipeline: PushPipeline
     private let assignment = AssignmentID(ordinal: 0, epoch: 1)
-    private var now = Now(
+    var now = Now(
         monotonic: MonotonicTime(nanoseconds: 5_000_000_000_000),
         wall: WallTime(milliseconds: 1_795_000_000_000))
     private var offset: Int64 = 0
