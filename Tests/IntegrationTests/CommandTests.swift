@@ -272,7 +272,7 @@ struct `The command line` {
                 var apps: [String]
                 var libraries: [String: String]
             }
-            var time, level, worker, group, message: String
+            var time, level, worker, version, group, message: String
             var metadata: Metadata
         }
         let line = try JSONDecoder().decode(
@@ -281,6 +281,7 @@ struct `The command line` {
         #expect(line.message == "starting")
         #expect(line.group == fleet.topics.prefix && line.metadata.group == line.group)
         #expect(line.worker.contains(#/^.+-\d+$/#) && line.metadata.worker == line.worker)
+        #expect(line.version == line.metadata.version)
         #expect(line.metadata.configuration.hasSuffix(".yaml"))
         #expect(Set(line.metadata.apps).isSuperset(of: [TestApp.home, TestApp.other]))
         #expect(

@@ -35,6 +35,7 @@ package struct LogLine {
             ("time", .string(time.rfc3339)), ("level", .string(level.rawValue)),
         ]
         if let worker = source.worker { members.append(("worker", .string(worker))) }
+        if let version = source.version { members.append(("version", .string(version))) }
         if let group = source.group { members.append(("group", .string(group))) }
         members.append(("message", .string(message)))
         if !metadata.isEmpty {
@@ -85,10 +86,13 @@ package struct LogLine {
 package struct LogSource: Sendable {
     /// The name of this process, unique in its group.
     package var worker: String?
+    /// The version of Lamplighter.
+    package var version: String?
     package var group: String?
 
-    package init(worker: String? = nil, group: String? = nil) {
+    package init(worker: String? = nil, version: String? = nil, group: String? = nil) {
         self.worker = worker
+        self.version = version
         self.group = group
     }
 }

@@ -63,7 +63,10 @@ extension PlannerLoop {
         if !plan.stopsInTime {
             logger.warning(
                 "each stop resends the last events: set delivery.shutdownTimeout higher",
-                metadata: ["least": "\(plan.pipeline.registrationGrace + .seconds(6))"])
+                metadata: [
+                    "leastSeconds": .stringConvertible(
+                        (plan.pipeline.registrationGrace + .seconds(6)) / .seconds(1))
+                ])
         }
         do {
             let consumer = try EventConsumer(

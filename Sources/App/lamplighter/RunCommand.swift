@@ -61,7 +61,7 @@ struct RunCommand: AsyncParsableCommand {
         return LogSource(
             worker: configuration.workerName(
                 host: process.hostName, process: process.processIdentifier),
-            group: configuration.kafka.group)
+            version: Version.number, group: configuration.kafka.group)
     }
 
     /// The metadata of the start line: what an operator compares first if two workers behave

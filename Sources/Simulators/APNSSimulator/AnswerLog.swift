@@ -71,7 +71,9 @@ struct AnswerLog: ~Copyable {
         }
         guard let failure else { return }
         hasFailed = true
-        logger.error("cannot write the answer log; it ends here", metadata: ["errno": "\(failure)"])
+        logger.error(
+            "cannot write the answer log; it ends here",
+            metadata: ["errno": .stringConvertible(failure)])
     }
 
     private mutating func append(_ text: StaticString) {
