@@ -21,12 +21,13 @@ internal import Testing
     @Test func `JSON has the date, and numbers and truth values as such`() throws {
         #expect(
             line.json(
-                source: LogSource(worker: "pod-7", version: "1.2.3", group: "lamplighter")) == """
-                {"time":"2026-11-21T06:12:00.123Z","level":"warning","worker":"pod-7",\
-                "version":"1.2.3","group":"lamplighter","message":"pushes wait: \\"x\\"\\nnext\\u001b[2J",\
-                "metadata":{"empty":"","installation":"0012","isShut":true,\
-                "of":"production home","offset":12,"share":0.25,"topics":["a",3]}}
-                """)
+                source: LogSource(worker: "pod-7", version: "1.2.3", group: "lamplighter"))
+                    == """
+                    {"time":"2026-11-21T06:12:00.123Z","level":"warning","worker":"pod-7",\
+                    "version":"1.2.3","group":"lamplighter","message":"pushes wait: \\"x\\"\\nnext\\u001b[2J",\
+                    "metadata":{"empty":"","installation":"0012","isShut":true,\
+                    "of":"production home","offset":12,"share":0.25,"topics":["a",3]}}
+                    """)
     }
 
     @Test func `JSON says nothing of a source or of metadata that are not there`() {
