@@ -187,7 +187,9 @@ extension PlannerLoop {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
         flow.report(
-            pipeline.counters, load: pipeline.load, unavailable: consumer?.unavailableCount ?? 0,
+            FlowReport.Figures(
+                counters: pipeline.counters, load: pipeline.load, lag: consumer?.unread,
+                unavailablePartitions: consumer?.unavailableCount ?? 0),
             now: now, logger: logger)
         recordTimes.report(
             pipeline.takeExpiredEvents(), unread: consumer?.unread ?? 0, now: now, logger: logger
