@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Reads figures from a worker's log, which must be in text format.
+/// Reads figures from a worker's log, in text or in JSON. Several workers may have written it, one
+/// after another.
 enum WorkerLog {
-    /// The port that the worker's probes and metrics are on; nil while it does not listen.
+    /// The port that the last worker's probes and metrics are on; nil while it does not listen.
     static func healthPort(in log: String) -> Int? {
-        log.firstMatch(of: /listening for probes and for requests of metrics .*port=(\d+)/)
-            .flatMap { Int($0.1) }
+        port(in: log, of: "listening for probes and for requests of metrics")
     }
 
-    /// The port that the worker answers operators on; nil while it does not listen.
+    /// The port that the last worker answers operators on; nil while it does not listen.
     static func adminPort(in log: String) -> Int? {
-        log.firstMatch(of: /listening for requests of operators .*port=(\d+)/)
-            .flatMap { Int($0.1) }
+        port(in: log, of: "listening for requests of operators")
     }
 
-    /// How many partitions the worker has logged as unassigned. A worker that is killed logs
+    private static func port(in log: String, of message: String) -> Int? {
+        log.split(separator: "\n").last { $0.contains(message) }?
+            .firstMatch(of: /\bport"?[=:](\d+)/).flatMap { Int($0.1) }
+    }
+
+    /// How many partitions the workers have logged as unassigned. A worker that is killed logs
     /// nothing.
     static func partitionsGivenUp(in log: String) -> Int {
-        log.matches(of: /(?m)^\S+ info unassigned partitions=(\d+)/)
+        log.split(separator: "\n")
+            .filter { $0.contains(#/ info unassigned |"message":"unassigned",/#) }
+            .compactMap { $0.firstMatch(of: /\bpartitions"?[=:](\d+)/) }
             .reduce(0) { $0 + (Int($1.1) ?? 0) }
     }
 }
