@@ -166,8 +166,8 @@ let lab: [Target] = [
     .floor("Lab", "Checker", ["Rdkafka"]),
     // A fleet's processes, configuration, traffic and logs, for whoever runs one.
     .floor(
-        "Lab", "FleetKit", ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "LinuxIO"],
-        logs: true),
+        "Lab", "FleetKit",
+        ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "Curl", "LinuxIO"], logs: true),
     .floor("Lab", "Demo", ["FleetKit", "Checker", "PushModel", "LinuxIO"]),
     .executableTarget(
         name: "lamplighter-lab",

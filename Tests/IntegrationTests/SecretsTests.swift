@@ -5,6 +5,7 @@ import APNSSimulator
 import FleetKit
 import Foundation
 import Glibc
+import PushModel
 import Testing
 
 /// Runs at `log.level: trace`, librdkafka's own `debug` included, and looks for each secret in
@@ -68,5 +69,65 @@ struct `Secrets in what a worker prints` {
         _ = try await worker.finish(within: .seconds(60))
         let hasSecret = worker.output.contains("hunter")
         #expect(!hasSecret)
+    }
+
+    @Test func `no log, page or dead letter of workers that say all they can shows a secret`()
+        async throws
+    {
+        let fleet = try await Fleet(TestPlan(workers: 0, saysAll: true))
+        defer { fleet.end() }
+        for format in ["json", "text"] {
+            let variable = WorkerConfiguration.variable(of: "log.format")
+            try fleet.processes.startWorker(variables: [variable: format])
+        }
+        try await Self.meetEverything(fleet)
+        var shown = try fleet.processes.pages() + fleet.processes.arguments()
+        for worker in fleet.workers { worker.signal(SIGTERM) }
+        for worker in fleet.workers {
+            #expect(try await worker.finish(within: .seconds(60)) == 0)
+        }
+        let logs = try fleet.processes.workerLogs()
+        #expect(logs.map { $0.bytes.first == UInt8(ascii: "{") } == [true, false])
+        let letters = try fleet.processes.deadLetters()
+        #expect(letters.count >= 2)
+        shown += logs + letters
+
+        let search = try SecretSearch(of: fleet.processes)
+        #expect(shown.flatMap { $0.leaks(search) } == [])
+
+        // The same search finds the authorization of a push, and the token it was sent to.
+        let request = try #require(fleet.simulator.recordedRequests.last)
+        let headers = "\(request[":path"] ?? "") \(request["authorization"] ?? "")"
+        let log = ShownText("log", logs[0].bytes + Array(headers.utf8))
+        #expect(log.leaks(search).count == 2)
+    }
+
+    /// Goes through what has workers speak of tokens, keys and records.
+    private static func meetEverything(_ fleet: Fleet) async throws {
+        let (shown, gone, rejected, misread) = (TestToken(), TestToken(), TestToken(), TestToken())
+        try fleet.register(.controls([shown, gone, rejected], show: ["door"]))
+        try fleet.write(
+            to: .registrations, key: "production/\(TestApp.home)/phone/Controls",
+            value: #"{"v":1,"targets":[{"class":"hat","token":"\#(misread.hex)","shows":7}]}"#)
+        try await fleet.registrationsApplied()
+        fleet.simulator.perform(
+            .rules([
+                .gone(gone, at: Now.current.wall),
+                ScriptedRule(
+                    tokenPrefix: rejected.hex, answer: .reason(413, "PayloadTooLarge")),
+            ]))
+        try await fleet.change("door", heardBy: shown)
+        try fleet.write(to: .events, key: "door", value: #"{"subject":"#)
+        let (letters, suppressions) = (try fleet.deadLetterLog, try fleet.suppressionLog)
+        try await fleet.eventually("dead letters and a suppression") {
+            letters.records.count >= 2 && !suppressions.records.isEmpty
+        }
+        fleet.simulator.perform(
+            .rules([ScriptedRule(answer: .reason(403, "InvalidProviderToken"))]))
+        try fleet.emit("door")
+        try await fleet.eventually("word of the refusal") {
+            fleet.workers.contains { $0.output.contains("pushes wait: APNs answers Invalid") }
+        }
+        fleet.simulator.perform(.rules([]))
     }
 }

@@ -24,6 +24,9 @@ struct TestPlan: Sendable {
     /// `queue.buffering.max.messages` of the workers' producers.
     var producerRecordsMax = 100_000
 
+    /// Whether workers say all they can, in both formats, and have secrets of every kind.
+    var saysAll = false
+
     /// For thousands of pushes; answers take so long that some are in flight at any moment.
     static func underTraffic(workers: Int) -> TestPlan {
         TestPlan(workers: workers, recordRequests: 0, answerDelay: .milliseconds(5))
@@ -54,9 +57,11 @@ struct TestPlan: Sendable {
                 name: $0.0, team: $0.1.teamID, keyID: $0.1.keyID, keyFile: keyFile,
                 apps: $0.1.apps)
         }
-        return FleetPlan(
+        var plan = FleetPlan(
             programs: try Fleet.programs, directory: directory.path, kafka: Fleet.testBootstrap,
             configuration: configuration)
+        if saysAll { plan.sayAll() }
+        return plan
     }
 
     /// Writes the key files that the configuration names.

@@ -53,6 +53,7 @@ package struct ChaosOptions: Sendable {
         plan.configuration.registrationGrace = Self.registrationGrace
         plan.configuration.holdMax = script.holdMax
         plan.configuration.delivery = [("shutdownTimeout", Self.shutdownTimeout.notation)]
+        plan.sayAll()
         return plan
     }
 }

@@ -30,6 +30,8 @@ final class ChaosRound {
     /// The most workers that may end by themselves: one that can never work would be restarted for
     /// ever.
     private static let exitsMax = 20
+    /// The most places named where a secret is shown.
+    private static let leaksMax = 20
 
     init(_ script: ChaosScript, plan: FleetPlan, duration: Duration, seed: UInt64) throws {
         self.script = script
@@ -56,7 +58,9 @@ final class ChaosRound {
         try disturb()
         try endTraffic()
         try judge()
+        let shown = try shownByWorkers()
         try stopWorkers()
+        try searchForSecrets(in: shown)
     }
 
     func removeLogs() { fleet.removeLogs() }
@@ -148,6 +152,27 @@ final class ChaosRound {
             let words = ending.map(\.words) ?? "not ended in time"
             report.failures.append("worker \(index + 1), asked to stop at the end, has \(words)")
         }
+    }
+
+    // MARK: Secrets
+
+    /// What workers show while they run.
+    private func shownByWorkers() throws -> [ShownText] {
+        // One that has ended has no page.
+        try turn()
+        do {
+            return try fleet.pages() + fleet.arguments()
+        } catch let error as FleetError {
+            report.failures.append(error.description)
+            return []
+        }
+    }
+
+    /// Looks for every secret of the round in all that the workers have shown.
+    private func searchForSecrets(in shown: [ShownText]) throws {
+        let search = try SecretSearch(of: fleet)
+        let texts = try shown + fleet.workerLogs() + fleet.deadLetters()
+        report.failures += texts.flatMap { $0.leaks(search) }.prefix(Self.leaksMax)
     }
 
     // MARK: Faults

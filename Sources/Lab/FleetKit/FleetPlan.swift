@@ -10,6 +10,8 @@ package struct FleetPlan: Sendable {
     package var kafka: String?
     /// The transport of each worker that is started with the fleet: auto, nghttp2 or curl.
     package var transports: [String]
+    /// The formats of these workers' logs, text or json, in turn.
+    package var logFormats = ["text"]
     /// The workers' configuration, without the addresses of Kafka and APNs, which are known once
     /// they have started.
     package var configuration: WorkerConfiguration
@@ -52,6 +54,18 @@ package struct FleetPlan: Sendable {
         plan.transports = transports
         plan.traffic = traffic
         return plan
+    }
+
+    /// Has the workers say all they can, in both formats, and gives them secrets of every kind,
+    /// which must be in nothing that they say. Neither of Kafka's passwords is used: the connection
+    /// is in plaintext.
+    package mutating func sayAll() {
+        logFormats = ["json", "text"]
+        configuration.logLevel = "trace"
+        configuration.operatorToken = "hunter-operator-token"
+        configuration.properties["sasl.username"] = "lamplighter"
+        configuration.properties["sasl.password"] = "hunter-sasl-password"
+        configuration.properties["ssl.key.password"] = "hunter-key-password"
     }
 
     static let team = "ABCDE12345"

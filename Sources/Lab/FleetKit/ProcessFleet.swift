@@ -105,21 +105,6 @@ package final class ProcessFleet: Sendable {
         return true
     }
 
-    /// The path of the workers' configuration.
-    package var configurationFile: String { path("lamplighter.yaml") }
-
-    /// Writes the workers' configuration.
-    /// - Parameter endpoints: the APNs endpoints; nil for this fleet's simulator.
-    package func writeConfiguration(endpoints: [WorkerConfiguration.Endpoint]? = nil) throws {
-        var configuration = plan.configuration
-        configuration.bootstrap = bootstrap
-        let addresses = addresses
-        configuration.endpoints =
-            endpoints ?? [.init(.production, host: addresses.host, port: addresses.port)]
-        try configuration.text.write(
-            toFile: configurationFile, atomically: true, encoding: .utf8)
-    }
-
     /// Starts the creation of the topics, for a Kafka that has none of them yet.
     /// - Parameter partitions: the number of partitions of each topic; nil for the command's
     ///   default.
@@ -144,9 +129,11 @@ package final class ProcessFleet: Sendable {
     }
 
     package func startWorkers() throws {
-        for transport in plan.transports {
+        for (number, transport) in plan.transports.enumerated() {
+            let format = plan.logFormats[number % plan.logFormats.count]
             try startWorker(variables: [
-                WorkerConfiguration.variable(of: "apns.transport"): transport
+                WorkerConfiguration.variable(of: "apns.transport"): transport,
+                WorkerConfiguration.variable(of: "log.format"): format,
             ])
         }
     }

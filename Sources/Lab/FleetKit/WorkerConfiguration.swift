@@ -58,6 +58,13 @@ package struct WorkerConfiguration: Sendable {
     package var planning: [(key: String, value: String)] = []
     package var apns: [(key: String, value: String)] = []
 
+    /// The token that requests of operators must carry; nil for none.
+    package var operatorToken: String?
+    /// The name of the file with the token, in the configuration's folder.
+    static let operatorTokenFile = "operator.token"
+    /// `log.level`; nil for the default.
+    package var logLevel: String?
+
     package init(_ topics: FleetTopics, session: Duration) {
         self.topics = topics
         self.session = session
@@ -123,8 +130,10 @@ package struct WorkerConfiguration: Sendable {
           port: 0
         admin:
           port: 0
+        \(operatorToken == nil ? "" : "  tokenFile: \(Self.operatorTokenFile)")
         log:
           format: text
+        \(logLevel.map { "  level: \($0)" } ?? "")
 
         """.split(separator: "\n", omittingEmptySubsequences: true).joined(separator: "\n") + "\n"
     }
