@@ -3,7 +3,6 @@
 
 internal import Foundation
 package import LinuxIO
-internal import PushModel
 internal import Synchronization
 
 /// The processes of a fleet, and the folder that they share. All of them end with this process.
