@@ -66,14 +66,14 @@ import Testing
         let text = "one\ntwo \(Self.password)=x\n\n\(Self.password) \(Self.keyLine)\n"
         #expect(
             Self.search.findings(in: Array(text.utf8)) == [
-                .init(line: 2, kind: .password), .init(line: 4, kind: .password),
-                .init(line: 4, kind: .signingKey),
+                .init(line: 2, kind: .password), .init(line: 4, kind: .signingKey),
+                .init(line: 4, kind: .password),
             ])
         #expect(
             ShownText("worker-1.log", Array(text.utf8)).leaks(Self.search) == [
                 "worker-1.log, line 2, shows a password",
-                "worker-1.log, line 4, shows a password",
                 "worker-1.log, line 4, shows a part of a signing key",
+                "worker-1.log, line 4, shows a password",
             ])
     }
 

@@ -16,7 +16,7 @@ enum WorkerLog {
 
     private static func port(in log: String, of message: String) -> Int? {
         log.split(separator: "\n").last { $0.contains(message) }?
-            .firstMatch(of: /\bport"?[=:](\d+)/).flatMap { Int($0.1) }
+            .firstMatch(of: /(?: port=|"port":)(\d+)/).flatMap { Int($0.1) }
     }
 
     /// How many partitions the workers have logged as unassigned. A worker that is killed logs
@@ -24,7 +24,7 @@ enum WorkerLog {
     static func partitionsGivenUp(in log: String) -> Int {
         log.split(separator: "\n")
             .filter { $0.contains(#/ info unassigned |"message":"unassigned",/#) }
-            .compactMap { $0.firstMatch(of: /\bpartitions"?[=:](\d+)/) }
+            .compactMap { $0.firstMatch(of: /(?: partitions=|"partitions":)(\d+)/) }
             .reduce(0) { $0 + (Int($1.1) ?? 0) }
     }
 }
