@@ -108,8 +108,11 @@ struct `Secrets in what a worker prints` {
         try fleet.register(.controls([shown, gone, rejected], show: ["door"]))
         try fleet.write(
             to: .registrations, key: "production/\(TestApp.home)/phone/Controls",
-            value: #"{"v":1,"targets":[{"class":"hat","token":"\#(misread.hex)","shows":7}]}"#)
+            value: #"{"v":1,"targets":[{"class":"control","token":"\#(misread.hex)""#)
         try await fleet.registrationsApplied()
+        try await fleet.eventually("word of the registration") {
+            fleet.workers.allSatisfy { $0.output.contains("a record is skipped") }
+        }
         fleet.simulator.perform(
             .rules([
                 .gone(gone, at: Now.current.wall),
