@@ -88,8 +88,14 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 }
                 group.addTask { try await runThreads() }
                 defer { group.cancelAll() }
-                while let end = try await group.next() {
-                    if let end { return end }
+                do {
+                    while let end = try await group.next() {
+                        if let end { return end }
+                    }
+                } catch {
+                    // The planner does not see that its task is cancelled.
+                    control.requestStop()
+                    throw error
                 }
                 return WorkerEnd.stopped
             }

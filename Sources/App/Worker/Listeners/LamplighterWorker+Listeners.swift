@@ -56,8 +56,6 @@ extension LamplighterWorker {
         do {
             try await listener.run()
         } catch let error as HTTPListenerFailure {
-            // The planner does not see that its task is cancelled.
-            control.requestStop()
             throw WorkerFailure.listener("\(error)")
         } catch  where !Task.isCancelled {
             // Pushes go on.
