@@ -7,6 +7,7 @@
 the receiver needs are installed into .build/otlp-venv at the first run.
 """
 
+import base64
 import hashlib
 import json
 import os
@@ -53,8 +54,6 @@ def attributes(message):
 
 def identifier(text):
     """Base64, as JSON has bytes, in hexadecimal digits."""
-    import base64
-
     return base64.b64decode(text).hex() if text else None
 
 
@@ -116,6 +115,7 @@ log: {{level: trace, format: text}}
 
     def stop(self, name):
         process = self.running.pop(name)
+        process.stdin.close()
         process.terminate()
         try:
             process.wait(30)
@@ -156,11 +156,15 @@ log: {{level: trace, format: text}}
     # Traffic
 
     def register(self, token, subject):
+        """Registers a token, and waits until the worker knows it."""
+        read = "lamplighter_registrations_read_total"
+        before = self.counted(read)
         subprocess.run(
             [PROGRAMS / "lamplighter", "register", "--config", self.configuration, "--environment", "production",
              "--app", APP, "--installation", token[:8], "--handler", "H", "--class", "control", "--token", token,
              "--kind", "door", "--subject", subject],
             check=True, env=ENVIRONMENT, capture_output=True)
+        self.wait_for("the registration", 60, lambda: self.counted(read) > before)
 
     def emit(self, subject, event, traceparent=None):
         headers = ["-H", f"traceparent={traceparent}"] if traceparent else []
