@@ -5,9 +5,9 @@ internal import PushModel
 internal import Telemetry
 internal import Testing
 
-/// What is exported, read by another reader of protobuf. `make check-surfaces` reads it with
-/// OpenTelemetry's own.
-@Suite struct `OpenTelemetry encoding` {
+/// What is exported, read by another reader of protobuf. Tests/Surfaces reads it with OpenTelemetry's
+/// own.
+@Suite struct `Telemetry encoding` {
     private let resource = OTLPResource(
         attributes: [Span.Attribute("service.name", .text("lamplighter"))], version: "1.2.3")
     private let start = WallTime(milliseconds: 1_700_000_000_000)
