@@ -37,6 +37,8 @@ struct DeadLetterValue: Decodable {
     var attempts: Int
     var source: Source
     var app: String?
+    var eventID: String?
+    var traceparent: String?
     var subject: String?
     var tokens: [Target]
     var event: Original?

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+import APNSSimulator
 import FleetKit
 import Foundation
 import Testing
@@ -63,6 +64,32 @@ extension `One worker` {
                     + #""subject":"\#(scene.subject)","data":{"open":true}}"#,
                 headers: ["content-type=application/cloudevents+json; charset=utf-8"])
             try await scene.hears(1)
+        }
+
+        @Test func `a refused push is a dead letter with the id and the traceparent of its event`()
+            async throws
+        {
+            let scene = try Scene()
+            let fleet = scene.fleet
+            let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+            try await fleet.registrationsApplied()
+            fleet.simulator.perform(
+                .rules([
+                    ScriptedRule(
+                        tokenPrefix: scene.token.hex, answer: .reason(400, "BadMessageId"))
+                ]))
+            defer { fleet.simulator.perform(.rules([])) }
+            try await fleet.kcat(
+                .events, key: scene.subject, value: #"{"id":"order-7"}"#,
+                headers: ["traceparent=\(traceparent)"])
+            let letters = try fleet.deadLetterLog
+            try await fleet.eventually("a dead letter") {
+                letters.records.contains { $0.key == scene.subject }
+            }
+            let record = try #require(letters.records.first { $0.key == scene.subject })
+            let letter = try record.decoded(as: DeadLetterValue.self)
+            #expect(letter.eventID == "order-7")
+            #expect(letter.traceparent == traceparent)
         }
 
         @Test(arguments: [
