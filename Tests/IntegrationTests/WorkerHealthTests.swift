@@ -9,26 +9,13 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(3)), .fleet())
 struct `Worker health` {
-    private struct Answer {
-        var status: Int
-        var body: String
-    }
-
     /// What the worker answers to a request of curl's.
     private static func get(
         _ path: String, of worker: FleetProcess, _ options: [String] = []
-    ) async throws -> Answer {
+    ) async throws -> ListenerAnswer {
         let fleet = try #require(Fleet.current)
         try await fleet.eventually("the listener") { worker.healthPort != nil }
-        let port = try #require(worker.healthPort)
-        let result = try await fleet.run(
-            ["--silent", "--show-error", "--max-time", "10", "--write-out", "\n%{http_code}"]
-                + options + ["http://127.0.0.1:\(port)\(path)"], program: "/usr/bin/curl")
-        try #require(result.status == 0, "\(result.output)")
-        let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
-        return Answer(
-            status: lines.last.flatMap { Int($0) } ?? 0,
-            body: lines.dropLast().joined(separator: "\n"))
+        return try await fleet.request(path, port: try #require(worker.healthPort), options)
     }
 
     /// The value of one series.
@@ -86,13 +73,31 @@ struct `Worker health` {
         #expect(try await Self.get("/status", of: worker).status == 404)
     }
 
-    @Test func `a worker whose port another program has says so and does not start`() async throws {
+    @Test(arguments: ["health", "admin"])
+    func `a worker whose port another program has says so and does not start`(
+        listener: String
+    ) async throws {
         let fleet = try #require(Fleet.current)
-        let port = try #require(fleet.workers[0].healthPort)
+        let worker = fleet.workers[0]
+        try await fleet.eventually("the listeners") {
+            worker.healthPort != nil && worker.adminPort != nil
+        }
+        let port = try #require(listener == "health" ? worker.healthPort : worker.adminPort)
         let result = try await fleet.run(
             ["run", "--config", fleet.configurationFile.path],
-            variables: ["LAMPLIGHTER_HEALTH_PORT": "\(port)"])
-        #expect(result.status != 0)
-        #expect(result.output.contains("health cannot listen on 127.0.0.1:\(port)"))
+            variables: [WorkerConfiguration.variable(of: "\(listener).port"): "\(port)"])
+        #expect(result.status == 78)
+        #expect(result.output.contains("\(listener) cannot listen on 127.0.0.1:\(port)"))
+    }
+
+    @Test func `an orderly stop logs no error`() async throws {
+        let fleet = try #require(Fleet.current)
+        let worker = try fleet.startWorker()
+        try await fleet.eventually("the listeners") {
+            worker.healthPort != nil && worker.adminPort != nil
+        }
+        worker.signal(SIGTERM)
+        #expect(try await worker.finish(within: .seconds(30)) == 0)
+        #expect(!worker.output.contains(" error "), "\(worker.output)")
     }
 }

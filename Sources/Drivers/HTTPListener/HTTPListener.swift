@@ -28,9 +28,10 @@ package struct HTTPListener: Sendable {
     ) {
         self.settings = settings
         self.isBound = isBound
-        // Hummingbird logs each connection.
+        // Hummingbird logs each connection, and its own cancellation as an error. What ends the
+        // listener is the caller's to log.
         var quiet = logger
-        quiet.logLevel = max(logger.logLevel, .warning)
+        quiet.logLevel = .critical
         self.logger = quiet
         responder = ListenerResponder(
             access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
@@ -125,8 +126,4 @@ private final class ConnectionLifetime: ChannelInboundHandler, RemovableChannelH
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
-}
-
-extension Logger.Level {
-    fileprivate static func max(_ one: Self, _ other: Self) -> Self { one < other ? other : one }
 }

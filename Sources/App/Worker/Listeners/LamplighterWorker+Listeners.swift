@@ -11,11 +11,16 @@ extension LamplighterWorker {
     /// requests. A worker that cannot be watched as configured does not start.
     func listen() async throws {
         let listeners = listeners
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for listener in listeners {
-                group.addTask { try await serve(listener) }
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for listener in listeners {
+                    group.addTask { try await serve(listener) }
+                }
+                // The first that fails ends the others.
+                while try await group.next() != nil {}
             }
-            try await group.waitForAll()
+        } catch let error as HTTPListenerFailure {
+            throw WorkerFailure.listener("\(error)")
         }
     }
 
@@ -52,14 +57,18 @@ extension LamplighterWorker {
         return HTTPListener(settings, logger: logger, isBound: isBound, answer: answer)
     }
 
+    /// Serves until the task is cancelled. If a listener ends before, pushes go on.
     private func serve(_ listener: HTTPListener) async throws {
+        var cause = "it was closed"
         do {
             try await listener.run()
         } catch let error as HTTPListenerFailure {
-            throw WorkerFailure.listener("\(error)")
-        } catch  where !Task.isCancelled {
-            // Pushes go on.
-            logger.error("a listener has ended", metadata: ["cause": "\(error)"])
+            throw error
+        } catch {
+            cause = "\(error)"
+        }
+        if !Task.isCancelled {
+            logger.error("a listener has ended", metadata: ["cause": "\(cause)"])
         }
     }
 }

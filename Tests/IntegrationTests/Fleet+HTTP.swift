@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import FleetKit
+import Foundation
+import Testing
+
+/// What a worker's listener answers.
+struct ListenerAnswer {
+    var status: Int
+    var body: String
+}
+
+extension Fleet {
+    /// The port of a worker's `admin` listener.
+    func adminPort(of worker: FleetProcess) async throws -> Int {
+        try await eventually("the admin listener") { worker.adminPort != nil }
+        return try #require(worker.adminPort)
+    }
+
+    /// What a listener on this machine answers to a request of curl's.
+    func request(
+        _ path: String, port: Int, _ options: [String] = []
+    ) async throws -> ListenerAnswer {
+        let result = try await run(
+            ["--silent", "--show-error", "--max-time", "10", "--write-out", "\n%{http_code}"]
+                + options + ["http://127.0.0.1:\(port)\(path)"], program: "/usr/bin/curl")
+        try #require(result.status == 0, "\(result.output)")
+        let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
+        return ListenerAnswer(
+            status: lines.last.flatMap { Int($0) } ?? 0,
+            body: lines.dropLast().joined(separator: "\n"))
+    }
+
+    // MARK: lamplighter status
+
+    func status(of worker: FleetProcess, _ options: [String] = []) async throws -> CommandResult {
+        let port = try await adminPort(of: worker)
+        return try await run(["status", "http://127.0.0.1:\(port)"] + options)
+    }
+
+    /// Asks for the status until it says this.
+    func statusSays(
+        _ text: String, of worker: FleetProcess, within limit: Duration = .seconds(60),
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            let result = try await status(of: worker)
+            if result.output.contains(text) { return }
+            try #require(
+                ContinuousClock.now < deadline, "no '\(text)' in\n\(result.output)",
+                sourceLocation: sourceLocation)
+        }
+    }
+}
