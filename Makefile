@@ -31,14 +31,15 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-index bench-scaling: export BENCH_ROUNDS := $(BENCH_ROUNDS)
-bench-latency: export LATENCY_SECONDS := $(LATENCY_SECONDS)
+bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling: \
+	export BENCH_ROUNDS := $(BENCH_ROUNDS)
+bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs chaos mutate check-mutations conformance fuzz sanitize bench bench-dispatch bench-latency bench-index \
-	bench-scaling check-performance clean
+	docs chaos mutate check-mutations conformance fuzz sanitize bench bench-dispatch bench-latency \
+	bench-listeners bench-index bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -104,6 +105,9 @@ bench-dispatch: deps ## Measure both transports beside h2load (BENCH_ROUNDS=5, P
 
 bench-latency: deps ## Measure event to acceptance at fixed rates (BENCH_ROUNDS=5, LATENCY_SECONDS=5)
 	benchmarks/latency.py
+
+bench-listeners: deps ## Hold the p99 while probes and status are flooded against without (BENCH_ROUNDS=12)
+	benchmarks/listeners.py
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
