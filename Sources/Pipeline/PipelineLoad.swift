@@ -14,4 +14,19 @@ package struct PipelineLoad: Sendable, Equatable {
     /// How many of the unacknowledged records Kafka has refused, so that they are produced again.
     package var refused: Int
     package var payloadBytes: Int
+
+    package init(
+        queued: Int = 0, inFlight: Int = 0, resting: Int = 0, fanOuts: Int = 0, holders: Int = 0,
+        deferred: Int = 0, unacknowledged: Int = 0, refused: Int = 0, payloadBytes: Int = 0
+    ) {
+        self.queued = queued
+        self.inFlight = inFlight
+        self.resting = resting
+        self.fanOuts = fanOuts
+        self.holders = holders
+        self.deferred = deferred
+        self.unacknowledged = unacknowledged
+        self.refused = refused
+        self.payloadBytes = payloadBytes
+    }
 }

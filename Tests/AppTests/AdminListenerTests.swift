@@ -46,6 +46,7 @@ internal import Testing
     private var admin: AdminListener {
         let control = WorkerControl()
         return AdminListener(
+            probes: Probes(heartbeats: []),
             source: StatusSource(control, build: WorkerBuild()),
             explain: ExplainSource(control, plan: WorkerPlan(try! configuration(""))), log: log,
             logger: log.logger)

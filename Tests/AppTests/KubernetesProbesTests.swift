@@ -17,12 +17,9 @@ internal import Testing
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
     private func status(_ phase: WorkerControl.Phase) -> WorkerStatus {
-        WorkerStatus(
-            phase: phase, at: WallTime(milliseconds: 0), index: WorkerStatus.Index(),
-            hasJoinedGroup: true, counters: Counters(),
-            load: PipelineLoad(
-                queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
-                unacknowledged: 0, refused: 0, payloadBytes: 0))
+        var status = WorkerStatus.well(phase)
+        status.index = WorkerStatus.Index()
+        return status
     }
 
     @Test func `a worker is alive while each of its threads turns`() {

@@ -107,11 +107,7 @@ struct ConsumerWatch {
             }
             troubled[topic.topic] = now.monotonic
             logger.error(
-                """
-                Kafka accepts no \(topic.words.records): \(topic.words.consequence); create the \
-                topic (lamplighter topics create), give this user WRITE on it, or restore its \
-                leaders
-                """,
+                "\(topic.trouble); \(TroubledTopic.remedy)",
                 metadata: [
                     "topic": "\(topic.name)", "waiting": .stringConvertible(topic.records),
                     "waitingKiB": .stringConvertible((topic.bytes + 1023) / 1024),
@@ -135,7 +131,7 @@ struct ConsumerWatch {
             if let wait = breaker.probeIn {
                 metadata["nextProbeSeconds"] = .stringConvertible(wait.components.seconds)
             }
-            logger.warning("pushes wait: \(Self.words(breaker.cause))", metadata: metadata)
+            logger.warning("pushes wait: \(breaker.cause.advice)", metadata: metadata)
         }
         for name in Set(tripped.keys).subtracting(breakers.map(\.name)).sorted() {
             logger.notice("pushes resume", metadata: ["of": "\(name)"])
@@ -163,18 +159,6 @@ struct ConsumerWatch {
             outOfKinds.remove(app)
         }
     }
-
-    /// Why pushes wait, and what to do about it.
-    static func words(_ cause: TrippedBreaker.Cause) -> String {
-        switch cause {
-        case .credentialRefused(let reason):
-            "APNs answers \(reason.name): \(APNSAdvice.credential(reason))"
-        case .topicRefused(let reason):
-            "APNs answers \(reason.name): \(APNSAdvice.topic(reason))"
-        case .ill: "half of APNs's latest answers are 5xx or missing"
-        case .silent: "APNs does not answer"
-        }
-    }
 }
 
 /// A topic to which the worker cannot write its records at the moment.
@@ -186,7 +170,15 @@ struct TroubledTopic {
     var bytes: Int
     var cause: String?
 
-    var words: (records: String, consequence: String) { Self.words(topic) }
+    /// What is wrong, and what follows from it.
+    var trouble: String {
+        let words = Self.words(topic)
+        return "Kafka accepts no \(words.records): \(words.consequence)"
+    }
+
+    static let remedy =
+        "create the topic (lamplighter topics create), give this user WRITE on it, or restore its "
+        + "leaders"
 
     /// What the records of the topic are called, and what follows from their waiting.
     static func words(_ topic: RecordTopic) -> (records: String, consequence: String) {

@@ -31,8 +31,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
 
     /// - Parameter log: what an operator changes who asks for another level of the log.
     package init(
-        configuration: Configuration, build: WorkerBuild = WorkerBuild(), log: any AdjustableLog,
-        logger: Logger
+        configuration: Configuration, build: WorkerBuild = WorkerBuild(),
+        source: LogSource = LogSource(), log: any AdjustableLog, logger: Logger
     ) throws {
         try Self.checkAddressSpace(.current, logger: logger)
         running = RunningConfiguration(configuration)
@@ -41,7 +41,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         self.log = log
         self.logger = logger
         self.build = build
-        status = StatusSource(control, build: build, exports: exports)
+        status = StatusSource(control, build: build, source: source, exports: exports)
         let slab = PushSlab(slots: plan.pipeline.slots)
         let plannerWaker = Waker()
         let pools = plan.routing.pools.count

@@ -39,8 +39,8 @@ struct RunCommand: AsyncParsableCommand {
         for notice in configuration.notices { logger.warning("configuration: \(notice)") }
         let worker = try LamplighterWorker(
             configuration: configuration,
-            build: WorkerBuild(version: Version.number, commit: Version.commit), log: log,
-            logger: logger)
+            build: WorkerBuild(version: Version.number, commit: Version.commit), source: source,
+            log: log, logger: logger)
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 // Services stop from the last to the first, so signals are handled to the end.

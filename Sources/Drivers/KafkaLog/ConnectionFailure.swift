@@ -99,7 +99,10 @@ package struct ConnectionFailure: Hashable, Sendable {
 }
 
 extension ConnectionFailure: CustomStringConvertible {
-    package var description: String { "Kafka does not answer: \(broker) \(wrong): \(remedy)" }
+    package var description: String { "Kafka does not answer: \(trouble): \(remedy)" }
+
+    /// What is wrong with which broker.
+    package var trouble: String { "\(broker) \(wrong)" }
 
     private var wrong: String {
         switch kind {
@@ -122,7 +125,8 @@ extension ConnectionFailure: CustomStringConvertible {
         }
     }
 
-    private var remedy: String {
+    /// What to do about it.
+    package var remedy: String {
         switch kind {
         case .expired: "renew it on the broker, and check this machine's clock"
         case .notYetValid: "check the clocks of this machine and of the broker"

@@ -189,7 +189,7 @@ extension TokenReply.Push {
 extension TokenReply.Breaker {
     init(_ breaker: TrippedBreaker) {
         name = breaker.name
-        cause = ConsumerWatch.words(breaker.cause)
+        cause = breaker.cause.advice
         nextProbeSeconds = breaker.probeIn.map { Int($0.components.seconds) }
     }
 }

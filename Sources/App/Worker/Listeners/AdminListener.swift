@@ -3,9 +3,11 @@
 
 internal import HTTPListener
 internal import Logging
+internal import PushModel
 
 /// Answers an operator's requests: how the worker does, and the level of its log.
 struct AdminListener: Sendable {
+    let probes: Probes
     let source: StatusSource
     let explain: ExplainSource
     let log: any AdjustableLog
@@ -13,6 +15,9 @@ struct AdminListener: Sendable {
 
     func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
         switch question.path {
+        case "/status":
+            guard question.method == .get else { return .notAllowed(but: [.get]) }
+            return await statusAnswer()
         case "/log-level":
             switch question.method {
             case .get: return LogLevelRequest.answer(log.level)
@@ -22,6 +27,13 @@ struct AdminListener: Sendable {
         case "/explain": return await explain.answer(question)
         default: return .notFound
         }
+    }
+
+    /// The status report; of an earlier moment, with status 503, if the planner does not answer.
+    private func statusAnswer() async -> HTTPAnswer {
+        var status = await source.currentOrLatest()
+        status.stuckThreads = probes.stuckThreads(now: PlannerLoop.clock().monotonic)
+        return .json(StatusReport(status).json, status: status.isCurrent ? 200 : 503)
     }
 
     private func changeLevel(_ question: HTTPQuestion) -> HTTPAnswer {

@@ -25,19 +25,19 @@ extension LamplighterWorker {
     }
 
     private var listeners: [HTTPListener] {
-        let heartbeats =
-            [("the planner", control.heartbeat)]
-            + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) }
+        let probes = Probes(
+            heartbeats: [("the planner", control.heartbeat)]
+                + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) })
         let health = configuration.healthSettings.map { settings in
-            let health = HealthListener(probes: Probes(heartbeats: heartbeats), source: status)
+            let health = HealthListener(probes: probes, source: status)
             return listener(settings, purpose: "for probes and for requests of metrics") {
                 await health.answer($0)
             }
         }
         let admin = configuration.adminSettings.map { settings in
             let admin = AdminListener(
-                source: status, explain: ExplainSource(control, plan: plan), log: log,
-                logger: logger)
+                probes: probes, source: status, explain: ExplainSource(control, plan: plan),
+                log: log, logger: logger)
             return listener(settings, purpose: "for requests of operators") {
                 await admin.answer($0)
             }

@@ -15,13 +15,20 @@ struct Probes: Sendable {
     /// the longest call that blocks one, the closing of a consumer, takes 5 s.
     static let silenceMax = Duration.seconds(20)
 
-    /// `/livez`: whether every thread still turns. A thread that has not begun yet counts as alive.
-    func isAlive(now: MonotonicTime) -> HTTPAnswer {
-        let silent = heartbeats.compactMap { thread, heartbeat -> String? in
+    /// The threads that do not turn any more. One that has not begun yet counts as alive.
+    func stuckThreads(now: MonotonicTime) -> [WorkerStatus.StuckThread] {
+        heartbeats.compactMap { thread, heartbeat in
             guard let age = heartbeat.age(now: now), age > Self.silenceMax else { return nil }
-            return "\(thread) has not turned for \(age.components.seconds) s"
+            return WorkerStatus.StuckThread(thread: thread, silence: age)
         }
-        return silent.isEmpty ? .text("ok") : .text(silent.joined(separator: "\n"), status: 503)
+    }
+
+    /// `/livez`: whether every thread still turns.
+    func isAlive(now: MonotonicTime) -> HTTPAnswer {
+        let lines = stuckThreads(now: now).map {
+            "\($0.thread) has not turned for \($0.silence.components.seconds) s"
+        }
+        return lines.isEmpty ? .text("ok") : .text(lines.joined(separator: "\n"), status: 503)
     }
 
     /// `/readyz`: whether the worker's index is complete and fresh, and it is a member of its group.
@@ -50,7 +57,7 @@ struct Probes: Sendable {
             ? .text(Self.progress(status.index), status: 503) : .text("ok")
     }
 
-    private static func progress(_ index: WorkerStatus.Index) -> String {
+    static func progress(_ index: WorkerStatus.Index) -> String {
         var text = "reading registrations and suppressions: \(index.recordsRead) records"
         if let share = index.share {
             text += ", \(Int(share * 100)) %"

@@ -28,6 +28,8 @@ extension PlannerLoop {
         status.roundTrips = roundTrips
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
+        status.hasRoomForEvents = pipeline.hasRoomForEvents
+        status.holdMax = max(plan.pipeline.holdMax, plan.pipeline.registrationGrace)
         status.export = pipeline.traceCounts.map { counts in
             var export = WorkerStatus.Export()
             export.traced = counts
@@ -53,6 +55,7 @@ extension PlannerLoop {
         index.installations = statistics.registrations
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
+        index.connectionFailure = tables.connectionFailure
         return index
     }
 }

@@ -3,6 +3,7 @@
 
 internal import LinuxIO
 internal import OTLPExporter
+internal import Pipeline
 internal import PushModel
 
 /// Gets the worker's status from the planner thread, for any number of clients. An answer is shared
@@ -11,9 +12,11 @@ actor StatusSource {
     private let control: WorkerControl
     private let build: WorkerBuild
     private let exports: ExportCounters
+    private let source: LogSource
     private let startedAt = PlannerLoop.clock().wall
     private let clock = ContinuousClock()
     private var latest: (status: WorkerStatus, askedAt: ContinuousClock.Instant)?
+    private var history = StatusHistory()
     /// The question that the planner has not answered yet.
     private var pending: Task<WorkerStatus?, Never>?
 
@@ -22,9 +25,13 @@ actor StatusSource {
     /// takes seconds.
     private static let patience = Duration.seconds(2)
 
-    init(_ control: WorkerControl, build: WorkerBuild, exports: ExportCounters = ExportCounters()) {
+    init(
+        _ control: WorkerControl, build: WorkerBuild, source: LogSource = LogSource(),
+        exports: ExportCounters = ExportCounters()
+    ) {
         self.control = control
         self.build = build
+        self.source = source
         self.exports = exports
     }
 
@@ -37,15 +44,39 @@ actor StatusSource {
         pending = task
         let status = await task.value
         pending = nil
-        latest = status.map { ($0, askedAt) }
+        if let status { latest = (status, askedAt) }
         return status
     }
 
+    /// The status of at most 200 ms ago. If the planner does not answer in time, the latest one that
+    /// it gave, with what is known without it.
+    func currentOrLatest() async -> WorkerStatus {
+        if let status = await status() { return status }
+        let snapshot = control.latest
+        var status =
+            latest?.status
+            ?? WorkerStatus(
+                phase: control.currentPhase, at: PlannerLoop.clock().wall,
+                index: WorkerStatus.Index(), hasJoinedGroup: false, counters: snapshot.counters,
+                load: snapshot.load ?? PipelineLoad())
+        status.phase = control.currentPhase
+        status.isCurrent = false
+        status.process = process
+        return status
+    }
+
+    private var process: WorkerStatus.Process {
+        WorkerStatus.Process(
+            build: build, source: source, startedAt: startedAt,
+            residentBytes: ProcessMemory.residentBytes ?? 0)
+    }
+
     private func ask() async -> WorkerStatus? {
-        var status = await control.answer(within: Self.patience) { .status($0) }
-        status?.process = WorkerStatus.Process(
-            build: build, startedAt: startedAt, residentBytes: ProcessMemory.residentBytes ?? 0)
-        status?.export?.collector = exports.counts
+        let answer = await control.answer(within: Self.patience) { .status($0) }
+        guard var status = answer else { return nil }
+        status.process = process
+        status.export?.collector = exports.counts
+        status.earlier = history.earlier(than: status)
         return status
     }
 }

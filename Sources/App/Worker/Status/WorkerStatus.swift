@@ -3,12 +3,13 @@
 
 internal import APNSDelivery
 internal import Delivery
+internal import KafkaLog
 internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
 
-/// The state of a worker at one moment: what probes and metrics are made of. The planner thread
-/// fills it in when it is asked.
+/// The state of a worker at one moment: what probes, metrics and the status report are made of. The
+/// planner thread fills it in when it is asked.
 struct WorkerStatus: Sendable {
     var phase: WorkerControl.Phase
     var at: WallTime
@@ -43,9 +44,23 @@ struct WorkerStatus: Sendable {
     var consumedTopics: [String] = []
     /// The topics that the worker writes to.
     var producedTopics: [String] = []
+    /// Whether there is room for the pushes of another event, so that it may be read.
+    var hasRoomForEvents = true
+    /// How long an event that nothing delays may hold its offset: the longest wait of a push, or
+    /// the registration grace period.
+    var holdMax = Duration.seconds(10)
+    /// What the worker had done at an earlier moment.
+    var earlier = Earlier()
     var process = Process()
     /// What was traced and exported; nil if nothing is exported.
     var export: Export?
+    /// The threads that do not turn any more.
+    var stuckThreads: [StuckThread] = []
+    /// Whether the planner has answered. If not, what it fills in is of an earlier moment.
+    var isCurrent = true
+
+    /// The records of events that are not committed yet.
+    var lag: Int64 { partitions.reduce(0) { $0 + ($1.lag ?? 0) } }
 
     struct Export: Sendable {
         var traced = TraceCounts()
@@ -54,8 +69,26 @@ struct WorkerStatus: Sendable {
         var collector = ExportCounters.Counts()
     }
 
+    /// An earlier moment to compare with, for rates and trends: by default the start.
+    struct Earlier: Sendable {
+        /// The value of `Index.elapsed` then.
+        var elapsed = Duration.zero
+        var recordsRead: UInt64 = 0
+        var counters = Counters()
+        var lag: Int64 = 0
+        var roundTrips = LatencyHistogram()
+        var eventToAccepted: [PushLatency] = []
+    }
+
+    struct StuckThread: Sendable, Equatable {
+        /// The thread's name, such as `the planner`.
+        var thread: String
+        var silence: Duration
+    }
+
     struct Process: Sendable {
         var build = WorkerBuild()
+        var source = LogSource()
         var startedAt = WallTime(milliseconds: 0)
         var residentBytes = 0
     }
@@ -71,6 +104,8 @@ struct WorkerStatus: Sendable {
         var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
+        /// Why no connection to Kafka could be made the last time one failed; nil if none has.
+        var connectionFailure: ConnectionFailure?
 
         /// The share of the topics' records that has been read, from 0 to 1. It means something only
         /// while they are read for the first time; nil before the first fetch.
@@ -108,6 +143,10 @@ struct WorkerStatus: Sendable {
         var streams = 0
         /// How many streams the open connections allow together.
         var streamsMax = 0
+        /// How many pushes the delivery threads hold.
+        var held = 0
+        /// How many connects in a row have failed.
+        var failedConnects = 0
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
     }

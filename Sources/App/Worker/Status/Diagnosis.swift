@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import APNSDelivery
+internal import Delivery
+internal import KafkaLog
+internal import Pipeline
+internal import PushModel
+
+/// Finds what is wrong with a worker by its status alone.
+struct Diagnosis {
+    /// The errors, then the warnings; a cause before its effects.
+    private(set) var problems: [Problem] = []
+    private let status: WorkerStatus
+
+    init(_ status: WorkerStatus) {
+        self.status = status
+        checkThreads()
+        checkKafka()
+        checkAPNS()
+        checkFlow()
+        checkEvents()
+        problems =
+            problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
+    }
+
+    /// What is wrong now and what to do, or that all is well.
+    var summary: String {
+        guard let first = problems.first else { return phase }
+        let others = problems.count - 1
+        let more = others == 0 ? "" : " (And \(others.counted("other problem")).)"
+        return "\(first.summary) \(first.remedy)\(more)"
+    }
+
+    private var phase: String {
+        switch status.phase {
+        case .replaying: Probes.progress(status.index).asSentence
+        case .running:
+            status.partitions.isEmpty
+                ? "All is well: the other workers of the group have all partitions."
+                : "All is well."
+        case .draining: "The worker is stopping: it sends what is under way and stores its offsets."
+        case .stopped: "The worker has stopped."
+        }
+    }
+
+    private mutating func report(
+        _ severity: Problem.Severity, _ summary: String, _ remedy: String
+    ) {
+        problems.append(Problem(severity, summary, remedy: remedy))
+    }
+
+    // MARK: The worker itself
+
+    private mutating func checkThreads() {
+        for stuck in status.stuckThreads {
+            report(
+                .error, "\(stuck.thread) has not turned for \(stuck.silence.rounded)",
+                "restart the worker, which loses nothing, and report this with the end of its log; "
+                    + "a liveness probe of /livez restarts it by itself")
+        }
+        if !status.isCurrent, status.stuckThreads.isEmpty, status.phase != .stopped {
+            report(
+                .warning, "the planner has not answered for 2 s, so these figures are old",
+                "ask again: it may be reopening its Kafka consumer; if it stays so for a minute, "
+                    + "restart the worker")
+        }
+    }
+
+    // MARK: Kafka
+
+    /// How old the index may be before Kafka counts as silent. Its topics are asked for their ends
+    /// every five seconds.
+    private static let silenceMax = Duration.seconds(15)
+
+    /// How long reading may stand still before the first event.
+    private static let standstill = Duration.seconds(5)
+
+    private mutating func checkKafka() {
+        let isRunning = status.phase == .running
+        let old = status.index.tables.filter { $0.age > Self.silenceMax }
+        let isSilent = isRunning && !old.isEmpty && old.count == status.index.tables.count
+        if isSilent {
+            reportKafka("Kafka has not answered for \((old.map(\.age).min() ?? .zero).rounded)")
+        } else if isRunning {
+            for table in old where table.age > TableReader.ageMax {
+                report(
+                    .error,
+                    "the index is \(table.age.rounded) behind \(table.topic), with "
+                        + "\(Int(table.unread).counted("record")) unread, so pushes may go by old "
+                        + "registrations",
+                    "check the leaders of that topic's partitions, and the right to read it")
+            }
+        } else if status.phase == .replaying, over >= Self.standstill,
+            status.index.recordsRead == status.earlier.recordsRead
+        {
+            reportKafka(
+                "reading registrations and suppressions has stood still for \(over.rounded)")
+        }
+        if isRunning, !status.hasJoinedGroup, !isSilent {
+            report(
+                .error, "the worker is not a member of its consumer group, so it reads no events",
+                "wait half a minute after a start; if it stays so, check that the brokers run and "
+                    + "that this user has READ on the group")
+        }
+        if status.unavailablePartitions > 0 {
+            report(
+                .error,
+                "\(status.unavailablePartitions.counted("partition")) of this worker cannot be read",
+                "bring back the brokers that have their replicas; the log names the partitions and "
+                    + "the cause")
+        }
+        for topic in status.troubledTopics {
+            report(
+                topic.topic == .events ? .warning : .error, topic.trouble, TroubledTopic.remedy)
+        }
+    }
+
+    private mutating func reportKafka(_ summary: String) {
+        let failure = status.index.connectionFailure
+        report(
+            .error, summary + (failure.map { ": \($0.trouble)" } ?? ""),
+            (failure?.remedy
+                ?? "check that the brokers of kafka.bootstrap run and can be reached from here")
+                + "; the worker goes on by itself, and loses nothing")
+    }
+
+    // MARK: APNs
+
+    private mutating func checkAPNS() {
+        for breaker in status.breakers {
+            report(
+                .error, "pushes of \(breaker.name) wait: \(breaker.cause.words)",
+                breaker.cause.remedy)
+        }
+        let isWaiting =
+            status.load.queued + status.load.inFlight + status.load.resting + status.load.deferred
+            > 0
+        for pool in status.pools
+        where pool.connections == 0 && pool.failedConnects > 0 && (pool.held > 0 || isWaiting) {
+            report(
+                .error,
+                "pushes of credential \(pool.credential) in \(pool.environment.name) wait: the last "
+                    + "\(pool.failedConnects.counted("attempt")) to connect to APNs failed",
+                "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
+                    + "apns.proxy) and accepts its certificate; the log says why the connects fail")
+        }
+    }
+
+    // MARK: The flow
+
+    /// What a healthy Kafka and APNs need at most on top of what the configuration allows.
+    private static let patience = Duration.seconds(30)
+
+    private mutating func checkFlow() {
+        if let oldest = status.oldestUncommitted, oldest > status.holdMax + Self.patience {
+            report(
+                .warning,
+                "the oldest event whose offset is not stored was read \(oldest.rounded) ago, so a "
+                    + "restart would read all events after it again",
+                "look for topics that take no records and for waiting pushes; if nothing else is "
+                    + "wrong, report it")
+        }
+        let earlier = status.earlier
+        if !status.hasRoomForEvents, status.lag > earlier.lag, problems.isEmpty {
+            report(
+                .warning,
+                "events come faster than their pushes are sent: \(Int(status.lag).withCommas) wait "
+                    + "in Kafka, \(Int(status.lag - earlier.lag).withCommas) more than "
+                    + "\(over.rounded) ago",
+                "add workers, up to one for each partition; if the CPU is idle, raise "
+                    + "apns.connectionsMax")
+        }
+    }
+
+    // MARK: Events
+
+    /// The share of events that nobody shows from which a binding is under suspicion.
+    private static let unmatchedShare = 0.9
+    /// The fewest events of a comparison that means something.
+    private static let eventsMin = 10
+
+    private mutating func checkEvents() {
+        let (now, earlier) = (status.counters, status.earlier.counters)
+        let letters = now.deadLettersWritten - earlier.deadLettersWritten
+        if letters > 0 {
+            report(
+                .warning,
+                "\(letters.counted("dead letter")) \(letters == 1 ? "was" : "were") written in the "
+                    + "last \(over.rounded)",
+                "see what failed and why with lamplighter dead-letters list")
+        }
+        var (events, unmatched) = (
+            now.events - earlier.events, now.eventsUnmatched - earlier.eventsUnmatched
+        )
+        var period = "in the last \(over.rounded)"
+        if events < Self.eventsMin {
+            (events, unmatched, period) = (now.events, now.eventsUnmatched, "since the start")
+        }
+        guard unmatched > 0, Double(unmatched) >= Double(events) * Self.unmatchedShare else {
+            return
+        }
+        report(
+            .warning,
+            "\(unmatched.withCommas) of \(events.counted("event")) \(period) named subjects that "
+                + "nobody shows\(example)",
+            "if devices should show them, compare the subject with those of the registrations: "
+                + "check the binding of the topic (kafka.events) and the app")
+    }
+
+    /// The latest subject of the topic that has the most of them.
+    private var example: String {
+        let topic = status.unmatched.max { $0.count < $1.count }
+        guard let topic, let last = topic.sample.last else { return "" }
+        return ", such as \(last.subject.printable) in \(topic.topic)"
+    }
+
+    private var over: Duration { status.index.elapsed - status.earlier.elapsed }
+}

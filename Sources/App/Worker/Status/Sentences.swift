@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+extension String {
+    /// The text as a sentence: with a capital letter and a full stop.
+    var asSentence: String {
+        guard let first else { return self }
+        let end = ".!?".contains(last ?? ".") ? "" : "."
+        return first.uppercased() + dropFirst() + end
+    }
+}
+
+extension Int {
+    /// The number with commas between thousands: `1,204`.
+    var withCommas: String {
+        var digits = String(magnitude)
+        var groups: [String] = []
+        while digits.count > 3 {
+            groups.insert(String(digits.suffix(3)), at: 0)
+            digits.removeLast(3)
+        }
+        return (self < 0 ? "-" : "") + ([digits] + groups).joined(separator: ",")
+    }
+
+    /// The number with a noun: `1 record`, `1,204 records`.
+    func counted(_ noun: String, plural: String? = nil) -> String {
+        "\(withCommas) \(self == 1 ? noun : plural ?? noun + "s")"
+    }
+}
+
+extension Duration {
+    /// About how long it is, for people: `12 s`, `5 min`, `3 h`, `4 d`.
+    var rounded: String {
+        let seconds = components.seconds
+        return switch seconds {
+        case ..<120: "\(seconds) s"
+        case ..<7200: "\(seconds / 60) min"
+        case ..<172_800: "\(seconds / 3600) h"
+        default: "\(seconds / 86_400) d"
+        }
+    }
+}

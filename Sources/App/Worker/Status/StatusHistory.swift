@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// Remembers what the latest statuses said, so that the next one can be compared with one of about
+/// ten seconds before.
+struct StatusHistory {
+    /// Oldest first, and at least `spacingMin` apart.
+    private var moments = [WorkerStatus.Earlier()]
+
+    var count: Int { moments.count }
+
+    private static let age = Duration.seconds(10)
+    /// Moments that are closer together say nothing of a rate.
+    static let spacingMin = Duration.milliseconds(500)
+
+    /// Returns the moment to compare a status with, and remembers the status. It is the one whose
+    /// age is nearest to ten seconds; the first time, the start.
+    mutating func earlier(than status: WorkerStatus) -> WorkerStatus.Earlier {
+        let elapsed = status.index.elapsed
+        let ages = moments.map { elapsed - $0.elapsed }
+        let distances = ages.map { $0 > Self.age ? $0 - Self.age : Self.age - $0 }
+        let nearest = moments.indices.filter { ages[$0] >= Self.spacingMin }
+            .min { distances[$0] < distances[$1] }
+        // An older one will never again be nearer.
+        moments.removeFirst(nearest ?? 0)
+        if elapsed - moments[moments.count - 1].elapsed >= Self.spacingMin {
+            moments.append(
+                WorkerStatus.Earlier(
+                    elapsed: elapsed, recordsRead: status.index.recordsRead,
+                    counters: status.counters, lag: status.lag, roundTrips: status.roundTrips,
+                    eventToAccepted: status.eventToAccepted))
+        }
+        return moments[0]
+    }
+}

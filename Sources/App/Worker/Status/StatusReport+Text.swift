@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FoundationEssentials
+internal import PushModel
+
+/// The report as lines for people. Whatever a record or an answer contains, a line stays a line.
+extension StatusReport {
+    /// All of it, for one worker.
+    package var lines: [String] {
+        let rows =
+            [
+                ("partitions", partitionsText), ("throughput", throughputText),
+                ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
+                ("index", indexText),
+            ] + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
+            + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
+            + unmatched.map { ("unmatched", $0.text) } + [("totals", totalsText)]
+        let findings = problems.flatMap { problem in
+            [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
+        }
+        return
+            ([title, summaryLine, ""] + rows.map(Self.line)
+            + (findings.isEmpty ? [] : [""]) + findings.map(Self.line)).map(\.printable)
+    }
+
+    private var title: String {
+        let age = Self.time(worker.startedAt).flatMap { start in
+            Self.time(at).map { ", up \(max(.zero, $0 - start).rounded)" }
+        }
+        return "worker \(worker.id), group \(worker.group), \(worker.version) (\(worker.commit))"
+            + "\(age ?? ""), \(Self.size(worker.residentBytes))"
+    }
+
+    private var summaryLine: String { "\(phase): \(summary)" }
+
+    private var partitionsText: String {
+        let topics = Dictionary(grouping: partitions, by: \.topic).sorted { $0.key < $1.key }
+        let counts = topics.map { "\($0.key) \($0.value.count)" }.joined(separator: ", ")
+        let missing = unavailablePartitions > 0 ? ", \(unavailablePartitions) not readable" : ""
+        return "\(partitions.count)\(counts.isEmpty ? "" : " (\(counts))")\(missing), "
+            + "lag \(lagText)"
+    }
+
+    fileprivate var lagText: String {
+        let known = partitions.compactMap(\.lag)
+        return known.isEmpty ? "–" : Int(known.reduce(0, +)).withCommas
+    }
+
+    private var throughputText: String {
+        "\(Self.rate(rates.eventsPerSecond)) events/s, \(Self.rate(rates.acceptedPerSecond)) "
+            + "accepted/s, over \(Duration.seconds(rates.overSeconds).rounded)"
+    }
+
+    private var latencyText: String {
+        let types = latency.eventToAccepted.filter { $0.count > 0 }.map {
+            "\($0.type) \(Self.quantiles($0.p50Seconds, $0.p99Seconds))"
+        }
+        let trip = latency.roundTrip
+        let roundTrip = "round trip \(Self.quantiles(trip.p50Seconds, trip.p99Seconds))"
+        return (types + [roundTrip]).joined(separator: ", ")
+    }
+
+    private var waitingText: String {
+        "\(waiting.queued.withCommas) queued, \(waiting.inFlight.withCommas) in flight, "
+            + "\(waiting.resting.withCommas) resting, \(waiting.deferred.withCommas) deferred"
+            + Self.oldest(waiting.oldestWaitingSeconds)
+    }
+
+    private var offsetsText: String {
+        "\(waiting.held.counted("event")) held, "
+            + "\(waiting.unacknowledged.counted("record")) unacknowledged"
+            + Self.oldest(waiting.oldestUncommittedSeconds)
+    }
+
+    private var indexText: String {
+        let age = index.topics.map(\.ageSeconds).max()
+        let behind = age.map { ", at most \(Self.seconds($0)) old" } ?? ""
+        return "\(index.tokens.counted("token")), \(index.subscriptions.counted("subscription")), "
+            + "\(Self.size(index.bytes))\(behind)"
+    }
+
+    private var totalsText: String {
+        let names = [
+            ("events", "events"), ("accepted", "accepted"), ("rejected", "rejected"),
+            ("expired", "expired"), ("suppressed", "suppressed"),
+            ("deadLettersWritten", "dead letters"),
+        ]
+        return names.map { "\((totals[$0.0] ?? 0).withCommas) \($0.1)" }.joined(separator: ", ")
+    }
+
+    // MARK: Several workers
+
+    /// A table of several workers, and then what each says.
+    package static func table(_ reports: [StatusReport]) -> [String] {
+        let head = [
+            "worker", "phase", "partitions", "lag", "events/s", "accepted/s", "p99", "waiting",
+            "deferred",
+        ]
+        let rows = [head] + reports.map(\.row)
+        let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        let table = rows.map { row in
+            zip(row, widths).map { $0.padding(to: $1) }.joined(separator: "  ")
+        }
+        let said = reports.map { "\($0.worker.id): \($0.summary)" }
+        return (table + [""] + said).map(\.printable)
+    }
+
+    private var row: [String] {
+        [
+            worker.id, phase, "\(partitions.count)", lagText, Self.rate(rates.eventsPerSecond),
+            Self.rate(rates.acceptedPerSecond),
+            latency.eventToAccepted.compactMap(\.p99Seconds).max().map(Self.seconds) ?? "–",
+            (waiting.queued + waiting.inFlight + waiting.resting).withCommas,
+            waiting.deferred.withCommas,
+        ]
+    }
+
+    // MARK: Words
+
+    private static func line(_ row: (name: String, text: String)) -> String {
+        "\(row.name.padding(to: 11))  \(row.text)"
+    }
+
+    private static func time(_ text: String) -> WallTime? { WallTime(rfc3339: text) }
+
+    private static func rate(_ rate: Double) -> String {
+        rate < 10 ? "\(rate)" : Int(rate.rounded()).withCommas
+    }
+
+    private static func quantiles(_ p50: Double?, _ p99: Double?) -> String {
+        guard let p50, let p99 else { return "–" }
+        return "p50 \(seconds(p50)) p99 \(seconds(p99))"
+    }
+
+    private static func oldest(_ age: Double?) -> String {
+        age.map { ", the oldest for \(seconds($0))" } ?? ""
+    }
+
+    fileprivate static func seconds(_ seconds: Double) -> String {
+        switch seconds {
+        case ..<0.01: "\((seconds * 100_000).rounded() / 100) ms"
+        case ..<1: "\(Int((seconds * 1000).rounded())) ms"
+        case ..<10: "\((seconds * 10).rounded() / 10) s"
+        default: Duration.seconds(seconds).rounded
+        }
+    }
+
+    private static func size(_ bytes: Int) -> String {
+        bytes < 10 << 20
+            ? "\((bytes >> 10).withCommas) KiB" : "\((bytes >> 20).withCommas) MiB"
+    }
+}
+
+extension StatusReport.Pool {
+    fileprivate var text: String {
+        let token = providerTokenAgeSeconds.map {
+            ", provider token \(StatusReport.seconds($0)) old"
+        }
+        return "\(credential) in \(environment): \(connections.counted("connection")), "
+            + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
+    }
+}
+
+extension StatusReport.Breaker {
+    fileprivate var rows: [(String, String)] {
+        let probe = nextProbeSeconds.map { "next probe in \(StatusReport.seconds($0))" }
+        return [("breaker", "\(name): \(cause), \(probe ?? "a probe is out")"), ("", remedy)]
+    }
+}
+
+extension StatusReport.Unmatched {
+    fileprivate var text: String {
+        let names = sample.suffix(3).reversed().map(\.subject).joined(separator: ", ")
+        return "\(topic): \(count.counted("event"))\(names.isEmpty ? "" : ", such as \(names)")"
+    }
+}
+
+extension String {
+    fileprivate func padding(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+}

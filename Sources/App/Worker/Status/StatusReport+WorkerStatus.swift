@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import FoundationEssentials
+internal import Pipeline
+internal import PushModel
+
+extension StatusReport {
+    init(_ status: WorkerStatus) {
+        let diagnosis = Diagnosis(status)
+        at = status.at.rfc3339
+        worker = Worker(status.process)
+        phase = "\(status.phase)"
+        summary = diagnosis.summary
+        problems = diagnosis.problems
+        index = Index(status.index)
+        partitions = status.partitions.map {
+            Partition(topic: $0.topic, partition: $0.partition, lag: $0.lag)
+        }
+        unavailablePartitions = status.unavailablePartitions
+        rates = Rates(status)
+        totals = Dictionary(uniqueKeysWithValues: status.counters.named.map { ($0.name, $0.value) })
+        latency = Latency(status)
+        waiting = Waiting(status)
+        pools = status.pools.map {
+            Pool(
+                credential: $0.credential, environment: $0.environment.name,
+                connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
+                providerTokenAgeSeconds: $0.providerTokenAge?.shown)
+        }
+        breakers = status.breakers.map {
+            Breaker(
+                name: $0.name, cause: $0.cause.words, nextProbeSeconds: $0.probeIn?.shown,
+                remedy: $0.cause.remedy.asSentence)
+        }
+        topics = status.troubledTopics.map {
+            Topic(
+                topic: $0.name, trouble: $0.trouble.asSentence,
+                remedy: TroubledTopic.remedy.asSentence)
+        }
+        unmatched = status.unmatched.map { unmatched in
+            Unmatched(
+                topic: unmatched.topic, count: unmatched.count,
+                sample: unmatched.sample.map { Sighting(subject: $0.subject, at: $0.at.rfc3339) })
+        }
+        pushes = status.pushes.map {
+            Push(
+                app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,
+                count: $0.count)
+        }
+    }
+
+    /// The report as one JSON object with sorted members.
+    package var json: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else {
+            preconditionFailure("a status report cannot be written as JSON")
+        }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    /// Reads a report; nil if the text is none, or is of another version.
+    package init?(json: [UInt8]) {
+        guard let report = try? JSONDecoder().decode(StatusReport.self, from: Data(json)) else {
+            return nil
+        }
+        self = report
+    }
+}
+
+extension StatusReport.Worker {
+    fileprivate init(_ process: WorkerStatus.Process) {
+        id = process.source.worker ?? ""
+        group = process.source.group ?? ""
+        version = process.build.version
+        commit = process.build.commit
+        startedAt = process.startedAt.rfc3339
+        mode = "live"
+        residentBytes = process.residentBytes
+    }
+}
+
+extension StatusReport.Index {
+    fileprivate init(_ index: WorkerStatus.Index) {
+        recordsRead = index.recordsRead
+        tokens = index.tokens
+        subjects = index.subjects
+        subscriptions = index.subscriptions
+        installations = index.installations
+        bytes = index.bytes
+        topics = index.tables.map {
+            StatusReport.Table(
+                topic: $0.topic, partitions: $0.partitions, unread: $0.unread,
+                ageSeconds: $0.age.shown)
+        }
+        share = index.share
+        secondsLeft = index.timeLeft?.shown
+    }
+}
+
+extension StatusReport.Rates {
+    fileprivate init(_ status: WorkerStatus) {
+        let over = (status.index.elapsed - status.earlier.elapsed).shown
+        let rate = { (count: Int) in
+            over > 0 ? (Double(count) / over * 10).rounded() / 10 : 0
+        }
+        let (now, earlier) = (status.counters, status.earlier.counters)
+        eventsPerSecond = rate(now.events - earlier.events)
+        acceptedPerSecond = rate(now.accepted - earlier.accepted)
+        overSeconds = over
+    }
+}
+
+extension StatusReport.Latency {
+    fileprivate init(_ status: WorkerStatus) {
+        let earlier = status.earlier
+        eventToAccepted = status.eventToAccepted.map { latency in
+            let before = earlier.eventToAccepted.first { $0.type == latency.type }
+            let times = latency.times.since(before?.times ?? LatencyHistogram())
+            return StatusReport.TypeLatency(
+                type: latency.type.name, count: times.count,
+                p50Seconds: times.quantile(0.5)?.shown, p99Seconds: times.quantile(0.99)?.shown)
+        }
+        let times = status.roundTrips.since(earlier.roundTrips)
+        roundTrip = StatusReport.RoundTrip(
+            count: times.count, p50Seconds: times.quantile(0.5)?.shown,
+            p99Seconds: times.quantile(0.99)?.shown)
+    }
+}
+
+extension StatusReport.Waiting {
+    fileprivate init(_ status: WorkerStatus) {
+        queued = status.load.queued
+        inFlight = status.load.inFlight
+        resting = status.load.resting
+        deferred = status.load.deferred
+        held = status.load.holders
+        unacknowledged = status.load.unacknowledged
+        payloadBytes = status.load.payloadBytes
+        oldestWaitingSeconds = status.oldestWaiting?.shown
+        oldestUncommittedSeconds = status.oldestUncommitted?.shown
+    }
+}
+
+extension Duration {
+    /// The duration in seconds, to the nearest ten microseconds.
+    fileprivate var shown: Double { (self / .microseconds(10)).rounded() / 100_000 }
+}

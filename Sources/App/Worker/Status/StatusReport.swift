@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What `/status` answers: the state of one worker, as JSON. docs/status.md describes each member,
+/// and whoever adds one describes it there.
+package struct StatusReport: Codable, Sendable, Equatable {
+    /// The version of the format. A report of another one cannot be read.
+    package enum Version: Int, Codable, Sendable {
+        case first = 1
+    }
+
+    package var v = Version.first
+    package var at: String
+    package var worker: Worker
+    package var phase: String
+    package var summary: String
+    package var problems: [Problem]
+    package var index: Index
+    package var partitions: [Partition]
+    package var unavailablePartitions: Int
+    package var rates: Rates
+    package var totals: [String: Int]
+    package var latency: Latency
+    package var waiting: Waiting
+    package var pools: [Pool]
+    package var breakers: [Breaker]
+    package var topics: [Topic]
+    package var unmatched: [Unmatched]
+    package var pushes: [Push]
+
+    package struct Worker: Codable, Sendable, Equatable {
+        package var id: String
+        package var group: String
+        package var version: String
+        package var commit: String
+        package var startedAt: String
+        package var mode: String
+        package var residentBytes: Int
+    }
+
+    package struct Index: Codable, Sendable, Equatable {
+        @Nullable package var share: Double?
+        package var recordsRead: UInt64
+        @Nullable package var secondsLeft: Double?
+        package var tokens: Int
+        package var subjects: Int
+        package var subscriptions: Int
+        package var installations: Int
+        package var bytes: Int
+        package var topics: [Table]
+    }
+
+    package struct Table: Codable, Sendable, Equatable {
+        package var topic: String
+        package var partitions: Int
+        package var unread: Int64
+        package var ageSeconds: Double
+    }
+
+    package struct Partition: Codable, Sendable, Equatable {
+        package var topic: String
+        package var partition: Int32
+        @Nullable package var lag: Int64?
+    }
+
+    package struct Rates: Codable, Sendable, Equatable {
+        package var eventsPerSecond: Double
+        package var acceptedPerSecond: Double
+        package var overSeconds: Double
+    }
+
+    package struct Latency: Codable, Sendable, Equatable {
+        package var eventToAccepted: [TypeLatency]
+        package var roundTrip: RoundTrip
+    }
+
+    package struct TypeLatency: Codable, Sendable, Equatable {
+        package var type: String
+        package var count: UInt64
+        @Nullable package var p50Seconds: Double?
+        @Nullable package var p99Seconds: Double?
+    }
+
+    package struct RoundTrip: Codable, Sendable, Equatable {
+        package var count: UInt64
+        @Nullable package var p50Seconds: Double?
+        @Nullable package var p99Seconds: Double?
+    }
+
+    package struct Waiting: Codable, Sendable, Equatable {
+        package var queued: Int
+        package var inFlight: Int
+        package var resting: Int
+        package var deferred: Int
+        package var held: Int
+        package var unacknowledged: Int
+        package var payloadBytes: Int
+        @Nullable package var oldestWaitingSeconds: Double?
+        @Nullable package var oldestUncommittedSeconds: Double?
+    }
+
+    package struct Pool: Codable, Sendable, Equatable {
+        package var credential: String
+        package var environment: String
+        package var connections: Int
+        package var streams: Int
+        package var streamsMax: Int
+        @Nullable package var providerTokenAgeSeconds: Double?
+    }
+
+    package struct Breaker: Codable, Sendable, Equatable {
+        package var name: String
+        package var cause: String
+        @Nullable package var nextProbeSeconds: Double?
+        package var remedy: String
+    }
+
+    package struct Topic: Codable, Sendable, Equatable {
+        package var topic: String
+        package var trouble: String
+        package var remedy: String
+    }
+
+    package struct Unmatched: Codable, Sendable, Equatable {
+        package var topic: String
+        package var count: Int
+        package var sample: [Sighting]
+    }
+
+    package struct Sighting: Codable, Sendable, Equatable {
+        package var subject: String
+        package var at: String
+    }
+
+    package struct Push: Codable, Sendable, Equatable {
+        package var app: String
+        package var type: String
+        package var outcome: String
+        package var reason: String
+        package var count: Int
+    }
+}
+
+/// A member that is always written: as `null` where there is no value.
+@propertyWrapper
+package struct Nullable<Value: Codable & Sendable & Equatable>: Codable, Sendable, Equatable {
+    package var wrappedValue: Value?
+
+    package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        wrappedValue = container.decodeNil() ? nil : try container.decode(Value.self)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue)
+    }
+}

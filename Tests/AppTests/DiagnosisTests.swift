@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import KafkaLog
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+@testable internal import Worker
+
+/// Each case is a worker that does well but for one thing.
+@Suite struct `The diagnosis of a worker` {
+    private func diagnosis(
+        _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void = { _ in }
+    ) -> Diagnosis {
+        var status = WorkerStatus.well(phase)
+        change(&status)
+        return Diagnosis(status)
+    }
+
+    /// The one problem as `severity: summary remedy`; all of them where there are several.
+    private func problem(
+        _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void
+    ) -> String {
+        let diagnosis = diagnosis(phase, change)
+        if diagnosis.problems.count == 1 {
+            let problem = diagnosis.problems[0]
+            #expect(diagnosis.summary == "\(problem.summary) \(problem.remedy)")
+        }
+        return diagnosis.problems.map { "\($0.severity): \($0.summary) \($0.remedy)" }
+            .joined(separator: "\n")
+    }
+
+    @Test func `a worker that does well says so`() {
+        #expect(diagnosis().problems.isEmpty)
+        #expect(diagnosis().summary == "All is well.")
+        let idle = diagnosis { $0.partitions = [] }
+        #expect(
+            idle.summary == "All is well: the other workers of the group have all partitions.")
+        #expect(diagnosis(.stopped).summary == "The worker has stopped.")
+        #expect(
+            diagnosis(.draining).summary
+                == "The worker is stopping: it sends what is under way and stores its offsets.")
+    }
+
+    @Test func `reading the index is progress and no problem`() {
+        let diagnosis = diagnosis(.replaying) { status in
+            status.hasJoinedGroup = false
+            status.index.recordsRead = 250
+            status.index.tables[0].unread = 750
+            status.index.tables[0].age = .seconds(90)
+        }
+        #expect(diagnosis.problems.isEmpty)
+        #expect(
+            diagnosis.summary
+                == "Reading registrations and suppressions: 250 records, 25 %, about 300 s left.")
+    }
+
+    @Test func `threads that are stuck come first`() {
+        let diagnosis = diagnosis { status in
+            status.unavailablePartitions = 1
+            status.isCurrent = false
+            status.stuckThreads = [
+                .init(thread: "the planner", silence: .seconds(25)),
+                .init(thread: "delivery thread 0", silence: .seconds(21)),
+            ]
+        }
+        #expect(
+            diagnosis.problems.map(\.summary) == [
+                "The planner has not turned for 25 s.",
+                "Delivery thread 0 has not turned for 21 s.",
+                "1 partition of this worker cannot be read.",
+            ])
+        #expect(diagnosis.summary.hasPrefix("The planner has not turned for 25 s. Restart the "))
+        #expect(diagnosis.summary.hasSuffix(" (And 2 other problems.)"))
+    }
+
+    @Test func `a planner that does not answer is not taken for a stuck one`() {
+        let text = problem { $0.isCurrent = false }
+        #expect(text.hasPrefix("warning: The planner has not answered for 2 s, so these figures"))
+    }
+
+    // MARK: Kafka
+
+    private static let refused = ConnectionFailure(
+        lines: ["127.0.0.1:9092/bootstrap: Connect failed: Connection refused (after 0ms)"],
+        refusal: nil)
+
+    @Test func `a Kafka that is away is named with why`() {
+        let text = problem { status in
+            status.index.tables[0].age = .seconds(17)
+            status.index.tables[1].age = .seconds(16)
+            status.index.connectionFailure = Self.refused
+        }
+        #expect(
+            text == "error: Kafka has not answered for 16 s: 127.0.0.1:9092 takes no connection "
+                + "(Connection refused). Check kafka.bootstrap, and that the broker is up; the "
+                + "worker goes on by itself, and loses nothing.")
+        let unknown = problem { status in
+            for table in status.index.tables.indices {
+                status.index.tables[table].age = .seconds(600)
+            }
+        }
+        #expect(unknown.hasPrefix("error: Kafka has not answered for 10 min. Check that the brok"))
+    }
+
+    @Test func `a replay that stands still is Kafka's`() {
+        let text = problem(.replaying) { status in
+            status.index.recordsRead = 250
+            status.earlier.recordsRead = 250
+        }
+        #expect(
+            text.hasPrefix(
+                "error: Reading registrations and suppressions has stood still for 10 s. Check"))
+        let soon = diagnosis(.replaying) { $0.earlier.elapsed = .seconds(96) }
+        #expect(soon.problems.isEmpty)
+    }
+
+    @Test func `an index that is behind in one topic names it`() {
+        let text = problem { status in
+            status.index.tables[1].age = .seconds(31)
+            status.index.tables[1].unread = 1204
+        }
+        #expect(
+            text == "error: The index is 31 s behind lamplighter.suppressions, with 1,204 records "
+                + "unread, so pushes may go by old registrations. Check the leaders of that topic's "
+                + "partitions, and the right to read it.")
+        #expect(diagnosis { $0.index.tables[1].age = .seconds(30) }.problems.isEmpty)
+    }
+
+    @Test func `a worker outside its group reads no events`() {
+        let text = problem { $0.hasJoinedGroup = false }
+        #expect(text.hasPrefix("error: The worker is not a member of its consumer group, so it "))
+    }
+
+    @Test func `partitions that cannot be read are counted`() {
+        let text = problem { $0.unavailablePartitions = 3 }
+        #expect(
+            text
+                == "error: 3 partitions of this worker cannot be read. Bring back the brokers that "
+                + "have their replicas; the log names the partitions and the cause.")
+    }
+
+    @Test(arguments: [
+        (RecordTopic.deadLetters, "error: Kafka accepts no dead letters: pushes continue, but"),
+        (.suppressions, "error: Kafka accepts no suppressions: pushes continue, but"),
+        (.deferred, "error: Kafka accepts no deferred pushes: waiting pushes hold their offsets"),
+        (.events, "warning: Kafka accepts no shards: an event of many tokens is sent only by"),
+    ])
+    func `a topic that takes no records is named by what it holds up`(
+        topic: RecordTopic, start: String
+    ) {
+        let text = problem {
+            $0.troubledTopics = [TroubledTopic(topic: topic, name: "t", records: 1, bytes: 9)]
+        }
+        #expect(text.hasPrefix(start), "\(text)")
+        #expect(
+            text.hasSuffix(
+                " Create the topic (lamplighter topics create), give this user WRITE on it, or "
+                    + "restore its leaders."))
+    }
+
+    // MARK: APNs
+
+    @Test(
+        arguments: [
+            (
+                .credentialRefused(.invalidProviderToken), "APNs answers InvalidProviderToken. ",
+                "Check the credential's key, key ID, team and environments."
+            ),
+            (
+                .credentialRefused(.expiredProviderToken), "APNs answers ExpiredProviderToken. ",
+                "check this machine's clock (NTP)."
+            ),
+            (
+                .credentialRefused(.tooManyProviderTokenUpdates),
+                "APNs answers TooManyProviderTokenUpdates. ",
+                "other programs that sign for the team."
+            ),
+            (
+                .credentialRefused(.badEnvironmentKeyIdInToken),
+                "APNs answers BadEnvironmentKeyIdInToken. ", "in the credential's environments."
+            ),
+            (
+                .topicRefused(.badTopic), "APNs answers BadTopic. ",
+                "check the app's bundle identifier."
+            ),
+            (
+                .topicRefused(.topicDisallowed), "APNs answers TopicDisallowed. ",
+                "Check that the credential's team owns the app."
+            ),
+            (
+                .ill, "half of APNs's latest answers are 5xx or missing. ",
+                "keeps the pushes until they expire."
+            ),
+            (.silent, "APNs does not answer. ", "the worker tries again by itself."),
+        ] as [(TrippedBreaker.Cause, String, String)])
+    func `an open circuit breaker says why and what to do`(
+        cause: TrippedBreaker.Cause, words: String, end: String
+    ) {
+        let text = problem {
+            $0.breakers = [
+                TrippedBreaker(name: "credential home in production", cause: cause, probeIn: nil)
+            ]
+        }
+        #expect(text.hasPrefix("error: Pushes of credential home in production wait: \(words)"))
+        #expect(text.hasSuffix(end), "\(text)")
+    }
+
+    @Test func `a pool that gets no connection is named while pushes wait`() {
+        var pool = WorkerStatus.Pool(credential: "home", environment: .production)
+        pool.failedConnects = 4
+        let text = problem {
+            $0.pools = [pool]
+            $0.load.queued = 1
+        }
+        #expect(
+            text.hasPrefix(
+                "error: Pushes of credential home in production wait: the last 4 attempts to connect "
+                    + "to APNs failed. Check that this machine reaches the APNs endpoint (DNS, "))
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty, "nothing is to be sent")
+        pool.connections = 1
+        let other = diagnosis {
+            $0.pools = [pool]
+            $0.load.queued = 1
+        }
+        #expect(other.problems.isEmpty, "another connection is open")
+    }
+
+    // MARK: The flow
+
+    @Test func `an offset that is held for too long is told with its age`() {
+        let text = problem {
+            $0.holdMax = .seconds(60)
+            $0.oldestUncommitted = .seconds(91)
+        }
+        #expect(
+            text.hasPrefix(
+                "warning: The oldest event whose offset is not stored was read 91 s ago, so a "))
+        let allowed = diagnosis {
+            $0.holdMax = .seconds(60)
+            $0.oldestUncommitted = .seconds(90)
+        }
+        #expect(allowed.problems.isEmpty)
+    }
+
+    @Test func `a lag that grows while there is no room asks for workers`() {
+        let text = problem { status in
+            status.hasRoomForEvents = false
+            status.partitions[0].lag = 12_000
+            status.earlier.lag = 2000
+        }
+        #expect(
+            text == "warning: Events come faster than their pushes are sent: 12,000 wait in Kafka, "
+                + "10,000 more than 10 s ago. Add workers, up to one for each partition; if the CPU "
+                + "is idle, raise apns.connectionsMax.")
+        let falling = diagnosis { status in
+            status.hasRoomForEvents = false
+            status.partitions[0].lag = 2000
+            status.earlier.lag = 12_000
+        }
+        #expect(falling.problems.isEmpty)
+        let caused = diagnosis { status in
+            status.hasRoomForEvents = false
+            status.partitions[0].lag = 2000
+            status.breakers = [TrippedBreaker(name: "x", cause: .silent, probeIn: nil)]
+        }
+        #expect(caused.problems.count == 1, "the breaker is why")
+    }
+
+    // MARK: Events
+
+    @Test func `dead letters of the last seconds are counted`() {
+        let text = problem {
+            $0.counters.deadLettersWritten = 12
+            $0.earlier.counters.deadLettersWritten = 11
+        }
+        #expect(
+            text == "warning: 1 dead letter was written in the last 10 s. See what failed and why "
+                + "with lamplighter dead-letters list.")
+        let old = diagnosis {
+            $0.counters.deadLettersWritten = 12
+            $0.earlier.counters.deadLettersWritten = 12
+        }
+        #expect(old.problems.isEmpty)
+    }
+
+    private func unmatched(_ counts: (events: Int, unmatched: Int), of all: Int) -> Diagnosis {
+        diagnosis { status in
+            status.earlier.counters.events = all - counts.events
+            status.counters.events = all
+            status.counters.eventsUnmatched = counts.unmatched
+            status.unmatched = [
+                .init(topic: "doors", count: 1, sample: []),
+                .init(
+                    topic: "orders", count: 1203,
+                    sample: [
+                        .init(subject: "old", at: WallTime(milliseconds: 0)),
+                        .init(subject: "dor-1\u{1B}", at: WallTime(milliseconds: 1)),
+                    ]),
+            ]
+        }
+    }
+
+    @Test func `events whose subjects nobody shows are told with an example`() {
+        #expect(
+            unmatched((events: 1300, unmatched: 1204), of: 9000).problems.map(\.summary) == [
+                "1,204 of 1,300 events in the last 10 s named subjects that nobody shows, such as "
+                    + "dor-1\\u{1b} in orders."
+            ])
+        #expect(
+            unmatched((events: 1, unmatched: 3), of: 3).problems.map(\.summary) == [
+                "3 of 3 events since the start named subjects that nobody shows, such as "
+                    + "dor-1\\u{1b} in orders."
+            ])
+        #expect(unmatched((events: 1300, unmatched: 1169), of: 9000).problems.isEmpty)
+    }
+
+    @Test func `errors come before warnings`() {
+        let diagnosis = diagnosis {
+            $0.isCurrent = false
+            $0.unavailablePartitions = 1
+        }
+        #expect(diagnosis.problems.map(\.severity) == [.error, .warning])
+    }
+}

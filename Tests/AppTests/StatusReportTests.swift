@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Foundation
+internal import Pipeline
+internal import PushModel
+internal import Testing
+
+@testable internal import Worker
+
+@Suite struct `The status report` {
+    /// A status in which nothing is missing.
+    private static var full: WorkerStatus {
+        var status = WorkerStatus.well()
+        status.process = WorkerStatus.Process(
+            build: WorkerBuild(version: "0.1.0", commit: "0123456789ab"),
+            source: LogSource(worker: "worker-1", group: "lamplighter"),
+            startedAt: WallTime(rfc3339: "2026-11-21T03:12:00Z")!, residentBytes: 300 << 20)
+        status.index.recordsRead = 250
+        status.index.tokens = 1_000_000
+        status.index.tables[0].unread = 750
+        status.counters.events = 1000
+        status.counters.accepted = 5000
+        status.earlier.counters.events = 900
+        status.earlier.counters.accepted = 2500
+        status.load = PipelineLoad(queued: 3, inFlight: 12, holders: 4, deferred: 1204)
+        var times = LatencyHistogram()
+        times.add(nanoseconds: 900_000_000)
+        status.earlier.roundTrips = times
+        status.earlier.eventToAccepted = [.init(type: .controls, times: times)]
+        for _ in 0..<100 { times.add(nanoseconds: 1_000_000) }
+        status.roundTrips = times
+        status.eventToAccepted = [.init(type: .controls, times: times)]
+        status.oldestWaiting = .milliseconds(250)
+        status.oldestUncommitted = .milliseconds(1200)
+        status.pools = [
+            .init(
+                credential: "home", environment: .production, connections: 2, streams: 13,
+                streamsMax: 2000, providerTokenAge: .seconds(720))
+        ]
+        status.breakers = [
+            TrippedBreaker(
+                name: "credential home in production",
+                cause: .credentialRefused(.invalidProviderToken), probeIn: .seconds(12))
+        ]
+        status.troubledTopics = [
+            TroubledTopic(
+                topic: .deadLetters, name: "lamplighter.dead-letters", records: 1, bytes: 100)
+        ]
+        status.unmatched = [
+            .init(
+                topic: "orders", count: 1204,
+                sample: [
+                    .init(subject: "dor-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
+                ])
+        ]
+        status.pushes = [
+            .init(
+                app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
+                count: 5000)
+        ]
+        return status
+    }
+
+    // MARK: The page
+
+    /// The leaves of a JSON value by their paths, with the type of each.
+    private func leaves(of value: Any, at path: String = "") -> [String: String] {
+        switch value {
+        case let object as [String: Any]:
+            return object.reduce(into: [:]) { leaves, member in
+                let name = path == "totals" ? "<counter>" : member.key
+                leaves.merge(
+                    self.leaves(of: member.value, at: path.isEmpty ? name : "\(path).\(name)")
+                ) { one, _ in one }
+            }
+        case let list as [Any]:
+            return list.reduce(into: [:]) { leaves, element in
+                leaves.merge(self.leaves(of: element, at: path + "[]")) { one, _ in one }
+            }
+        case is NSNull: return [path: "null"]
+        case is String: return [path: "string"]
+        default: return [path: "number"]
+        }
+    }
+
+    private func leaves(of report: StatusReport) throws -> [String: String] {
+        leaves(of: try JSONSerialization.jsonObject(with: Data(report.json.utf8)))
+    }
+
+    @Test func `the page describes each member, and no other`() throws {
+        var described: [String: String] = [:]
+        for line in try Repository.text("docs/status.md").split(separator: "\n") {
+            guard
+                let row = line.wholeMatch(of: /\| `([^`]+)` \| (number|string)( or null)? \| .+ \|/)
+            else { continue }
+            described[String(row.1)] = "\(row.2)\(row.3 ?? "")"
+        }
+        let full = try leaves(of: StatusReport(Self.full))
+        var bare = Self.full
+        bare.index.tables = []
+        bare.index.recordsRead = 0
+        bare.partitions[0].lag = nil
+        (bare.roundTrips, bare.eventToAccepted) = (
+            bare.earlier.roundTrips, bare.earlier.eventToAccepted
+        )
+        (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
+        bare.pools[0].providerTokenAge = nil
+        bare.breakers[0].probeIn = nil
+        let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
+        let types = Dictionary(
+            uniqueKeysWithValues: full.map { path, type in
+                (path, missing[path] == nil ? type : "\(type) or null")
+            })
+        #expect(types == described)
+        #expect(missing.count == 11)
+    }
+
+    @Test func `what is written is read again`() throws {
+        for status in [Self.full, .well(.replaying)] {
+            let report = StatusReport(status)
+            #expect(StatusReport(json: Array(report.json.utf8)) == report)
+        }
+        #expect(StatusReport(json: Array("{}".utf8)) == nil)
+        let other = StatusReport(Self.full).json.replacing("\"v\":1", with: "\"v\":2")
+        #expect(StatusReport(json: Array(other.utf8)) == nil)
+    }
+
+    @Test func `rates and latencies are those of the last seconds`() {
+        let report = StatusReport(Self.full)
+        #expect(report.rates.overSeconds == 10)
+        #expect(report.rates.eventsPerSecond == 10)
+        #expect(report.rates.acceptedPerSecond == 250)
+        #expect(report.latency.roundTrip.count == 100)
+        #expect(report.latency.roundTrip.p99Seconds == 0.001)
+        #expect(report.latency.eventToAccepted[0].p50Seconds == 0.001)
+        #expect(report.totals["accepted"] == 5000)
+        var first = Self.full
+        first.earlier = WorkerStatus.Earlier()
+        #expect(StatusReport(first).rates.overSeconds == 100)
+        first.index.elapsed = .zero
+        #expect(StatusReport(first).rates.acceptedPerSecond == 0)
+    }
+
+    // MARK: For people
+
+    @Test func `the lines say all that an operator asks`() {
+        #expect(
+            StatusReport(Self.full).lines == [
+                "worker worker-1, group lamplighter, 0.1.0 (0123456789ab), up 3 h, 300 MiB",
+                "running: Kafka accepts no dead letters: pushes continue, but the offsets of failed "
+                    + "events are held, and a restart resends the events read after them. Create "
+                    + "the topic (lamplighter topics create), give this user WRITE on it, or "
+                    + "restore its leaders. (And 1 other problem.)",
+                "",
+                "partitions   1 (orders 1), lag 7",
+                "throughput   10 events/s, 250 accepted/s, over 10 s",
+                "latency      controls p50 1.0 ms p99 1.0 ms, round trip p50 1.0 ms p99 1.0 ms",
+                "waiting      3 queued, 12 in flight, 0 resting, 1,204 deferred, the oldest for "
+                    + "250 ms",
+                "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
+                "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
+                "pool         home in production: 2 connections, 13 of 2,000 streams, provider token "
+                    + "12 min old",
+                "breaker      credential home in production: APNs answers InvalidProviderToken, "
+                    + "next probe in 12 s",
+                "             Check the credential's key, key ID, team and environments.",
+                "topic        lamplighter.dead-letters: Kafka accepts no dead letters: pushes "
+                    + "continue, but the offsets of failed events are held, and a restart resends "
+                    + "the events read after them.",
+                "             Create the topic (lamplighter topics create), give this user WRITE on "
+                    + "it, or restore its leaders.",
+                "unmatched    orders: 1,204 events, such as dor-1",
+                "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
+                    + "0 dead letters",
+                "",
+                "error        Kafka accepts no dead letters: pushes continue, but the offsets of "
+                    + "failed events are held, and a restart resends the events read after them.",
+                "             Create the topic (lamplighter topics create), give this user WRITE on "
+                    + "it, or restore its leaders.",
+                "error        Pushes of credential home in production wait: APNs answers "
+                    + "InvalidProviderToken.",
+                "             Check the credential's key, key ID, team and environments.",
+            ])
+    }
+
+    @Test func `a subject cannot write to the operator's terminal`() {
+        var status = Self.full
+        status.unmatched[0].sample[0].subject = "dor\u{1B}[2J\nworker"
+        let lines = StatusReport(status).lines + StatusReport.table([StatusReport(status)])
+        for line in lines {
+            #expect(!line.unicodeScalars.contains { $0.value < 0x20 }, "\(line)")
+        }
+        #expect(lines.contains { $0.contains("dor\\u{1b}[2J\\u{a}worker") })
+    }
+
+    @Test func `several workers are a table, and then what each says`() {
+        var other = WorkerStatus.well()
+        other.process.source = LogSource(worker: "worker-22", group: "lamplighter")
+        other.partitions = []
+        #expect(
+            StatusReport.table([StatusReport(Self.full), StatusReport(other)]).prefix(5) == [
+                "worker     phase    partitions  lag  events/s  accepted/s  p99     waiting  deferred",
+                "worker-1   running  1           7    10        250         1.0 ms  15       1,204   ",
+                "worker-22  running  0           –    0.0       0.0         –       0        0       ",
+                "",
+                "worker-1: " + StatusReport(Self.full).summary,
+            ])
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Testing
+
+@testable internal import Worker
+
+@Suite(.timeLimit(.minutes(1))) struct `The source of statuses` {
+    private let control = WorkerControl()
+
+    /// Answers like a planner until the task is cancelled, and counts the questions.
+    private func planner() -> Task<Int, Never> {
+        Task {
+            var questions = 0
+            while !Task.isCancelled {
+                for question in control.takeQuestions() {
+                    guard case .status(let answer) = question else { continue }
+                    questions += 1
+                    // The others ask meanwhile.
+                    try? await Task.sleep(for: .milliseconds(100))
+                    answer.tell(.well())
+                }
+                try? await Task.sleep(for: .milliseconds(1))
+            }
+            return questions
+        }
+    }
+
+    @Test func `however many ask at once, the planner is asked once`() async {
+        let source = StatusSource(
+            control, build: WorkerBuild(version: "0.1.0", commit: "x"),
+            source: LogSource(worker: "worker-1"))
+        let planner = planner()
+        let answered = await withTaskGroup(of: WorkerStatus?.self) { group in
+            for _ in 0..<1000 { group.addTask { await source.status() } }
+            return await group.reduce(into: 0) {
+                $0 += $1?.process.build.version == "0.1.0" ? 1 : 0
+            }
+        }
+        planner.cancel()
+        #expect(answered == 1000)
+        // On a slow machine the answer may be too old for the last of them.
+        #expect(await planner.value <= 5)
+    }
+
+    @Test func `while the planner does not answer, its last answer is shown as such`() async {
+        let source = StatusSource(control, build: WorkerBuild())
+        let before = await source.currentOrLatest()
+        #expect(!before.isCurrent)
+        #expect(before.phase == .replaying)
+        let planner = planner()
+        #expect(await source.currentOrLatest().isCurrent)
+        planner.cancel()
+        _ = await planner.value
+        control.enter(.running)
+        try? await Task.sleep(for: .milliseconds(250))
+        let after = await source.currentOrLatest()
+        #expect(!after.isCurrent)
+        #expect(after.phase == .running)
+        #expect(after.partitions.count == 1, "the last answer's")
+    }
+}
