@@ -226,9 +226,9 @@ let tests: [Target] = [
     .tests(
         "IntegrationTests",
         [
-            "lamplighter", "lamplighter-lab", "Entrypoint", "FleetKit", "Checker", "PushModel",
-            "RecordFormats",
-            "KafkaLog", "EmbeddedKafka", "APNSSimulator", "OpenSSL", "TestCertificates", "LinuxIO",
+            "lamplighter", "lamplighter-lab", "Entrypoint", "Worker", "FleetKit", "Checker",
+            "PushModel", "RecordFormats", "KafkaLog", "EmbeddedKafka", "APNSSimulator", "OpenSSL",
+            "TestCertificates", "LinuxIO",
             "Rdkafka",
         ], logs: true),
 ]

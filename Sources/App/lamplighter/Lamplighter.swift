@@ -20,9 +20,9 @@ struct Lamplighter: AsyncParsableCommand {
             """,
         version: Version.text(of: "lamplighter"),
         subcommands: [
-            RunCommand.self, CheckCommand.self, TopicsCommand.self, EmitCommand.self,
-            RegisterCommand.self, PushCommand.self, DeadLettersCommand.self,
-            SuppressionsCommand.self, RegistrationsCommand.self, ExplainCommand.self,
+            RunCommand.self, StatusCommand.self, ExplainCommand.self, CheckCommand.self,
+            TopicsCommand.self, EmitCommand.self, RegisterCommand.self, PushCommand.self,
+            DeadLettersCommand.self, SuppressionsCommand.self, RegistrationsCommand.self,
         ])
 
     static func main() {

@@ -61,13 +61,20 @@ struct WorkerInquiry: Sendable {
                 "admin.port is not set, or lets the system choose: set it, or name the worker's URL"
             )
         }
-        return "http://127.0.0.1:\(port)"
+        let host =
+            switch configuration.admin.host {
+            case "0.0.0.0": "127.0.0.1"
+            case "::": "[::1]"
+            case let host where host.contains(":") && !host.hasPrefix("["): "[\(host)]"
+            case let host: host
+            }
+        return "http://\(host):\(port)"
     }
 
     /// - Parameter body: sent with POST; nil sends GET.
     func ask<Value: Decodable & Sendable>(
         path: String, query: [(name: String, value: String)] = [], body: [UInt8]? = nil,
-        as type: Value.Type
+        within limit: Duration = .seconds(40), as type: Value.Type
     ) async -> [Answer<Value>] {
         var components = URLComponents()
         components.queryItems = query.map { URLQueryItem(name: $0.name, value: $0.value) }
@@ -76,7 +83,7 @@ struct WorkerInquiry: Sendable {
         let suffix = path + (text.isEmpty ? "" : "?\(text)")
         return await withTaskGroup(of: (Int, Answer<Value>).self) { group in
             for (index, url) in urls.enumerated() {
-                group.addTask { (index, ask(url, suffix, body)) }
+                group.addTask { (index, ask(url, suffix, body, limit)) }
             }
             var answers = urls.map { Answer<Value>(url: $0) }
             for await (index, answer) in group { answers[index] = answer }
@@ -85,7 +92,7 @@ struct WorkerInquiry: Sendable {
     }
 
     private func ask<Value: Decodable & Sendable>(
-        _ url: String, _ path: String, _ body: [UInt8]?
+        _ url: String, _ path: String, _ body: [UInt8]?, _ limit: Duration
     ) -> Answer<Value> {
         var exchange = HTTPExchange(url: url + path)
         exchange.headers = [("accept", "application/json"), ("content-type", "application/json")]
@@ -93,10 +100,13 @@ struct WorkerInquiry: Sendable {
         exchange.body = body
         exchange.answerBytesMax = Self.answerBytesMax
         exchange.connectTimeout = .seconds(3)
-        exchange.timeout = .seconds(40)
+        exchange.timeout = limit
         do throws(ExchangeFailure) {
             let answer = try exchange.perform()
-            if answer.status == 200, let value = ExplainJSON.value(Value.self, in: answer.body) {
+            // A status comes with 503, too: of a worker whose planner does not answer.
+            if [200, 503].contains(answer.status),
+                let value = ExplainJSON.value(Value.self, in: answer.body)
+            {
                 return Answer(url: url, value: value)
             }
             return Answer(url: url, failure: refusal(answer, of: url))
@@ -125,7 +135,7 @@ struct WorkerInquiry: Sendable {
         default:
             return Failure(
                 .unavailable,
-                "\(url) answers \(answer.status) and no explanation: check that this is the "
+                "\(url) answers \(answer.status) and not what was asked: check that this is the "
                     + "admin.port of a worker of the same version")
         }
     }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Entrypoint
+import Foundation
+import LinuxIO
+import Worker
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Says how workers do, what is wrong and what to do, by their admin listeners.",
+        discussion: """
+            Without a URL it asks the worker on this machine: at the admin.port of --config, else at \
+            9465. Of several workers it prints a table, and what each says.
+
+            Exit codes: 0 every worker has answered; 1 some have not; 69 none can be reached; 78 the \
+            token is missing or wrong.
+            """)
+
+    @Argument(help: "Where workers answer operators, such as http://worker-1:9465.")
+    var urls: [String] = []
+
+    @Option(
+        name: .customLong("config"),
+        help: "The configuration of the worker on this machine: its admin.port and its token.")
+    var file: String?
+
+    @Option(name: .customLong("token-file"), help: "The file of the token, as in admin.tokenFile.")
+    var tokenFile: String?
+
+    @Flag(help: "Ask again every second, until Ctrl-C.")
+    var watch = false
+
+    @Flag(help: "Print what each worker answers, one JSON object a line (docs/status.md).")
+    var json = false
+
+    private typealias Answers = [WorkerInquiry.Answer<StatusReport>]
+
+    func run() async throws {
+        let configuration = try file.map {
+            try Configuration.load(file: $0, environment: ProcessInfo.processInfo.environment)
+        }
+        let inquiry = try WorkerInquiry(urls, tokenFile: tokenFile, configuration)
+        guard watch else { return try await once(inquiry) }
+        let isDrawing = Terminal.isThere && !json
+        if isDrawing { StandardOutput.write("\u{1B}[2J") }
+        while true {
+            let answers = await ask(inquiry)
+            let lines = text(answers) + (json ? [] : answers.compactMap(\.problem))
+            // On a terminal the lines replace those before, and the rest of the screen is emptied.
+            StandardOutput.write(
+                isDrawing
+                    ? "\u{1B}[H" + lines.map { $0 + "\u{1B}[K\r\n" }.joined() + "\u{1B}[J"
+                    : lines.map { $0 + "\n" }.joined() + (json ? "" : "\n"))
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    /// An answer that compares with a moment longer ago says nothing of now.
+    private static let comparedSecondsMax = 30.0
+
+    private func once(_ inquiry: WorkerInquiry) async throws {
+        var answers = await ask(inquiry)
+        let isOld = answers.contains {
+            ($0.value?.rates.overSeconds ?? 0) > Self.comparedSecondsMax
+        }
+        if isOld {
+            try await Task.sleep(for: .seconds(1))
+            answers = await ask(inquiry)
+        }
+        StandardOutput.write(text(answers).map { $0 + "\n" }.joined())
+        try WorkerInquiry.report(answers)
+    }
+
+    private func ask(_ inquiry: WorkerInquiry) async -> Answers {
+        await inquiry.ask(path: "/status", within: .seconds(5), as: StatusReport.self)
+    }
+
+    private func text(_ answers: Answers) -> [String] {
+        let reports = answers.compactMap(\.value)
+        if json { return reports.map(\.json) }
+        if answers.count == 1 { return reports.first?.lines ?? [] }
+        return reports.isEmpty ? [] : StatusReport.table(reports)
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import FleetKit
+import Foundation
+import Glibc
+import Testing
+import Worker
+
+/// What an operator reads from `lamplighter status` while something is wrong.
+@Suite(.serialized, .timeLimit(.minutes(5)))
+struct `The diagnosis of a running worker` {
+    /// A fleet with a token that shows `door`, and its worker.
+    private func fleet() async throws -> (Fleet, FleetProcess, TestToken) {
+        let fleet = try await Fleet()
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        try await fleet.registrationsApplied()
+        return (fleet, fleet.workers[0], token)
+    }
+
+    @Test func `a wrong subject is told with the topic's binding`() async throws {
+        let (fleet, worker, _) = try await fleet()
+        defer { fleet.end() }
+        for _ in 0..<20 { try fleet.emit("dor") }
+        try await fleet.statusSays("named subjects that nobody shows", of: worker)
+        let text = try await fleet.status(of: worker)
+        text.expect("check the binding of the topic (kafka.events) and the app")
+    }
+
+    @Test func `a revoked key is told with its credential`() async throws {
+        let (fleet, worker, _) = try await fleet()
+        defer { fleet.end() }
+        fleet.simulator.perform(.acceptKey(SigningTeam.home.keyID, false))
+        try fleet.emit("door")
+        try await fleet.statusSays(
+            "Pushes of credential home in production wait: APNs answers InvalidProviderToken. "
+                + "Check the credential's key, key ID, team and environments.", of: worker)
+        let json = try await fleet.status(of: worker, ["--json"])
+        let report = try #require(StatusReport(json: Array(json.output.utf8)))
+        #expect(report.breakers.first?.name == "credential home in production")
+        #expect(report.problems.first?.severity == .error)
+    }
+
+    @Test func `an APNs that does not answer is told`() async throws {
+        let (fleet, worker, _) = try await fleet()
+        defer { fleet.end() }
+        fleet.simulator.perform(.blackHole(true))
+        try fleet.emit("door")
+        try await fleet.statusSays("Pushes of credential home in production wait: ", of: worker)
+    }
+
+    /// The embedded Kafka stands still, as one whose machine is away.
+    @Test(.enabled(if: Fleet.testBootstrap == nil))
+    func `a Kafka that is away is told`() async throws {
+        let (fleet, worker, _) = try await fleet()
+        defer { fleet.end() }
+        let broker = try #require(fleet.broker)
+        broker.signal(SIGSTOP)
+        defer { broker.signal(SIGCONT) }
+        try await fleet.statusSays("Kafka has not answered for ", of: worker)
+        broker.signal(SIGCONT)
+        try await fleet.statusSays("running: All is well.", of: worker)
+    }
+
+    @Test func `listeners answer while a worker stops`() async throws {
+        let (fleet, worker, _) = try await fleet()
+        defer { fleet.end() }
+        let admin = try await fleet.adminPort(of: worker)
+        let health = try #require(worker.healthPort)
+        // A push without an answer holds the stop up.
+        fleet.simulator.perform(.stall(true))
+        try fleet.emit("door")
+        try await fleet.statusSays(" 1 in flight", of: worker)
+        worker.signal(SIGTERM)
+        try await fleet.statusSays("draining: The worker is stopping", of: worker)
+        #expect(try await fleet.request("/livez", port: health).status == 200)
+        let ready = try await fleet.request("/readyz", port: health)
+        #expect(ready.status == 503)
+        #expect(ready.body.contains("the worker is stopping"))
+        #expect(try await fleet.request("/metrics", port: health).status == 200)
+        let status = try await fleet.request("/status", port: admin)
+        #expect(status.status == 200)
+        #expect(status.body.contains("\"phase\":\"draining\""))
+        #expect(worker.isRunning)
+    }
+}
