@@ -103,6 +103,9 @@ extension DeferredPushes {
                     apnsTopic: route.apnsTopic)
             ])
         letter.app = book.routing.name(of: route.app)
+        if let position = push.source.flatMap({ book.position($0) }) {
+            letter.correlation = book.correlations.correlation(of: position)
+        }
         letter.collapseID = push.collapseID
         letter.payloadSource = push.payloadSource
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
