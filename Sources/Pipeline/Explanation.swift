@@ -127,11 +127,12 @@ package struct ExplainedPush: Sendable {
 /// How one try of a push ended.
 package struct ExplainedOutcome: Sendable {
     package var at: WallTime
-    package var type: PushType
+    /// Nil for an acceptance, of which less is kept.
+    package var type: PushType?
     package var kind: PushOutcome.Kind
     package var status: UInt16
-    package var reason: APNSReason
+    package var reason = APNSReason.none
     package var apnsID: APNSID
-    /// The oldest event that the push answered for: topic, partition, offset.
+    /// The oldest event that the push answered for; nil for an acceptance.
     package var event: (topic: String, partition: Int32, offset: Int64)?
 }

@@ -22,7 +22,7 @@ extension Handover {
         let route = book.pushes.route(of: slot)
         if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
-            recent.accepted(outcome, book, now: now)
+            recent.accepted(slot, book.slab, now: now)
             breakers.accepted(route, token: book.pushes.token(of: slot), now: now.monotonic)
             if breakers.hasTokenFaults {
                 breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), route)
@@ -53,6 +53,8 @@ extension Handover {
         book.end(slot, now: now)
     }
 
+    // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
+    @inline(never)
     private mutating func failed(
         _ outcome: PushOutcome, route: RouteID, areWalking: Bool, _ book: inout PushBook,
         _ breakers: inout CircuitBreakers, _ deferral: inout DeferredPushes,

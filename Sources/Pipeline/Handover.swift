@@ -147,12 +147,22 @@ struct Handover: ~Copyable {
             UnsafeMutableRawPointer(slab.inlineToken(slot))
                 .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
         } else {
-            // Copied, because the audience may forget the token while the push is in flight.
-            let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)
-            UnsafeMutableRawPointer(copy)
-                .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
-            wire.pointee.longToken = UnsafePointer(copy)
+            fillLongToken(bytes, slot: slot, slab)
         }
+    }
+
+    @inline(never)
+    private static func fillLongToken(
+        _ bytes: UnsafeRawBufferPointer, slot: UInt32, _ slab: PushSlab
+    ) {
+        // Copied, because the audience may forget the token while the push is in flight.
+        let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count)
+        UnsafeMutableRawPointer(copy)
+            .copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+        slab.push(slot).pointee.longToken = UnsafePointer(copy)
+        // For `PushSlab.tokenStart`.
+        UnsafeMutableRawPointer(slab.inlineToken(slot))
+            .copyMemory(from: bytes.baseAddress!, byteCount: PushSlab.inlineTokenBytes)
     }
 
     /// Frees the copy of a long token: it is no longer lent once the outcome is here.

@@ -40,17 +40,23 @@ extension PushPipeline {
         for slot in book.pushes(of: token) { explained.add(book.explainedPush(slot, now: now)) }
         explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
             .map { now.wall(at: $0) }
-        let outcomes = handover.recent.outcomes(of: token, most: ExplainedToken.outcomesMax) {
-            book.apnsID($0, token: bytes)
+        explained.outcomes = outcomes(of: bytes)
+    }
+
+    /// The last outcomes of pushes to this token, newest first.
+    private func outcomes(of token: UnsafeRawBufferPointer) -> [ExplainedOutcome] {
+        var outcomes = handover.recent.acceptances(of: token).map {
+            ExplainedOutcome(at: $0.at, kind: .answered, status: 200, apnsID: $0.apnsID)
         }
-        explained.outcomes = outcomes.map { entry, apnsID in
+        outcomes += handover.recent.failures(of: token).map { failure in
             ExplainedOutcome(
-                at: entry.at, type: entry.type, kind: entry.kind, status: entry.status,
-                reason: entry.reason, apnsID: apnsID,
-                event: entry.origin.map {
+                at: failure.at, type: failure.type, kind: failure.kind, status: failure.status,
+                reason: failure.reason, apnsID: failure.apnsID,
+                event: failure.origin.map {
                     (book.origins.names[Int($0.topic)], $0.partition, $0.offset)
                 })
         }
+        return Array(outcomes.sorted { $0.at > $1.at }.prefix(ExplainedToken.outcomesMax))
     }
 }
 

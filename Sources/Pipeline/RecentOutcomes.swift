@@ -7,104 +7,98 @@ internal import FlatMemory
 internal import Planning
 internal import PushModel
 
-/// The last outcomes of pushes, for people who ask what became of a token's. Acceptances have a ring
-/// of their own, so that they do not push out the few failures.
+/// The last outcomes of pushes, for people who ask what became of a token's. They name a token by its
+/// first bytes (`PushSlab.tokenStart`): a row of the index may have become another token's.
 ///
-/// An entry is written for each outcome, so it is a few plain stores into memory that is there. It
-/// names the token by its row. The row may be another token's by the time somebody asks, so a part of
-/// `apns-id`, which is hashed from the event and the token, tells whether it still is the same.
+/// An entry is written for each outcome. That of an acceptance is as small as it can be, since it
+/// costs every push; acceptances have a ring of their own, so that they do not push out the few
+/// failures.
 struct RecentOutcomes: ~Copyable {
-    struct Entry: BitwiseCopyable {
+    struct Acceptance: BitwiseCopyable {
+        var apnsID: APNSID
+        var token: UInt64
         var at: WallTime
-        var token: TokenID
-        var tag: UInt32
+    }
+
+    struct Failure: BitwiseCopyable {
+        var apnsID: APNSID
+        var token: UInt64
+        var at: WallTime
         /// The oldest event that the push answered for.
         var origin: RecordPosition?
-        var status: UInt16
-        var reason: APNSReason
+        var status: UInt16 = 0
+        var reason = APNSReason.none
         var kind: PushOutcome.Kind
         var type: PushType
     }
 
-    private var accepted = Ring(capacity: Self.acceptedMax)
-    private var failed = Ring(capacity: Self.failedMax)
+    private var acceptances = LatestRing<Acceptance>(capacity: Self.acceptancesMax)
+    private var failures = LatestRing<Failure>(capacity: Self.failuresMax)
 
-    /// At 40 bytes an entry: 640 and 160 KiB.
-    static let acceptedMax = 16_384
-    static let failedMax = 4096
+    /// At 32 and 56 bytes an entry: 512 and 224 KiB.
+    static let acceptancesMax = 16_384
+    static let failuresMax = 4096
 
-    /// A push was accepted, and has not ended in the book yet.
-    mutating func accepted(_ outcome: PushOutcome, _ book: borrowing PushBook, now: Now) {
-        accepted.append(Self.entry(outcome, book, now: now))
+    mutating func accepted(_ slot: PushSlot, _ slab: PushSlab, now: Now) {
+        acceptances.append(
+            Acceptance(
+                apnsID: slab.push(slot).pointee.apnsID, token: slab.tokenStart(slot), at: now.wall))
     }
 
-    /// A push has come back with another outcome, and the book does not know yet.
+    /// A push has come back with another outcome, of which the book does not know yet.
+    // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
+    @inline(never)
     mutating func failed(_ outcome: PushOutcome, _ book: borrowing PushBook, now: Now) {
-        failed.append(Self.entry(outcome, book, now: now))
+        let push = book.slab.push(outcome.slot)
+        failures.append(
+            Failure(
+                apnsID: push.pointee.apnsID, token: book.slab.tokenStart(outcome.slot),
+                at: now.wall,
+                origin: book.pushes[outcome.slot].content.origin, status: outcome.status,
+                reason: outcome.reason, kind: outcome.kind, type: push.pointee.type))
     }
 
-    /// A push expired before it was handed over, and has not ended in the book yet.
+    /// A push expired before it was handed over, of which the book does not know yet. The slab has
+    /// an earlier push in its slot.
+    @inline(never)
     mutating func expiredUnsent(_ slot: UInt32, _ book: borrowing PushBook, now: Now) {
-        var entry = Self.entry(PushOutcome(slot: slot, kind: .expired), book, now: now)
-        // The slab has the identifier of an earlier push.
-        let token = book.audience.tokenBytes(of: entry.token)
-        entry.tag = Self.tag(of: book.apnsID(entry.origin, token: token))
-        failed.append(entry)
+        let content = book.pushes[slot].content
+        let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
+        failures.append(
+            Failure(
+                apnsID: book.apnsID(content.origin, token: token),
+                token: TokenStart(of: token).bytes, at: now.wall, origin: content.origin,
+                kind: .expired, type: content.type))
     }
 
-    private static func entry(
-        _ outcome: PushOutcome, _ book: borrowing PushBook, now: Now
-    ) -> Entry {
-        let slot = outcome.slot
-        return Entry(
-            at: now.wall, token: book.pushes.token(of: slot),
-            tag: tag(of: book.slab.push(slot).pointee.apnsID),
-            origin: book.pushes[slot].content.origin, status: outcome.status,
-            reason: outcome.reason, kind: outcome.kind, type: book.pushes[slot].content.type)
+    /// The acceptances of pushes to this token.
+    func acceptances(of token: UnsafeRawBufferPointer) -> [Acceptance] {
+        let start = TokenStart(of: token)
+        var found: [Acceptance] = []
+        acceptances.forEach { if start.matches($0.token) { found.append($0) } }
+        return found
     }
 
-    private static func tag(of apnsID: APNSID) -> UInt32 {
-        UInt32(truncatingIfNeeded: apnsID.low)
+    /// The other outcomes of pushes to this token.
+    func failures(of token: UnsafeRawBufferPointer) -> [Failure] {
+        let start = TokenStart(of: token)
+        var found: [Failure] = []
+        failures.forEach { if start.matches($0.token) { found.append($0) } }
+        return found
+    }
+}
+
+/// The first bytes of a token, as entries have them.
+private struct TokenStart {
+    let bytes: UInt64
+    /// The bits that count: those of the token's own bytes.
+    private let mask: UInt64
+
+    init(of token: UnsafeRawBufferPointer) {
+        let count = min(token.count, 8)
+        bytes = (0..<count).reduce(0) { $0 | UInt64(token[$1]) << UInt64(8 * $1) }.littleEndian
+        mask = (count == 8 ? UInt64.max : (1 << UInt64(8 * count)) - 1).littleEndian
     }
 
-    /// The outcomes of pushes to this token, newest first.
-    /// - Parameter apnsID: the identifier of a push for this event to this token.
-    func outcomes(
-        of token: TokenID, most: Int, apnsID: (RecordPosition?) -> APNSID
-    ) -> [(entry: Entry, apnsID: APNSID)] {
-        var found: [(entry: Entry, apnsID: APNSID)] = []
-        let take = { (entry: Entry) in
-            let id = apnsID(entry.origin)
-            if Self.tag(of: id) == entry.tag { found.append((entry, id)) }
-        }
-        accepted.forEach(of: token, take)
-        failed.forEach(of: token, take)
-        found.sort { $0.entry.at > $1.entry.at }
-        return Array(found.prefix(most))
-    }
-
-    /// The last entries of one sort, at most `capacity` of them.
-    private struct Ring: ~Copyable {
-        private var entries: Column<Entry>
-        private var count = 0
-        private let mask: Int
-
-        init(capacity: Int) {
-            precondition(capacity & (capacity - 1) == 0, "a ring's capacity is a power of two")
-            mask = capacity - 1
-            entries = Column(capacity: capacity)
-            entries.extend(to: capacity)
-        }
-
-        mutating func append(_ entry: Entry) {
-            entries[count & mask] = entry
-            count &+= 1
-        }
-
-        func forEach(of token: TokenID, _ body: (Entry) -> Void) {
-            for place in 0..<min(count, mask + 1) where entries[place].token == token {
-                body(entries[place])
-            }
-        }
-    }
+    func matches(_ other: UInt64) -> Bool { (other ^ bytes) & mask == 0 }
 }

@@ -14,24 +14,19 @@ internal import RecordFormats
 package struct TokenInquiry: Sendable {
     /// States, in their order; each finds tokens in another way, or says more of those found:
     /// - `lists`: goes through the lists of the subject, one for each app.
-    /// - `registrations`: looks up the registrations with these keys.
+    /// - `registrations`: looks up the installation's registrations, one app at a time.
     /// - `tokens`: goes through all tokens. Followed by `rows`.
     /// - `rows`: goes through all registrations, for what the found tokens show.
     /// - `states`: describes the found tokens.
     /// - `deferred`: goes through the deferred pushes of this worker.
     private enum Stage: Sendable {
         case lists([AppID], position: Int)
-        case registrations([Candidate], position: Int)
+        case registrations([AppID])
         case tokens(cursor: UInt32)
         case rows(cursor: UInt32)
         case states(position: Int)
         case deferred(row: UInt32)
         case ended
-    }
-
-    private struct Candidate: Sendable {
-        var key: [UInt8]
-        var name: ExplainedToken.RegistrationName
     }
 
     /// A token that is known by its bytes, since its row may be another token's in the next turn.
@@ -56,6 +51,7 @@ package struct TokenInquiry: Sendable {
     private static let described = 2
     private static let looked = 500
     private static let hashed = 150
+    private static let gathered = 100
 
     package init(_ question: TokenQuestion, _ pipeline: borrowing PushPipeline) {
         self.question = question
@@ -76,38 +72,9 @@ package struct TokenInquiry: Sendable {
         }
         switch question {
         case .subject: stage = .lists(apps, position: 0)
-        case .installation(let installation, _, let environment, let handler):
-            stage = .registrations(
-                candidates(
-                    installation, apps, environment, handler, pipeline.index.handlers, routing),
-                position: 0)
+        case .installation: stage = .registrations(apps)
         case .token: stage = .tokens(cursor: 0)
         }
-    }
-
-    private mutating func candidates(
-        _ installation: String, _ apps: [AppID], _ environment: PushEnvironment?,
-        _ handler: String?, _ handlers: HandlerNames, _ routing: RoutingTable
-    ) -> [Candidate] {
-        var candidates: [Candidate] = []
-        for app in apps {
-            if handler == nil, handlers.isFull(app) { explanation.gaps.insert(.manyHandlers) }
-            let names =
-                handler.map { [$0] }
-                ?? handlers.names(of: app).map { String(decoding: $0, as: UTF8.self) }
-            for environment in environment.map({ [$0] }) ?? PushEnvironment.allCases {
-                for name in names {
-                    candidates.append(
-                        Candidate(
-                            key: RecordKey.registration(
-                                environment: environment, app: routing.name(of: app),
-                                installation: installation, handler: name),
-                            name: ExplainedToken.RegistrationName(
-                                installation: installation, handler: name)))
-                }
-            }
-        }
-        return candidates
     }
 
     /// Does the next part.
@@ -118,8 +85,7 @@ package struct TokenInquiry: Sendable {
     ) -> Bool {
         switch stage {
         case .lists(let apps, let position): stage = goThrough(apps, position, pipeline)
-        case .registrations(let candidates, let position):
-            stage = lookUp(candidates, position, pipeline)
+        case .registrations(let apps): stage = lookUp(apps, pipeline)
         case .tokens(let cursor): stage = search(from: cursor, pipeline, tokenID)
         case .rows(let cursor): stage = findRows(from: cursor, pipeline)
         case .states(let position): stage = describe(position, pipeline, now: now, tokenID)
@@ -143,7 +109,8 @@ package struct TokenInquiry: Sendable {
         guard let list else { return next }
         let count = pipeline.book.audience.count(list)
         var place = position
-        while place < min(count, position + Self.looked), found.count < TokenExplanation.tokensMax {
+        let end = min(count, position + Self.gathered)
+        while place < end, found.count < TokenExplanation.tokensMax {
             let entry = pipeline.book.audience.entry(list, at: place)
             add(
                 entry.token,
@@ -159,21 +126,32 @@ package struct TokenInquiry: Sendable {
         return place < count ? .lists(apps, position: place) : next
     }
 
-    private mutating func lookUp(
-        _ candidates: [Candidate], _ position: Int, _ pipeline: borrowing PushPipeline
-    ) -> Stage {
-        let end = min(candidates.count, position + Self.looked)
-        for candidate in candidates[position..<end] {
-            var rows: [RegistrationRow] = []
-            _ = candidate.key.withUnsafeBytes { key in
-                pipeline.book.audience.forEachRow(ofRegistration: key) { rows.append($0) }
-            }
-            for row in rows {
-                add(row.token, pipeline.book.shown(row), candidate.name, pipeline)
+    private mutating func lookUp(_ apps: [AppID], _ pipeline: borrowing PushPipeline) -> Stage {
+        guard let app = apps.first,
+            case .installation(let installation, _, let environment, let handler) = question
+        else { return .states(position: 0) }
+        let handlers = pipeline.index.handlers
+        if handler == nil, handlers.isFull(app) { explanation.gaps.insert(.manyHandlers) }
+        let names =
+            handler.map { [$0] }
+            ?? handlers.names(of: app).map { String(decoding: $0, as: UTF8.self) }
+        for environment in environment.map({ [$0] }) ?? PushEnvironment.allCases {
+            for name in names {
+                let key = RecordKey.registration(
+                    environment: environment, app: pipeline.book.routing.name(of: app),
+                    installation: installation, handler: name)
+                var rows: [RegistrationRow] = []
+                _ = key.withUnsafeBytes { key in
+                    pipeline.book.audience.forEachRow(ofRegistration: key) { rows.append($0) }
+                }
+                let registration = ExplainedToken.RegistrationName(
+                    installation: installation, handler: name)
+                for row in rows {
+                    add(row.token, pipeline.book.shown(row), registration, pipeline)
+                }
             }
         }
-        return end < candidates.count
-            ? .registrations(candidates, position: end) : .states(position: 0)
+        return .registrations(Array(apps.dropFirst()))
     }
 
     private mutating func search(

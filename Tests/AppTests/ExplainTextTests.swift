@@ -118,12 +118,13 @@ internal import Testing
                     outcome("answered", 200), outcome("answered", 503, "ServiceUnavailable"),
                     outcome("unknown"), outcome("expired"),
                 ]
+                token.outcomes[0].type = nil
             })
         let start = "  2026-11-20 14:03:12 UTC: "
         let end = " (for events/3@17, apns-id id)."
         #expect(
             lines.dropFirst(3) == [
-                "\(start)APNs accepted a controls push\(end)",
+                "\(start)APNs accepted a push\(end)",
                 "\(start)APNs answered 503 ServiceUnavailable to a controls push: a fault at APNs; "
                     + "a worker waits and sends it again\(end)",
                 "\(start)a controls push got no answer, and is sent again\(end)",

@@ -53,7 +53,8 @@ struct `Explain on the command line` {
             "Installation \(name): 2 tokens.", "Token \(dead.name) (control of ", "kind test",
             "of installation \(name), handler Controls:", "  Suppressed since 2",
             "because APNs answered 410 Unregistered. It gets pushes again when",
-            "Token \(well.name)", "APNs accepted a controls push (for ")
+            "Token \(well.name)", "APNs accepted a push (apns-id ",
+            "APNs answered 410 Unregistered to a controls push: the token is dead")
         #expect(!result.output.contains(dead.hex) && !result.output.contains(well.hex))
         #expect(!result.output.contains("no token yet"))
 

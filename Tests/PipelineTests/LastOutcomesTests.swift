@@ -23,8 +23,9 @@ internal import Testing
         #expect(outcomes.map(\.reason) == [.none, .serviceUnavailable])
         #expect(outcomes[0].at == fixture.now.wall)
         #expect(outcomes[1].at == fixture.now.wall + .seconds(-10))
-        #expect(outcomes.allSatisfy { $0.apnsID == first.apnsID && $0.type == .controls })
-        let event = try #require(outcomes[0].event)
+        #expect(outcomes.allSatisfy { $0.apnsID == first.apnsID })
+        #expect(outcomes.map(\.type) == [nil, .controls] && outcomes[0].event == nil)
+        let event = try #require(outcomes[1].event)
         #expect(event.topic == "events-0" && event.partition == 0 && event.offset == offset)
     }
 
@@ -52,6 +53,25 @@ internal import Testing
         #expect(fixture.explain(subject: "door").map(\.outcomes.count) == [1])
     }
 
+    @Test func `the last outcomes of tokens of any length are told apart`() {
+        let fixture = PipelineFixture()
+        let tokens: [[UInt8]] = [
+            [1], [2, 2], [3, 2, 3, 4, 5, 6, 7], [4, 2, 3, 4, 5, 6, 7, 8],
+            Array(repeating: 9, count: PushSlab.inlineTokenBytes + 1),
+        ]
+        for (number, token) in tokens.enumerated() {
+            fixture.registerControl("I\(number)", token, shows: ["s\(number)"])
+        }
+        for number in tokens.indices {
+            for _ in 0...number {
+                fixture.event("s\(number)")
+                _ = fixture.deliverAll()
+            }
+        }
+        let counts = tokens.indices.map { fixture.explain(subject: "s\($0)")[0].outcomes.count }
+        #expect(counts == [1, 2, 3, 4, 5])
+    }
+
     @Test func `the last outcomes keep a failure beyond any number of acceptances`() {
         let fixture = PipelineFixture { $0.slots = 2048 }
         fixture.checksEachCall = false
@@ -62,7 +82,7 @@ internal import Testing
             fixture.registerControl(
                 "I\(number)", [UInt8(number & 255), UInt8(number >> 8)], shows: ["s\(number)"])
         }
-        for _ in 0..<(RecentOutcomes.acceptedMax / 1024 + 1) {
+        for _ in 0..<(RecentOutcomes.acceptancesMax / 1024 + 1) {
             for number in 0..<1024 { fixture.event("s\(number)") }
             #expect(fixture.deliverAll().count == 1024)
             _ = fixture.takeRecords()

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Intake
 import LinuxIO
 import OpenSSL
 import Pipeline

@@ -84,6 +84,14 @@ package struct PushSlab: @unchecked Sendable {
             count: Int(push.pointee.tokenBytes))
     }
 
+    /// The first bytes of a token that is being sent to, or was last: enough to find its outcomes
+    /// among others, since Apple's tokens are random. Of a token shorter than eight bytes the rest
+    /// is anything.
+    @inlinable
+    package func tokenStart(_ slot: PushSlot) -> UInt64 {
+        UnsafeRawPointer(inlineToken(slot)).loadUnaligned(as: UInt64.self)
+    }
+
     /// Keeps Apple's word for a reason that the table does not know; cut at a character where it is
     /// longer than `reasonBytes`.
     package func keepReason(_ text: String, of slot: PushSlot) {

@@ -97,7 +97,7 @@ package struct TokenReply: Codable, Sendable, Equatable {
 
     package struct Outcome: Codable, Sendable, Equatable {
         package var time: String
-        package var type: String
+        package var type: String?
         /// `answered`, `unprocessed`, `unknown` or `expired`.
         package var outcome: String
         package var status: Int?
@@ -197,7 +197,7 @@ extension TokenReply.Breaker {
 extension TokenReply.Outcome {
     init(_ outcome: ExplainedOutcome) {
         time = outcome.at.rfc3339
-        type = outcome.type.name
+        type = outcome.type?.name
         self.outcome = "\(outcome.kind)"
         if case .answered = outcome.kind {
             status = Int(outcome.status)

@@ -127,22 +127,23 @@ struct TokenText {
 
     private static func sentence(_ outcome: TokenReply.Outcome) -> String {
         var text = "\(second(outcome.time)): "
+        let push = outcome.type.map { "a \($0) push" } ?? "a push"
         switch outcome.outcome {
         case "answered":
             let status = UInt16(clamping: outcome.status ?? 0)
             let reason = APNSReason(outcome.reason ?? "")
             if status == 200 {
-                text += "APNs accepted a \(outcome.type) push"
+                text += "APNs accepted \(push)"
             } else {
                 let answer = PushOutcome(
                     slot: 0, kind: .answered, status: status, reason: reason)
                 text +=
-                    "APNs answered \(self.answer(Int(status), outcome.reason ?? "")) to a "
-                    + "\(outcome.type) push: \(APNSAdvice.text(answer))"
+                    "APNs answered \(self.answer(Int(status), outcome.reason ?? "")) to "
+                    + "\(push): \(APNSAdvice.text(answer))"
             }
-        case "unprocessed": text += "a \(outcome.type) push was not processed, and is sent again"
-        case "unknown": text += "a \(outcome.type) push got no answer, and is sent again"
-        default: text += "a \(outcome.type) push expired before it was sent"
+        case "unprocessed": text += "\(push) was not processed, and is sent again"
+        case "unknown": text += "\(push) got no answer, and is sent again"
+        default: text += "\(push) expired before it was sent"
         }
         if let topic = outcome.topic {
             text += " (for \(topic)/\(outcome.partition ?? 0)@\(outcome.offset ?? 0)"
