@@ -86,6 +86,19 @@ internal import Testing
         #expect(log.lines.withLock { $0.isEmpty })
     }
 
+    /// Nobody answers here for the planner.
+    @Test func `a status without the planner is shown as an old one, with why`() async throws {
+        let answer = await admin.answer(HTTPQuestion(path: "/status"))
+        #expect(answer.status == 503)
+        let report = try #require(StatusReport(json: answer.body))
+        #expect(report.phase == "replaying")
+        #expect(report.problems.map(\.severity) == [.warning])
+        #expect(report.summary.hasPrefix("The planner has not answered for 2 s"))
+        #expect(
+            await admin.answer(HTTPQuestion(method: .put, path: "/status")).headers["Allow"]
+                == "GET")
+    }
+
     @Test func `a path or a method that is not served is refused`() async {
         #expect(await admin.answer(HTTPQuestion(path: "/metrics")).status == 404)
         let answer = await admin.answer(HTTPQuestion(method: .post, path: "/log-level"))

@@ -208,24 +208,30 @@ internal import Testing
         #expect(text.hasSuffix(end), "\(text)")
     }
 
-    @Test func `a pool that gets no connection is named while pushes wait`() {
+    @Test func `a pool without a connection or an answer is named while pushes wait`() {
         var pool = WorkerStatus.Pool(credential: "home", environment: .production)
-        pool.failedConnects = 4
-        let text = problem {
-            $0.pools = [pool]
-            $0.load.queued = 1
-        }
-        #expect(
-            text.hasPrefix(
-                "error: Pushes of credential home in production wait: the last 4 attempts to connect "
-                    + "to APNs failed. Check that this machine reaches the APNs endpoint (DNS, "))
-        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty, "nothing is to be sent")
+        pool.silence = .seconds(3)
+        let unconnected =
+            "error: Pushes of credential home in production wait: no connection to APNs is open. "
+            + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
+            + "apns.proxy) and accepts its certificate; the log says why connects fail."
+        #expect(problem { $0.pools = [pool] } == unconnected)
         pool.connections = 1
-        let other = diagnosis {
-            $0.pools = [pool]
-            $0.load.queued = 1
+        #expect(
+            problem { $0.pools = [pool] }.hasPrefix(
+                "error: Pushes of credential home in production wait: APNs has not answered for 3 s"
+            ))
+        pool.silence = .milliseconds(2999)
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
+        // Then the breaker opens.
+        (pool.silence, pool.connections) = (nil, 0)
+        let text = problem { status in
+            status.pools = [pool]
+            status.breakers = [
+                TrippedBreaker(name: pool.breakerName, cause: .silent, probeIn: .zero)
+            ]
         }
-        #expect(other.problems.isEmpty, "another connection is open")
+        #expect(text == unconnected)
     }
 
     // MARK: The flow

@@ -37,7 +37,7 @@ internal import Testing
         status.pools = [
             .init(
                 credential: "home", environment: .production, connections: 2, streams: 13,
-                streamsMax: 2000, providerTokenAge: .seconds(720))
+                streamsMax: 2000, providerTokenAge: .seconds(720), silence: .milliseconds(20))
         ]
         status.breakers = [
             TrippedBreaker(
@@ -106,7 +106,7 @@ internal import Testing
             bare.earlier.roundTrips, bare.earlier.eventToAccepted
         )
         (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
-        bare.pools[0].providerTokenAge = nil
+        (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
         bare.breakers[0].probeIn = nil
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
@@ -114,7 +114,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 11)
+        #expect(missing.count == 12)
     }
 
     @Test func `what is written is read again`() throws {
@@ -162,7 +162,7 @@ internal import Testing
                 "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
                 "pool         home in production: 2 connections, 13 of 2,000 streams, provider token "
-                    + "12 min old",
+                    + "12 min old, no answer for 20 ms",
                 "breaker      credential home in production: APNs answers InvalidProviderToken, "
                     + "next probe in 12 s",
                 "             Check the credential's key, key ID, team and environments.",

@@ -127,24 +127,39 @@ struct Diagnosis {
 
     // MARK: APNs
 
+    /// How long APNs may leave a pool without an answer. A round trip takes milliseconds.
+    private static let stallMax = Duration.seconds(3)
+
     private mutating func checkAPNS() {
         for breaker in status.breakers {
-            report(
-                .error, "pushes of \(breaker.name) wait: \(breaker.cause.words)",
-                breaker.cause.remedy)
+            let pool = status.pools.first { $0.breakerName == breaker.name }
+            if breaker.cause == .silent, let pool, pool.connections == 0 {
+                reportUnconnected(pool)
+            } else {
+                report(
+                    .error, "pushes of \(breaker.name) wait: \(breaker.cause.words)",
+                    breaker.cause.remedy)
+            }
         }
-        let isWaiting =
-            status.load.queued + status.load.inFlight + status.load.resting + status.load.deferred
-            > 0
-        for pool in status.pools
-        where pool.connections == 0 && pool.failedConnects > 0 && (pool.held > 0 || isWaiting) {
-            report(
-                .error,
-                "pushes of credential \(pool.credential) in \(pool.environment.name) wait: the last "
-                    + "\(pool.failedConnects.counted("attempt")) to connect to APNs failed",
-                "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
-                    + "apns.proxy) and accepts its certificate; the log says why the connects fail")
+        for pool in status.pools {
+            guard let silence = pool.silence, silence >= Self.stallMax else { continue }
+            if pool.connections == 0 {
+                reportUnconnected(pool)
+            } else {
+                report(
+                    .error,
+                    "pushes of \(pool.breakerName) wait: APNs has not answered for "
+                        + silence.rounded,
+                    TrippedBreaker.Cause.silent.remedy)
+            }
         }
+    }
+
+    private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {
+        report(
+            .error, "pushes of \(pool.breakerName) wait: no connection to APNs is open",
+            "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, apns.proxy) "
+                + "and accepts its certificate; the log says why connects fail")
     }
 
     // MARK: The flow

@@ -157,8 +157,10 @@ extension StatusReport.Pool {
         let token = providerTokenAgeSeconds.map {
             ", provider token \(StatusReport.seconds($0)) old"
         }
+        let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
         return "\(credential) in \(environment): \(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
+            + (silence ?? "")
     }
 }
 

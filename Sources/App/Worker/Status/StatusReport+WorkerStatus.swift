@@ -27,7 +27,8 @@ extension StatusReport {
             Pool(
                 credential: $0.credential, environment: $0.environment.name,
                 connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
-                providerTokenAgeSeconds: $0.providerTokenAge?.shown)
+                providerTokenAgeSeconds: $0.providerTokenAge?.shown,
+                silentSeconds: $0.silence?.shown)
         }
         breakers = status.breakers.map {
             Breaker(

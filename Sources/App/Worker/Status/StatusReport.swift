@@ -106,6 +106,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var streams: Int
         package var streamsMax: Int
         @Nullable package var providerTokenAgeSeconds: Double?
+        @Nullable package var silentSeconds: Double?
     }
 
     package struct Breaker: Codable, Sendable, Equatable {

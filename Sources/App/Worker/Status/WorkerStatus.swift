@@ -143,10 +143,12 @@ struct WorkerStatus: Sendable {
         var streams = 0
         /// How many streams the open connections allow together.
         var streamsMax = 0
-        /// How many pushes the delivery threads hold.
-        var held = 0
-        /// How many connects in a row have failed.
-        var failedConnects = 0
+        /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
+        /// or if its circuit breaker is not closed.
+        var silence: Duration?
+
+        /// The name of its circuit breaker.
+        var breakerName: String { "credential \(credential) in \(environment.name)" }
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
     }
