@@ -115,6 +115,14 @@ package struct EasyHandle: ~Copyable {
         return UInt16(min(max(seconds, 0), 3600))
     }
 
+    /// How long the connect took: name look-up, TCP and TLS. Nil if the request went out on a
+    /// connection that was open before, or was not sent.
+    package var connectTime: Duration? {
+        var microseconds: curl_off_t = 0
+        check(CCurl_getOffset(pointer, CURLINFO_APPCONNECT_TIME_T, &microseconds))
+        return microseconds > 0 ? .microseconds(Int64(microseconds)) : nil
+    }
+
     package var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0 }
 
     /// What the proxy answered to CONNECT; 0 when it was not asked, or did not answer.

@@ -41,6 +41,9 @@ extension CurlDeliveryLoop {
             requestEnd = .lost
             notSent(index, end, slot: slot)
         }
+        if !connections[index].wasCounted, let time = easy.pointee.connectTime {
+            desk.port.counters.connected(after: time)
+        }
         connections[index].release(end.position)
         desk.pools[pool].returned(1)
         connections[index].machine.requestEnded(
@@ -88,7 +91,9 @@ extension CurlDeliveryLoop {
         case .timeout:
             desk.counts.timeouts &+= 1
             return .timedOut
-        case .streamReset: return .reset
+        case .streamReset:
+            desk.counts.resets &+= 1
+            return .reset
         case .none, .connect, .certificate, .connectionLost, .other:
             // A GOAWAY that excludes this request and a broken connection look the same here.
             let isEnded = connections[index].multi.wantedAnotherConnection

@@ -101,8 +101,8 @@ extension DeliveryDesk {
         pools[pool].connectFailed(at: now.monotonic, random: &random)
     }
 
-    /// Tells the planner how many pushes each pool takes, if that has changed, and adjusts the
-    /// number of connections of each pool.
+    /// Tells the planner how many pushes each pool takes, if that has changed, publishes the state of
+    /// each pool, and adjusts the number of its connections.
     func measurePools<Connection: PooledConnection & ~Copyable>(
         of connections: ConnectionPlaces<Connection>
     ) {
@@ -126,6 +126,10 @@ extension DeliveryDesk {
                     waiting: pools[pool].waiting.count, inFlight: pools[pool].inFlight,
                     serving: serving, streams: streams, isFull: isFull), connections)
             publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
+            port.counters.publish(
+                PoolStreams(
+                    connections: serving, inFlight: pools[pool].inFlight, limit: streams),
+                of: pools[pool].settings.id)
         }
     }
 

@@ -20,8 +20,8 @@ package final class DeliveryPort: Sendable {
     package let plannerWaker: Waker
     /// The heartbeat of the delivery thread.
     package let heartbeat = Heartbeat()
-    /// The counts of what the delivery thread has done.
-    package let counters = TransportCounters()
+    /// What the delivery thread has done, and the state of its pools.
+    package let counters: TransportCounters
 
     private let inbox: SPSCRing<PushSlot>
     private let outbox: SPSCRing<PushOutcome>
@@ -43,6 +43,7 @@ package final class DeliveryPort: Sendable {
         self.slab = slab
         self.plannerWaker = plannerWaker
         deliveryWaker = Waker()
+        counters = TransportCounters(pools: pools)
         inbox = SPSCRing(capacity: slab.slots)
         outbox = SPSCRing(capacity: slab.slots)
         capacities = (0..<pools).map { _ in PoolCapacity() }

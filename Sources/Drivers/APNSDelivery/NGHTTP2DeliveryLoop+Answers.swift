@@ -74,6 +74,7 @@ extension NGHTTP2DeliveryLoop {
                 desk.pools[pool].sizing.faulted(1)
                 sendAgain(slot, pool: pool)
             } else {
+                desk.counts.resets &+= 1
                 desk.unknown(slot)
             }
         }

@@ -173,6 +173,8 @@ extension NGHTTP2DeliveryLoop {
                 remedy: "check for a TLS-inspecting proxy between here and APNs")
         }
         desk.counts.connects &+= 1
+        desk.port.counters.connected(
+            after: desk.now.monotonic - connections[index].machine.startedAt)
         connections[index].stage = .established
         connections[index].machine.connected(at: desk.now.monotonic)
         let version = connections[index].link!.tls.version

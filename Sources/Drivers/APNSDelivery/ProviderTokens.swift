@@ -78,6 +78,8 @@ package final class SigningKey: Sendable {
         number = Self.made.add(1, ordering: .relaxed).newValue
     }
 
+    fileprivate func age(at now: Now) -> Duration? { state.withLock { $0.schedule.age(at: now) } }
+
     fileprivate func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
         try state.withLock { state throws(ProviderTokenError) in
             if state.schedule.decision(for: .use, at: now) == .keep, let current = state.current {
@@ -152,6 +154,9 @@ package final class ProviderTokens: Sendable {
     package func current(now: Now) throws(ProviderTokenError) -> ProviderToken {
         try keyInUse.current(now: now)
     }
+
+    /// The age of the token of the key in use; nil before its first use.
+    package func age(at now: Now) -> Duration? { keyInUse.age(at: now) }
 
     /// Notes that APNs called `token` expired. Mints another if `token` is still the current one
     /// and old enough to be replaced. Returns `keep` if a newer one exists already.

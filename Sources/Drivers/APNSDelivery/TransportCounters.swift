@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import PushModel
 internal import Synchronization
 
 /// What one delivery thread has done since it started. The counts only grow.
@@ -16,6 +17,8 @@ package struct TransportCounts: Sendable, Equatable {
     package var requests: UInt64 = 0
     /// Requests that APNs refused unprocessed.
     package var refused: UInt64 = 0
+    /// Requests whose streams APNs reset, other than to refuse them.
+    package var resets: UInt64 = 0
     package var timeouts: UInt64 = 0
     package var bytesSent: UInt64 = 0
     package var bytesReceived: UInt64 = 0
@@ -23,15 +26,72 @@ package struct TransportCounts: Sendable, Equatable {
     package init() {}
 }
 
-/// Publishes a delivery thread's counts to other threads, once per turn.
-package final class TransportCounters: Sendable {
-    private let counts = Mutex(TransportCounts())
+/// The connections of one pool on one delivery thread.
+package struct PoolStreams: Sendable, Equatable {
+    /// The connections on which APNs has accepted the provider token.
+    package var connections = 0
+    /// The requests in flight, those on connections that are about to end included.
+    package var inFlight = 0
+    /// How many requests `connections` may carry at once.
+    package var limit = 0
 
     package init() {}
 
+    package init(connections: Int, inFlight: Int, limit: Int) {
+        self.connections = connections
+        self.inFlight = inFlight
+        self.limit = limit
+    }
+}
+
+/// Publishes what a delivery thread has done, and the state of its pools, to other threads, once
+/// per turn.
+package final class TransportCounters: Sendable {
+    private let counts = Mutex(TransportCounts())
+    private let connecting = Mutex(LatencyHistogram())
+    private let pools: [PoolGauge]
+
+    /// - Parameter pools: the number of pools.
+    package init(pools: Int) { self.pools = (0..<pools).map { _ in PoolGauge() } }
+
     package var snapshot: TransportCounts { counts.withLock { $0 } }
+
+    /// How long each connect took that succeeded: name look-up, TCP and TLS.
+    package var connectTimes: LatencyHistogram { connecting.withLock { $0 } }
+
+    package func streams(of pool: PoolID) -> PoolStreams { pools[Int(pool.rawValue)].streams }
+
+    // MARK: The delivery thread's side
 
     func publish(_ new: TransportCounts) {
         counts.withLock { $0 = new }
+    }
+
+    func connected(after time: Duration) {
+        connecting.withLock { $0.add(nanoseconds: time.nanoseconds) }
+    }
+
+    func publish(_ streams: PoolStreams, of pool: PoolID) {
+        pools[Int(pool.rawValue)].set(streams)
+    }
+
+    /// Three numbers that may be of different turns.
+    private final class PoolGauge: Sendable {
+        private let connections = Atomic<Int>(0)
+        private let inFlight = Atomic<Int>(0)
+        private let limit = Atomic<Int>(0)
+
+        var streams: PoolStreams {
+            PoolStreams(
+                connections: connections.load(ordering: .relaxed),
+                inFlight: inFlight.load(ordering: .relaxed),
+                limit: limit.load(ordering: .relaxed))
+        }
+
+        func set(_ streams: PoolStreams) {
+            connections.store(streams.connections, ordering: .relaxed)
+            inFlight.store(streams.inFlight, ordering: .relaxed)
+            limit.store(streams.limit, ordering: .relaxed)
+        }
     }
 }

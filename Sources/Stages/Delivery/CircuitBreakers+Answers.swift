@@ -45,9 +45,9 @@ extension CircuitBreakers {
     package mutating func credentialRefused(
         _ route: RouteID, _ reason: APNSReason, now: MonotonicTime
     ) {
-        open(
-            Int(routes[Int(route.rawValue)].pool.rawValue), by: .credentialRefused(reason), now: now
-        )
+        let pool = Int(routes[Int(route.rawValue)].pool.rawValue)
+        pools[pool].refusals += 1
+        open(pool, by: .credentialRefused(reason), now: now)
     }
 
     package mutating func topicRefused(_ route: RouteID, _ reason: APNSReason, now: MonotonicTime) {
@@ -163,6 +163,9 @@ extension CircuitBreakers {
     }
 
     // MARK: For people
+
+    /// How many answers have refused the pool's credential since the start.
+    package func credentialRefusals(of pool: PoolID) -> Int { pools[Int(pool.rawValue)].refusals }
 
     /// The breakers that let nothing through at the moment but their probes.
     package func tripped(_ routing: RoutingTable, now: MonotonicTime) -> [TrippedBreaker] {

@@ -43,6 +43,8 @@ package struct CircuitBreakers: ~Copyable {
         var health = PoolHealth()
         var tokenHealth = TokenHealth()
         var accepted: UInt64 = 0
+        /// How many answers have refused the credential.
+        var refusals = 0
         var inFlight = 0
         /// What opened the breaker last.
         var cause = TrippedBreaker.Cause.ill

@@ -43,7 +43,8 @@ package struct ConnectionMachine: Sendable {
     package private(set) var phase = Phase.connecting
     package private(set) var streamsInFlight = 0
     private let limits: ConnectionLimits
-    private let startedAt: MonotonicTime
+    /// When the connect began, with the look-up of the host's name.
+    package let startedAt: MonotonicTime
     private let retireAt: MonotonicTime
     private var heardAt: MonotonicTime
     private var pingSentAt: MonotonicTime?

@@ -52,6 +52,9 @@ package struct ProviderTokenSchedule: Sendable {
         }
     }
 
+    /// The age of the token by the monotonic clock; nil before the first one.
+    package func age(at now: Now) -> Duration? { mintedAt.map { now.monotonic - $0.monotonic } }
+
     package mutating func minted(at now: Now) {
         precondition(
             mintedAt.map { now.monotonic >= $0.monotonic } ?? true, "minted before the last one")
