@@ -34,6 +34,10 @@ struct GraceWindow {
         latest = startOffset
     }
 
+    /// When the oldest record within its grace period was read, or up to `resolution` later; nil if
+    /// there is none, or it was read just now.
+    var oldestReadAt: MonotonicTime? { marks.first?.time }
+
     mutating func received(nextOffset: Int64, now: MonotonicTime) {
         mark(now: now)
         latest = nextOffset
@@ -41,8 +45,13 @@ struct GraceWindow {
 
     /// The offset below which everything was read at least `registrationGrace` before `now`.
     mutating func offsetPastGrace(now: MonotonicTime, registrationGrace: Duration) -> Int64 {
+        if registrationGrace == .zero {
+            // Nothing waits, and marks would be kept for ever.
+            marks.removeAll(keepingCapacity: true)
+            pastGrace = latest
+            return latest
+        }
         mark(now: now)
-        if registrationGrace == .zero { return latest }
         var passed = 0
         while passed < marks.count, marks[passed].time + registrationGrace <= now {
             pastGrace = marks[passed].nextOffset

@@ -47,6 +47,8 @@ package struct OffsetTracker: ~Copyable {
 
     private struct Holder: BitwiseCopyable {
         var offset: Int64
+        /// When its record was read; meaningless for a table's row.
+        var readAt: MonotonicTime
         /// Claims on this offset; zero only while the row is free.
         var claims: UInt32
         /// The index of its assignment in `assignments`.
@@ -64,6 +66,8 @@ package struct OffsetTracker: ~Copyable {
     private struct Assignment: BitwiseCopyable {
         let id: AssignmentID
         var nextOffset: Int64
+        /// When the last record was read.
+        var readAt = MonotonicTime(nanoseconds: 0)
         var events = Ends()
         var pins = Ends()
         var holders = 0
@@ -171,6 +175,7 @@ package struct OffsetTracker: ~Copyable {
         let assignment = assignments[place]
         precondition(offset >= assignment.nextOffset, "offset \(offset) read twice")
         assignments[place].nextOffset = offset + 1
+        assignments[place].readAt = now
         graceWindows[place].received(nextOffset: offset + 1, now: now)
         return RecordPosition(
             topic: assignment.topic, partition: assignment.partition, offset: offset)
@@ -203,6 +208,24 @@ package struct OffsetTracker: ~Copyable {
             == assignments[place].nextOffset
     }
 
+    /// When the oldest record was read whose offset cannot be stored yet: it is a holder, or within
+    /// its grace period. Nil if there is none. Costs a look at each assignment.
+    package var oldestUncommittedReadAt: MonotonicTime? {
+        var oldest: MonotonicTime?
+        func note(_ time: MonotonicTime?) {
+            if let time { oldest = min(oldest ?? time, time) }
+        }
+        for place in 0..<assignments.count
+        where assignments[place].isOpen && !assignments[place].isTable {
+            for head in [assignments[place].events.head, assignments[place].pins.head]
+            where head != Self.none {
+                note(holders[Int(head)].readAt)
+            }
+            note(graceWindows[place].oldestReadAt)
+        }
+        return oldest
+    }
+
     /// The longest time from reading a record until `isPastGrace` can be true of it, if it is
     /// called continually.
     package static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
@@ -225,7 +248,9 @@ package struct OffsetTracker: ~Copyable {
     /// Makes a holder of the record that was received last, with one claim.
     package mutating func hold(_ id: AssignmentID) -> OffsetClaim {
         let place = place(of: id)
-        return append(to: .events, of: place, offset: assignments[place].nextOffset - 1)
+        return append(
+            to: .events, of: place, offset: assignments[place].nextOffset - 1,
+            readAt: assignments[place].readAt)
     }
 
     /// Makes a holder of a table's row, with one claim. Offsets grow, with gaps.
@@ -235,7 +260,7 @@ package struct OffsetTracker: ~Copyable {
         precondition(endedRows.isEmpty, "rows that have ended must be taken first")
         precondition(offset >= assignments[place].nextOffset, "offset \(offset) read twice")
         assignments[place].nextOffset = offset + 1
-        return append(to: .events, of: place, offset: offset)
+        return append(to: .events, of: place, offset: offset, readAt: assignments[place].readAt)
     }
 
     /// Whether this is a claim on a row of a table.
@@ -276,7 +301,8 @@ package struct OffsetTracker: ~Copyable {
                 epoch: assignments[place].id.epoch, holder: HolderID(rawValue: tail),
                 offset: offset)
         }
-        return append(to: .pins, of: place, offset: offset)
+        let readAt = graceWindows[place].oldestReadAt ?? now
+        return append(to: .pins, of: place, offset: offset, readAt: readAt)
     }
 
     /// Adds a claim to a holder that has at least one.
@@ -312,12 +338,12 @@ package struct OffsetTracker: ~Copyable {
     // MARK: Lists
 
     private mutating func append(
-        to list: List, of place: Int, offset: Int64
+        to list: List, of place: Int, offset: Int64, readAt: MonotonicTime
     ) -> OffsetClaim {
         let tail = assignments[place][list].tail
         let holder = Holder(
-            offset: offset, claims: 1, place: UInt32(truncatingIfNeeded: place), next: Self.none,
-            previous: tail, kind: list)
+            offset: offset, readAt: readAt, claims: 1, place: UInt32(truncatingIfNeeded: place),
+            next: Self.none, previous: tail, kind: list)
         let row = holderRows.take()
         if Int(row) < holders.count {
             holders[Int(row)] = holder
