@@ -28,12 +28,16 @@ struct AudienceFeed: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
         _ book: inout PushBook
     ) -> UnreadableRecord? {
+        let skipped = registrations.skippedTargets
         do throws(UnreadableRecord) {
             switch try registrations.decode(
                 key: key, value: value, timestamp: timestamp, into: &registration)
             {
             case .replaced:
-                book.counters.add(book.audience.apply(registration, changes: &changes))
+                book.add(book.audience.apply(registration, changes: &changes))
+                book.setAside.add(
+                    .registrationRows, "unknownTarget",
+                    count: Int(registrations.skippedTargets - skipped))
                 handlers.note(key: registration.key, of: registration.app)
             case .removed:
                 registration.key.withUnsafeBytes { key in
@@ -41,7 +45,7 @@ struct AudienceFeed: ~Copyable {
                 }
             }
         } catch {
-            book.counters.registrationsUnreadable += 1
+            book.setAside.add(.registrations, error.code)
             return error
         }
         book.counters.registrationsRead += 1
@@ -65,7 +69,7 @@ struct AudienceFeed: ~Copyable {
                 }
             }
         } catch {
-            book.counters.suppressionsUnreadable += 1
+            book.setAside.add(.suppressions, error.code)
             return error
         }
         book.counters.suppressionsRead += 1

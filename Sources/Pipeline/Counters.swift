@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Audience
-
 /// Counts what has gone through the pipeline since the start. Every event and every push that goes
-/// in is counted by one of these when it ends.
+/// in is counted by one of these when it ends; `EventTally` and `PushTally` count the same in more
+/// detail.
 package struct Counters: Sendable, Equatable {
     // Events.
+    /// Events that were read, and shards that Kafka refused.
     package var events = 0
     package var eventsUnreadable = 0
     /// Events whose subject nobody shows.
@@ -32,8 +32,8 @@ package struct Counters: Sendable, Equatable {
     package var deadUnconfirmed = 0
     package var rejected = 0
 
-    /// Pushes that were written to `deferred`, or put back there, since they wait too long to hold
-    /// an offset.
+    /// Pushes that were to be kept in `deferred`, or put back there, since they wait too long to
+    /// hold an offset.
     package var deferred = 0
 
     // What waits in `deferred`.
@@ -54,7 +54,10 @@ package struct Counters: Sendable, Equatable {
     // On the way.
     package var handedOver = 0
     package var retried = 0
+    /// Pushes that APNs has asked to be sent on another connection.
     package var resent = 0
+    /// Pushes that were sent and not answered, so that APNs may get them twice.
+    package var unanswered = 0
     package var cooledDown = 0
     package var unprocessed = 0
     package var strikes = 0
@@ -72,7 +75,7 @@ package struct Counters: Sendable, Equatable {
     package var recordsAbandoned = 0
     package var registrationsRead = 0
     package var registrationsUnreadable = 0
-    /// Rows of readable registrations that could not be used.
+    /// Rows and targets of readable registrations that could not be used.
     package var registrationRowsSetAside = 0
     /// Rows that were taken without their kind, since their app has used up its kinds: they get
     /// every event of their subject except those that name kinds.
@@ -85,9 +88,27 @@ package struct Counters: Sendable, Equatable {
 
     package init() {}
 
-    mutating func add(_ setAside: SetAside) {
-        registrationRowsSetAside += setAside.unroutable + setAside.outOfBounds
-        registrationRowsWithoutKind += setAside.withoutKind
+    /// Takes over the totals of what is counted in more detail.
+    mutating func take(
+        _ pushes: borrowing PushTally, _ events: borrowing EventTally, _ setAside: SetAsideTally
+    ) {
+        accepted = pushes.total(.accepted)
+        rejected = pushes.total(.rejected)
+        expired = pushes.total(.expired)
+        suppressed = pushes.total(.suppressed)
+        unregistered = pushes.total(.unregistered)
+        deadUnconfirmed = pushes.total(.deadUnconfirmed)
+        deferredSuperseded = pushes.total(.superseded)
+        self.events = events.read
+        eventsUnreadable = events.total(.unreadable)
+        eventsUnmatched = events.total(.unmatched)
+        eventsExpired = events.total(.expired)
+        eventsSkipped = events.total(.skipped)
+        eventsSplit = events.total(.split)
+        registrationsUnreadable = setAside.total(.registrations)
+        registrationRowsSetAside = setAside.total(.registrationRows)
+        suppressionsUnreadable = setAside.total(.suppressions)
+        deferredUnreadable = setAside.total(.deferred)
     }
 
     /// All counters in the order above, so that whatever shows them leaves none out.

@@ -40,7 +40,8 @@ extension DeferredPushes {
         guard book.pushes.freeSlots < book.pushes.slots else { return }
         var steps = holdWatch.slotsToCheck(of: book.settings.slots, now: now.monotonic)
         let since = now.monotonic - HoldWatch.patience(book.settings.holdMax)
-        while hasRoom(book, outbox), let slot = book.pushes.nextHeld(since: since, steps: &steps) {
+        while let slot = book.pushes.nextHeld(since: since, steps: &steps) {
+            guard hasRoom(book, outbox) else { continue }
             deferUntilSendable(slot, &book, &outbox, breakers, now: now)
         }
     }
@@ -230,6 +231,7 @@ extension DeferredPushes {
         said.prolong(until: push.content.expiresAt, priority: push.content.priority)
         said.notBefore = max(notBefore, said.notBefore)
         said.origin = push.content.origin
+        said.writtenAt = push.content.writtenAt
         let firstTriedAt = push.firstTriedAt.nanoseconds == 0 ? nil : push.firstTriedAt
         return book.record(
             DeferredContent(

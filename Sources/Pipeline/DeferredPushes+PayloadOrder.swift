@@ -93,7 +93,8 @@ extension DeferredPushes {
         for row in superseded { endSuperseded(row, &book) }
         endRows(&book, &outbox)
         guard endsOwn, !isOwned else { return }
-        book.counters.deferredSuperseded += 1
+        // The older payload's type is not known here; it is nearly always this one's.
+        book.tally.ended(.superseded, route, content.type)
         ends.append(
             PayloadEnds.End(
                 key: token.withMemoryRebound(to: UInt8.self) { token in
@@ -130,7 +131,7 @@ extension DeferredPushes {
     }
 
     private mutating func endSuperseded(_ row: UInt32, _ book: inout PushBook) {
-        book.counters.deferredSuperseded += 1
+        book.tally.ended(.superseded, table.route(of: row), table.content(of: row).push.type)
         table.drop(row, &book.tracker)
     }
 }

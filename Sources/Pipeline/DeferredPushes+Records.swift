@@ -110,8 +110,9 @@ extension DeferredPushes {
         letter.payloadSource = push.payloadSource
         letter.original = push.payload.map { DeadLetter.Original(key: nil, value: $0.body) }
         letter.leaveOutOriginal()
-        book.counters.rejected += 1
-        book.counters.deferred -= 1
+        // A push without a payload is of its class's type; there would be no such push otherwise.
+        let type = push.payload?.type ?? route.tokenClass.changeType!
+        book.tally.ended(.rejected, tokenKey.route, type, .deferralTooLarge)
         outbox.writeAtOnce(letter, holds: ticket.holds, &book)
     }
 }

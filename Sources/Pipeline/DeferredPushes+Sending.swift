@@ -61,7 +61,7 @@ extension DeferredPushes {
         let content = table.content(of: row)
         let route = table.route(of: row)
         if content.push.expiresAt <= now.monotonic {
-            book.counters.expired += 1
+            book.tally.ended(.expired, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
@@ -73,11 +73,11 @@ extension DeferredPushes {
         guard let token = known, book.audience.isRegistered(token) else {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
-            book.counters.unregistered += 1
+            book.tally.ended(.unregistered, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
         if book.audience.isSuppressed(token) {
-            book.counters.suppressed += 1
+            book.tally.ended(.suppressed, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
         book.counters.deferredSent += 1
@@ -128,7 +128,7 @@ extension DeferredPushes {
         while hasRoom(book, outbox),
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
-            book.counters.expired += 1
+            book.tally.ended(.expired, table.route(of: row), table.content(of: row).push.type)
             table.drop(row, &book.tracker)
         }
         endRows(&book, &outbox)

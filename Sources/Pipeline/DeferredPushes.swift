@@ -190,6 +190,7 @@ struct DeferredPushes: ~Copyable {
             expiresAt: now.monotonic(at: push.expiresAt),
             origin: push.source.flatMap { book.position($0) }, readSequence: book.sequence,
             subject: list?.0 ?? .none, subjectTag: UInt32(truncatingIfNeeded: list?.1 ?? 0))
+        content.writtenAt = push.sourceAt ?? WallTime(milliseconds: 0)
         content.notBefore = now.monotonic(at: push.notBefore)
         return DeferredContent(
             content,

@@ -41,7 +41,6 @@ extension FanOut {
                 value: value, traceparent: traceparent, holds: [hold])
         }
         book.tracker.release(hold)
-        book.counters.eventsSplit += 1
         if outbox.shardBreaker == .halfOpen { outbox.shardBreaker = .open }
         return true
     }
@@ -111,14 +110,12 @@ extension FanOut {
             ? EventList(kind: event.kinds[0], of: event, book)
             : EventList(subjectOf: event, book)
         let count = book.audience.count(onList: list)
+        let topic = book.settings.shards!.binding
         guard event.expiresAt > now.wall, count > 0 else {
-            if count > 0 {
-                book.counters.eventsExpired += 1
-            } else {
-                book.counters.eventsUnmatched += 1
-            }
+            tally.ended(count > 0 ? .expired : .unmatched, topic: topic)
             return book.tracker.release(hold)
         }
+        tally.ended(.matched, topic: topic)
         let request = request(event, of: list, position: nil, now: now, &book)
         startWalk(request, count: count, hold: hold, &book)
     }

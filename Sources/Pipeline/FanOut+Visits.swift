@@ -31,7 +31,7 @@ extension FanOut {
             return true
         }
         if book.audience.isSuppressed(token) {
-            book.counters.suppressed += 1
+            book.tally.ended(.suppressed, route, type)
             drop(claims, &book)
             return true
         }
@@ -42,6 +42,7 @@ extension FanOut {
             expiresAt: request.expiresAt, origin: request.origin,
             readSequence: request.readSequence, subject: request.subject,
             subjectTag: request.subjectTag)
+        content.writtenAt = request.writtenAt
         content.body = request.body
         content.notBefore = request.notBefore
         var push = PushRequest(

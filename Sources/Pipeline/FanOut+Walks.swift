@@ -54,14 +54,14 @@ extension FanOut {
         _ deferral: borrowing DeferredPushes
     ) {
         let request = walks.request(of: walk)
-        let start = book.traces.isFollowing ? TraceBook.Tally(book.counters) : nil
+        let start = book.traces.isFollowing ? book.askedTally : nil
         book.audience.prefetch(request.subject, entries: positions)
         for index in positions.reversed() {
             let entry = book.audience.entry(request.subject, at: index)
             let visited = visit(entry, request, claims: .walk(walk), now: now, &book, deferral)
             precondition(visited, "there was a free slot for each")
         }
-        if let start { book.traces.planned(book.counters, since: start, for: request.origin) }
+        if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
     }
 
     /// How many slots walks leave free, so that events of few tokens go at once beside the largest

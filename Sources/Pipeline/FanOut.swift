@@ -19,7 +19,8 @@ struct FanOut: ~Copyable {
     /// Events that are on their way through their lists.
     var walks: Walks
     var decoder: EventDecoder
-    private(set) var expired = ExpiredEvents()
+    /// The events that were read, and what came of each.
+    var tally: EventTally
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
     /// How many slots events have taken since walks last advanced.
@@ -37,6 +38,7 @@ struct FanOut: ~Copyable {
         precondition(settings.immediateFanOutMax > 0, "an event has at least one token")
         self.decoder = decoder
         walks = Walks(cursorsMax: settings.fanOutsMax)
+        tally = EventTally(topics: bindings.count)
         delayMax = bindings.map(\.delay).max() ?? .zero
         hasDelays = delayMax > .zero
     }
@@ -68,23 +70,26 @@ struct FanOut: ~Copyable {
         _ deferral: borrowing DeferredPushes
     ) {
         if !prefetched.isEmpty { prefetchSubjects(&book) }
-        book.counters.events += 1
         book.countRead()
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)
         do throws(UnreadableRecord) {
             let event = try decoder.decode(record, now: now.wall, header: header)
             if book.traces.isOn { trace(event, writtenAt: record.timestamp, position, now, &book) }
-            if event.expiresAt > now.wall {
-                fanOut(
-                    event, of: id, position: position, now: now, &book, &late, &outbox,
-                    deferral)
-            } else {
-                countExpired(event, writtenAt: record.timestamp, now: now)
-                book.counters.eventsExpired += 1
+            guard event.expiresAt > now.wall else {
                 if book.traces.isFollowing { book.traces.read(.expired, position) }
+                return tally.expired(
+                    event, writtenAt: record.timestamp, topic: record.binding, now: now)
+            }
+            let outcome = fanOut(
+                event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
+            if outcome == .unmatched {
+                if book.traces.isFollowing { book.traces.read(.unmatched, position) }
+                tally.unmatched(event.subject, topic: record.binding, now: now)
+            } else {
+                tally.ended(outcome, topic: record.binding)
             }
         } catch {
-            book.counters.eventsUnreadable += 1
+            tally.ended(.unreadable, topic: record.binding)
             let hold = book.tracker.hold(id)
             let correlation = decoder.correlation(of: record, header: header)
             if book.traces.isOn {
@@ -97,64 +102,46 @@ struct FanOut: ~Copyable {
         }
     }
 
-    private mutating func countExpired(_ event: Event, writtenAt: WallTime, now: Now) {
-        if event.expiresAt <= writtenAt {
-            expired.beforeWritten += 1
-        } else {
-            expired.whileWaiting += 1
-            // The timestamp is negative where the broker keeps none.
-            guard writtenAt.milliseconds >= 0 else { return }
-            expired.waitMax = max(expired.waitMax, now.wall - writtenAt)
-        }
-    }
-
-    /// Returns what has expired since the last call.
-    mutating func takeExpired() -> ExpiredEvents {
-        defer { expired = ExpiredEvents() }
-        return expired
-    }
-
     private mutating func fanOut(
         _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
-    ) {
-        var isMatched = false
-        if !event.subject.isEmpty {
+    ) -> EventTally.Outcome {
+        guard event.subject.isEmpty else {
             let list = EventList(subjectOf: event, book)
-            isMatched = fanOut(
+            return fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-        } else {
-            for name in event.kinds {
-                let list = EventList(kind: name, of: event, book)
-                let isShown = fanOut(
-                    event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-                isMatched = isShown || isMatched
-            }
         }
-        if !isMatched {
-            book.counters.eventsUnmatched += 1
-            if book.traces.isFollowing { book.traces.read(.unmatched, position) }
+        var outcome = EventTally.Outcome.unmatched
+        for name in event.kinds {
+            let list = EventList(kind: name, of: event, book)
+            let ofKind = fanOut(
+                event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
+            if outcome != .matched, ofKind != .unmatched { outcome = ofKind }
         }
+        return outcome
     }
 
-    /// - Returns: whether anybody shows the subject, under one of the kinds if the event
+    /// - Returns: `unmatched` unless somebody shows the subject, under one of the kinds if the event
     ///   names some.
     private mutating func fanOut(
         _ event: Event, to list: EventList, of id: AssignmentID, _ position: RecordPosition,
         now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
         _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
-    ) -> Bool {
+    ) -> EventTally.Outcome {
         let request = request(event, of: list, position: position, now: now, &book)
-        let start = book.traces.isFollowing ? TraceBook.Tally(book.counters) : nil
+        let start = book.traces.isFollowing ? book.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
         let count = isForNobody(request) ? 0 : book.audience.count(onList: list)
+        var outcome = EventTally.Outcome.matched
         if count == 0 {
             book.pushes.bodies.release(request.body)
+            outcome = .unmatched
         } else if count > book.settings.splitAbove,
             split(event, list: list, of: id, position, request, now: now, &book, &outbox)
         {
             book.pushes.bodies.release(request.body)
+            outcome = .split
         } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
             fanOutAtOnce(
                 request, count: count, hold: hold(id, for: request, &book), now: now, &book,
@@ -162,8 +149,8 @@ struct FanOut: ~Copyable {
         } else {
             startWalk(request, count: count, hold: hold(id, for: request, &book), &book)
         }
-        if let start { book.traces.planned(book.counters, since: start, for: request.origin) }
-        return count > 0
+        if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
+        return outcome
     }
 
     /// Whether the event names kinds of which no registration of its app shows any.
@@ -187,6 +174,7 @@ struct FanOut: ~Copyable {
             readSequence: book.sequence, subjectTag: UInt32(truncatingIfNeeded: list.hash))
         book.audience.setKinds(event.kinds, of: event.app, in: &request.filter)
         if hasDelays, event.delay > .zero { request.notBefore = now.monotonic + event.delay }
+        request.writtenAt = event.writtenAt
         if let shard = event.shard { setSource(shard, of: &request, now: now, &book) }
         if event.id != nil || event.traceparent != nil { note(event, request.origin, &book) }
         request.priority = event.priority
@@ -216,6 +204,8 @@ struct FanOut: ~Copyable {
 
     // MARK: At once
 
+    // Not inlined, so that `visit` is: it is called for each token.
+    @inline(never)
     private mutating func fanOutAtOnce(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes

@@ -23,12 +23,14 @@ extension Handover {
         if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
             recent.accepted(slot, book.slab, now: now)
-            breakers.accepted(route, token: book.pushes.token(of: slot), now: now.monotonic)
+            let push = book.pushes.accepted(slot)
+            breakers.accepted(route, token: push.token, now: now.monotonic)
             if breakers.hasTokenFaults {
                 breakers.recovered(UnsafeRawBufferPointer(book.slab.token(slot)), route)
             }
             accepted(
-                slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
+                push, slot, route: route, areWalking: areWalking, &book, &deferral, &outbox,
+                now: now)
         } else {
             recent.failed(outcome, book, now: now)
             failed(
@@ -43,11 +45,11 @@ extension Handover {
     }
 
     private func accepted(
-        _ slot: UInt32, areWalking: Bool, _ book: inout PushBook,
-        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ push: PushTable.AcceptedPush, _ slot: UInt32, route: RouteID, areWalking: Bool,
+        _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) {
-        book.counters.accepted += 1
-        if book.pushes.coalescingKey(of: slot) != 0 {
+        book.tally.accepted(route, push.type, writtenAt: push.writtenAt, now: now.wall)
+        if push.coalescingKey != 0 {
             deferral.payloadAccepted(slot, areWalking: areWalking, &book, &outbox, now: now)
         }
         book.end(slot, now: now)
@@ -76,7 +78,7 @@ extension Handover {
                 &deferral, &outbox, now: now)
         case .unknown:
             Self.judge(slot, .silence, book, &breakers, now: now)
-            book.counters.resent += 1
+            book.counters.unanswered += 1
             tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
                 &deferral, &outbox, now: now)
@@ -84,7 +86,7 @@ extension Handover {
             // An event that expires later has joined it since the hand-over.
             Self.requeue(slot, &book, now: now)
         case .expired:
-            book.counters.expired += 1
+            book.count(.expired, slot)
             book.end(slot, now: now)
         }
     }
@@ -111,7 +113,9 @@ extension Handover {
         if outcome.status < 500, row.push != .openRouteBreaker { breakers.topicTaken(route) }
         switch row.push {
         case .accept:
-            accepted(slot, areWalking: areWalking, &book, &deferral, &outbox, now: now)
+            accepted(
+                book.pushes.accepted(slot), slot, route: route, areWalking: areWalking, &book,
+                &deferral, &outbox, now: now)
         case .reject:
             Self.reject(outcome, &book, &outbox, now: now)
         case .rejectToken:
@@ -152,6 +156,7 @@ extension Handover {
         if book.endIfOrphaned(slot, now: now) { return }
         let attempts = Int(book.pushes[slot].attempts)
         if costsAttempt, attempts + 1 >= book.settings.attemptsMax {
+            book.count(.rejected, slot, .attemptsExhausted)
             let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
             return Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
         }
@@ -179,6 +184,7 @@ extension Handover {
         let reason =
             outcome.reason == .unknown
             ? book.slab.reasonText(outcome.slot) : outcome.reason.name
+        book.count(.rejected, outcome.slot, PushTally.Reason(outcome.reason))
         giveUp(
             outcome.slot, reason: reason, status: outcome.status, &book, &outbox, now: now)
     }
@@ -188,7 +194,6 @@ extension Handover {
         _ slot: UInt32, reason: String, status: UInt16, _ book: inout PushBook,
         _ outbox: inout Outbox, now: Now
     ) {
-        book.counters.rejected += 1
         let letter = book.letter(for: slot, reason: reason, status: status, now: now)
         let holds = book.endTakingClaims(slot, withFollowUp: false, now: now)
         outbox.draft(letter, holds: holds, &book, now: now)
@@ -204,7 +209,7 @@ extension Handover {
         else { return reject(outcome, &book, &outbox, now: now) }
         let letter = book.letter(
             for: slot, reason: outcome.reason.name, status: outcome.status, now: now)
-        book.counters.rejected += 1
+        book.count(.rejected, slot, PushTally.Reason(outcome.reason))
         let holds = suppress(outcome, route: route, &book, &outbox, now: now)
         outbox.draft(letter, holds: holds, &book, now: now)
     }
@@ -219,10 +224,10 @@ extension Handover {
         guard isDeathBelieved(outcome, route: route, &book, &breakers, now: now),
             outbox.hasRoomForSuppressions(book)
         else {
-            book.counters.deadUnconfirmed += 1
+            book.count(.deadUnconfirmed, slot, PushTally.Reason(outcome.reason))
             return book.end(slot, now: now)
         }
-        book.counters.unregistered += 1
+        book.count(.unregistered, slot, PushTally.Reason(outcome.reason))
         let holds = suppress(outcome, route: route, &book, &outbox, now: now)
         book.release(holds)
     }
@@ -263,7 +268,9 @@ extension Handover {
         }
         // A token that has registered again since is not suppressed: the follow-up is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)
-        if isSuppressed, push.hasFollowUp { book.counters.suppressed += 1 }
+        if isSuppressed, push.hasFollowUp {
+            book.tally.ended(.suppressed, route, book.pushes.followUp(of: slot).type)
+        }
         let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return holds }
         for hold in holds { book.tracker.retain(hold) }

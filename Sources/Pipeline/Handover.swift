@@ -83,14 +83,14 @@ struct Handover: ~Copyable {
         _ deferral: borrowing DeferredPushes, now: Now
     ) -> Bool {
         if book.pushes.expiresAt(of: slot) <= now.monotonic {
-            book.counters.expired += 1
+            book.count(.expired, slot)
             recent.expiredUnsent(slot, book, now: now)
         } else if book.audience.isSuppressed(book.pushes.token(of: slot)) {
-            book.counters.suppressed += 1
+            book.count(.suppressed, slot)
         } else if book.pushes.coalescingKey(of: slot) != 0, !deferral.order.isEmpty,
             deferral.isSuperseded(slot, book)
         {
-            book.counters.deferredSuperseded += 1
+            book.count(.superseded, slot)
         } else {
             return true
         }

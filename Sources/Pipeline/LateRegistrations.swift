@@ -13,8 +13,8 @@ internal import RecordFormats
 /// register within that time, and the entries whose pushes wait for a free slot.
 struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
-    private var recentEvents = RecentEvents()
-    private(set) var entries: [LateEntry] = []
+    private(set) var recentEvents = RecentEvents()
+    var entries: [LateEntry] = []
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
@@ -28,6 +28,7 @@ struct LateRegistrations: ~Copyable {
     var count: Int { entries.count }
     /// The memory of remembered events in bytes, without their payloads.
     var bytes: Int { recentEvents.bytes }
+    var subjectBytes: Int { recentSubjects.bytes }
 
     // MARK: Events are remembered
 
@@ -81,7 +82,7 @@ struct LateRegistrations: ~Copyable {
             drop(token, &fanOut, &book)
         }
         // Nothing is owed before the first event is read: a replay need not ask.
-        if book.counters.events > 0 {
+        if book.sequence > 0 {
             for added in changes.subscribed {
                 requestIfRecent(added, &fanOut, &book, deferral, now: now)
             }
@@ -215,6 +216,8 @@ struct LateRegistrations: ~Copyable {
             let recent = recentEvents[number]
             var request = recent.request
             request.subject = late.subject
+            // The push waited for the registration, not for this worker.
+            request.writtenAt = WallTime(milliseconds: 0)
             // A kind that nobody had shown may have come with this very registration.
             book.audience.setKinds(recent.kinds, of: app, in: &request.filter)
             if request.expiresAt > now.monotonic {
@@ -223,9 +226,9 @@ struct LateRegistrations: ~Copyable {
                     return false
                 }
             } else if request.expiresAt > late.madeAt,
-                FanOut.pushType(for: late.entry, of: request, route: route, book) != nil
+                let type = FanOut.pushType(for: late.entry, of: request, route: route, book)
             {
-                book.counters.expired += 1
+                book.tally.ended(.expired, route, type)
             }
             next = recentEvents.following(number)
         }
@@ -244,31 +247,6 @@ struct LateRegistrations: ~Copyable {
         }
         book.release(late.holds)
         return false
-    }
-
-    // MARK: Ends
-
-    /// No registration has the token any more: what is owed to it is counted and dropped.
-    private mutating func drop(
-        _ token: TokenID, _ fanOut: inout FanOut, _ book: inout PushBook
-    ) {
-        for late in entries where late.entry.token == token {
-            var owed = late.changeExpiresAt == nil ? 0 : 1
-            var walks = late.walks
-            while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
-                owed += 1
-                walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
-            }
-            var event = late.events.isEmpty ? nil : Optional(late.events.lowerBound)
-            while let number = event, number < late.events.upperBound {
-                owed += 1
-                event = recentEvents.following(number)
-            }
-            book.counters.unregistered += owed
-            book.release(late.holds)
-            fanOut.walks.awaitVisits(of: late.subject, -1)
-        }
-        entries.removeAll { $0.entry.token == token }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Delivery
 internal import Intake
 internal import Ledger
 internal import PushModel
@@ -80,7 +81,7 @@ extension Outbox {
     private mutating func write(
         _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
     ) {
-        book.counters.deadLettersWritten += 1
+        countWritten(letter.reason, &book)
         failures.note(letter)
         var letter = letter
         var value = DeadLetterEncoder.value(
@@ -96,6 +97,21 @@ extension Outbox {
         write(
             topic: .deadLetters, key: key ?? Self.key(of: letter), value: value, holds: holds,
             fallback: canSayLess ? Self.minimal(letter) : nil)
+    }
+
+    /// Counts a letter by its reason, or as `other` if APNs has named an unknown one: labels of
+    /// metrics must be bounded.
+    private mutating func countWritten(_ reason: String, _ book: inout PushBook) {
+        book.counters.deadLettersWritten += 1
+        let isKnown =
+            APNSReason(reason) != .unknown || DeadLetter.OwnReason(rawValue: reason) != nil
+            || UnreadableCode(rawValue: reason) != nil || reason == APNSReason.none.name
+        written[isKnown ? reason : "other", default: 0] += 1
+    }
+
+    /// How many letters were written, by reason in alphabetical order.
+    var lettersByReason: [(reason: String, count: Int)] {
+        written.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
     /// Writes a letter without gathering further tokens, such as for a deferral that Kafka does not

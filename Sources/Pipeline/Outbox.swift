@@ -21,6 +21,8 @@ struct Outbox: ~Copyable {
     /// Failures for which there was no room for a letter each.
     var merged = MergedLetters()
     var watch = LetterWatch()
+    /// How many letters were written, by reason.
+    var written: [String: Int] = [:]
     /// What the letters were written for.
     var failures = FailureSamples()
     /// Tickets of shards that Kafka did not take, oldest first; those before `firstRefused` are
@@ -46,6 +48,11 @@ struct Outbox: ~Copyable {
         let usage = tickets.usage(of: topic)
         guard topic == .deadLetters else { return (usage.count, usage.bytes) }
         return (usage.count + letters.targets + merged.failures, letterBytes)
+    }
+
+    /// The approximate memory of the records and letters.
+    var bytes: Int {
+        RecordTopic.allCases.reduce(0) { $0 + waiting(for: $1).bytes }
     }
 
     // MARK: Records are written

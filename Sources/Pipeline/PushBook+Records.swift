@@ -53,6 +53,7 @@ extension PushBook {
         record.priority = push.priority
         record.expiration = push.expiration
         record.source = push.origin.map { source($0) }
+        record.sourceAt = push.writtenAt.milliseconds > 0 ? push.writtenAt : nil
         record.subject = subject(of: push, app: route.app)
         record.firstAt = content.past.firstTriedAt.map(wall)
         if let payload {

@@ -29,9 +29,13 @@ struct PushBook: ~Copyable {
     private(set) var payloadPushes: PayloadPushes
     var origins: OriginTopics
     var counters = Counters()
+    /// The pushes that have ended.
+    var tally: PushTally
+    /// What was set aside of the compacted topics.
+    var setAside = SetAsideTally()
     /// Counts events read and pushes handed over, so that "read before it was handed over" is a
     /// comparison of two numbers.
-    private(set) var sequence: UInt64 = 0
+    var sequence: UInt64 = 0
     /// What identifies the latest events, for dead letters.
     var correlations = RecentCorrelations()
     /// The events that are traced.
@@ -62,6 +66,21 @@ struct PushBook: ~Copyable {
         payloadPushes = PayloadPushes(seed: settings.seed)
         origins = OriginTopics(settings.eventTopics)
         traces = TraceBook(settings.tracing, seed: settings.seed)
+        tally = PushTally(routing: routing)
+    }
+
+    /// Counts the rows of a registration that could not be taken as they were.
+    mutating func add(_ rows: SetAside) {
+        setAside.add(.registrationRows, "unroutable", count: rows.unroutable)
+        setAside.add(.registrationRows, "outOfBounds", count: rows.outOfBounds)
+        counters.registrationRowsWithoutKind += rows.withoutKind
+    }
+
+    /// What events have asked for so far.
+    var askedTally: TraceBook.Tally {
+        TraceBook.Tally(
+            queued: counters.pushesQueued, coalesced: counters.pushesCoalesced,
+            suppressed: tally.total(.suppressed))
     }
 
     /// A record was read that may ask for pushes.
@@ -120,6 +139,13 @@ struct PushBook: ~Copyable {
 
     // MARK: Pushes end
 
+    /// Counts the end of the push in this slot, before it ends.
+    mutating func count(
+        _ outcome: PushTally.Outcome, _ slot: UInt32, _ reason: PushTally.Reason = .none
+    ) {
+        tally.ended(outcome, pushes.route(of: slot), pushes.pushType(of: slot), reason)
+    }
+
     /// The push has ended, and gives its claims back. Its follow-up is sent now.
     mutating func end(_ slot: UInt32, now: Now) {
         let token = pushes.token(of: slot)
@@ -153,9 +179,11 @@ struct PushBook: ~Copyable {
         let cell = audience.pending(token)
         if cell != 0 { slots.append(cell - 1) }
         for slot in slots {
-            let isFollowUp = pushes[slot].hasFollowUp
-            let hasEnded = pushes.orphan(slot, &tracker)
-            counters.unregistered += (hasEnded ? 1 : 0) + (isFollowUp ? 1 : 0)
+            let (route, type) = (pushes.route(of: slot), pushes.pushType(of: slot))
+            if pushes[slot].hasFollowUp {
+                tally.ended(.unregistered, route, pushes.followUp(of: slot).type)
+            }
+            if pushes.orphan(slot, &tracker) { tally.ended(.unregistered, route, type) }
         }
     }
 
@@ -163,7 +191,7 @@ struct PushBook: ~Copyable {
     /// - Returns: whether it was such a push.
     mutating func endIfOrphaned(_ slot: UInt32, now: Now) -> Bool {
         guard pushes.isOrphaned(slot) else { return false }
-        counters.unregistered += 1
+        count(.unregistered, slot)
         end(slot, now: now)
         return true
     }

@@ -85,18 +85,48 @@ extension PushPipeline {
             payloadBytes: book.pushes.bodies.bytes)
     }
 
+    /// The memory of each part in bytes. Some parts never shrink, so theirs is the peak so far.
+    package var memory: [(part: String, bytes: Int)] {
+        [
+            ("index", book.audience.statistics.totalBytes), ("pushes", book.pushes.bytes),
+            ("slab", book.slab.bytes), ("payloads", book.pushes.bodies.bytes),
+            ("holders", book.tracker.bytes), ("recent_subjects", late.subjectBytes),
+            ("recent_events", late.bytes), ("deferred", deferral.table.bytes),
+            ("payload_order", deferral.order.bytes + deferral.ends.bytes),
+            ("outbox", outbox.bytes),
+        ]
+    }
+
     // MARK: For people
 
     package var counters: Counters {
         var counters = book.counters
+        counters.take(book.tally, fanOut.tally, book.setAside)
         counters.poolBreakersOpened = breakers.poolsOpened
         counters.routeBreakersOpened = breakers.routesOpened
         counters.payloadsForgotten = deferral.payloadsForgotten
         return counters
     }
 
+    /// The pushes that have ended.
+    package var pushTally: PushTally {
+        mutating _read {
+            book.tally.closeRun()
+            yield book.tally
+        }
+    }
+
+    /// The events that were read.
+    package var eventTally: EventTally { _read { yield fanOut.tally } }
+
+    /// What was set aside of the compacted topics.
+    package var setAside: SetAsideTally { book.setAside }
+
+    /// How many dead letters were written, by reason.
+    package var deadLetters: [(reason: String, count: Int)] { outbox.lettersByReason }
+
     /// Returns the events that have expired since the last call.
-    package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.takeExpired() }
+    package mutating func takeExpiredEvents() -> ExpiredEvents { fanOut.tally.takeExpired() }
 
     /// What has failed for good since the last call, one sample for each reason.
     package mutating func takeFailures() -> [FailureSample] { outbox.failures.take() }
@@ -107,9 +137,31 @@ extension PushPipeline {
         book.audience.appsOutOfKinds.map { (book.routing.name(of: $0.app), $0.refused) }
     }
 
+    /// How many answers have refused the pool's credential since the start.
+    package func credentialRefusals(of pool: PoolID) -> Int {
+        breakers.credentialRefusals(of: pool)
+    }
+
+    /// How long ago the oldest record was read whose offset cannot be stored yet; nil if there is
+    /// none.
+    package func oldestUncommitted(now: Now) -> Duration? {
+        book.tracker.oldestUncommittedReadAt.map { max(.zero, now.monotonic - $0) }
+    }
+
+    /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
+    /// none waits, or its time is not known. It may be out of date by half a second.
+    package func oldestWaiting(now: Now) -> Duration? {
+        book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
+    }
+
     /// The circuit breakers that let nothing through at the moment except their probes.
     package func trippedBreakers(now: Now) -> [TrippedBreaker] {
         breakers.tripped(book.routing, now: now.monotonic)
+    }
+
+    /// The phase of each pool's circuit breaker, and of those of the routes that have ever opened.
+    package var breakerPhases: [(name: String, phase: CircuitBreaker.Phase)] {
+        breakers.phases(book.routing)
     }
 
     /// What became of events that were to be traced; nil if none are to be.

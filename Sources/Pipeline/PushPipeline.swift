@@ -154,8 +154,8 @@ package struct PushPipeline: ~Copyable {
 
     /// The operator asked for this record not to be read (`kafka.skip`).
     package mutating func skippedRecord(of id: AssignmentID, offset: Int64, now: Now) {
-        book.counters.eventsSkipped += 1
-        book.tracker.received(id, offset: offset, now: now.monotonic)
+        let position = book.tracker.received(id, offset: offset, now: now.monotonic)
+        fanOut.tally.ended(.skipped, topic: Int(position.topic))
     }
 
     /// A record of the registrations topic was read.
@@ -191,7 +191,7 @@ package struct PushPipeline: ~Copyable {
         do throws(UnreadableRecord) {
             try deferral.read(record, of: id, &book, &outbox, now: now)
         } catch {
-            book.counters.deferredUnreadable += 1
+            book.setAside.add(.deferred, error.code)
             return error
         }
         book.counters.deferredRead += 1

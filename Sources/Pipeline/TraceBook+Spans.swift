@@ -41,14 +41,6 @@ extension TraceBook {
         var coalesced = 0
         var suppressed = 0
 
-        init() {}
-
-        init(_ counters: Counters) {
-            queued = counters.pushesQueued
-            coalesced = counters.pushesCoalesced
-            suppressed = counters.suppressed
-        }
-
         mutating func add(_ end: Tally, since start: Tally) {
             queued += end.queued - start.queued
             coalesced += end.coalesced - start.coalesced

@@ -108,9 +108,9 @@ struct TraceBook {
         if let position { rows[position]?.walks.append((subject, number)) }
     }
 
-    /// Some of the event's pushes were made, and nothing else, since the counters were `start`.
-    mutating func planned(_ counters: Counters, since start: Tally, for position: RecordPosition?) {
-        if let position { rows[position]?.tally.add(Tally(counters), since: start) }
+    /// Some of the event's pushes were made, and nothing else, between the two tallies.
+    mutating func planned(_ end: Tally, since start: Tally, for position: RecordPosition?) {
+        if let position { rows[position]?.tally.add(end, since: start) }
     }
 
     mutating func split(_ position: RecordPosition?) {

@@ -28,13 +28,36 @@ internal import Testing
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)
         ]
-        status.breakers = [
-            TrippedBreaker(name: "team \"home\"\\production", cause: .silent, probeIn: nil)
-        ]
         status.consumedTopics = ["lamplighter.events", "lamplighter.deferred"]
         status.producedTopics = ["lamplighter.suppressions"]
         status.transports = [TransportCounts(), TransportCounts()]
         status.export = WorkerStatus.Export()
+        status.pools = [
+            WorkerStatus.Pool(
+                credential: "home", environment: .production, connections: 2, streams: 3,
+                streamsMax: 2000, providerTokenAge: .seconds(90), refusals: 1)
+        ]
+        status.breakerPhases = [
+            WorkerStatus.BreakerPhase(name: "team \"home\"\\production", phase: .halfOpen)
+        ]
+        status.events = [
+            WorkerStatus.EventCount(topic: "lamplighter.events", outcome: "matched", count: 2)
+        ]
+        status.pushes = [
+            WorkerStatus.PushCount(
+                app: "com.example.Home", type: .controls, outcome: "accepted", reason: "", count: 3)
+        ]
+        status.eventToAccepted = [
+            WorkerStatus.PushLatency(type: .controls, times: LatencyHistogram())
+        ]
+        status.unread = [WorkerStatus.TopicCount(topic: "lamplighter.events", count: 4)]
+        status.setAside = [false, true].map { isOfRows in
+            WorkerStatus.SetAsideCount(
+                topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",
+                count: 5)
+        }
+        status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
+        status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
         return status
     }

@@ -31,6 +31,27 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `a transport tells of its connections, its streams and how long it connected`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        let counters = bench.transport.counters
+        let pool = PoolID(rawValue: 0)
+        #expect(counters.streams(of: pool) == PoolStreams() && counters.connectTimes.count == 0)
+        bench.submit(1)
+        #expect(bench.collect(1).first?.status == 200)
+        #expect(bench.wait { counters.streams(of: pool).connections == 1 })
+        let streams = counters.streams(of: pool)
+        #expect(streams.inFlight == 0 && streams.limit >= 100)
+        #expect(counters.connectTimes.count == 1)
+        let longest = try #require(counters.connectTimes.quantile(1))
+        #expect(longest < .seconds(60))
+        #expect(bench.drain())
+        #expect(bench.wait { counters.streams(of: pool) == PoolStreams() })
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `a transport sends exactly these headers and this body`(_ kind: TransportKind) throws {
         let server = try DeliverySimulator()
         let bench = try server.bench(kind)

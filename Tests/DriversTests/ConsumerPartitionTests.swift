@@ -26,6 +26,24 @@ import Testing
         #expect(receive(&table, 5), "owed again")
     }
 
+    @Test func `records of an earlier assignment that come again are counted, but not of a table`()
+    {
+        for (replayed, counted) in [(Set<Int>(), 3), ([0], 0)] {
+            var table = PartitionTable(topics: 1, replayed: replayed)
+            func assign(_ start: Int64, reads offsets: ClosedRange<Int64>?) {
+                _ = table.assign(topic: 0, partition: 0, startOffset: start, now: now)
+                for offset in offsets.map(Array.init) ?? [] { _ = receive(&table, offset) }
+            }
+            assign(5, reads: 5...9)
+            #expect(table.redelivered == 0)
+            assign(8, reads: 8...8)
+            assign(20, reads: nil)
+            assign(9, reads: 9...12)
+            assign(12, reads: 12...13)
+            #expect(table.redelivered == counted, "8, 9 and 12")
+        }
+    }
+
     @Test func `what the group wants back delivers nothing more`() {
         var table = PartitionTable(topics: 1)
         let id = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)

@@ -50,7 +50,10 @@ struct `Worker health` {
         try fleet.register(.controls([token], show: ["door"]))
         try await fleet.registrationsApplied()
         let series = [
-            "lamplighter_pushes_total{outcome=\"accepted\"}",
+            """
+            lamplighter_pushes_total{app="\(TestApp.home)",type="controls",outcome="accepted",reason=""}
+            """,
+            "lamplighter_event_to_accepted_seconds_count{type=\"controls\"}",
             "lamplighter_apns_requests_total{thread=\"0\"}",
         ]
         // Of the registrations' own event.
@@ -65,6 +68,9 @@ struct `Worker health` {
         }
         #expect(try #require(Self.value("lamplighter_index_tokens", in: page)) >= 1)
         #expect(Self.value("lamplighter_phase{phase=\"running\"}", in: page) == 1)
+        #expect(page.contains("\nlamplighter_apns_connections{credential="))
+        #expect(page.contains("\nlamplighter_apns_provider_token_age_seconds{credential="))
+        #expect(Self.value("lamplighter_oldest_waiting_seconds", in: page) == 0)
         let memory = try #require(Self.value("process_resident_memory_bytes", in: page))
         #expect(memory > 1_000_000)
         let open = try await Self.get(

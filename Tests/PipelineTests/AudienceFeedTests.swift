@@ -55,14 +55,14 @@ internal import Testing
     }
 
     @Test func `the feed counts rows that are set aside apart from those without their kind`() {
-        var counters = Counters()
+        let fixture = PartsFixture()
         var setAside = SetAside()
         setAside.unroutable = 1
         setAside.outOfBounds = 2
         setAside.withoutKind = 4
-        for _ in 0..<2 { counters.add(setAside) }
-        #expect(counters.registrationRowsSetAside == 6)
-        #expect(counters.registrationRowsWithoutKind == 8)
+        for _ in 0..<2 { fixture.book.add(setAside) }
+        #expect(fixture.counters.registrationRowsSetAside == 6)
+        #expect(fixture.counters.registrationRowsWithoutKind == 8)
     }
 
     // MARK: Suppressions

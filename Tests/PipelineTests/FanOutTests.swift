@@ -107,7 +107,7 @@ internal import Testing
         fixture.event(
             "door", #"{"v":1,"expiresAt":"\#(expiresAt)"}"#,
             writtenAt: fixture.now.wall + .seconds(-age))
-        let expired = fixture.fanOut.takeExpired()
+        let expired = fixture.fanOut.tally.takeExpired()
         #expect(expired.beforeWritten == (fate == "dead when written" ? 1 : 0))
         #expect(expired.whileWaiting == (fate == "waited" ? 1 : 0))
         #expect(expired.waitMax == .seconds(fate == "waited" ? 1 : 0))

@@ -116,7 +116,7 @@ internal import Testing
         Course(status: 403, reason: .invalidProviderToken, attempts: 0, isBlocked: true),
         Course(status: 400, reason: .topicDisallowed, attempts: 0, isBlocked: true),
         Course(kind: .unprocessed, counter: "unprocessed", attempts: 0),
-        Course(kind: .unknown, counter: "resent", attempts: 1),
+        Course(kind: .unknown, counter: "unanswered", attempts: 1),
     ]
 
     @Test(arguments: courses)
@@ -129,7 +129,7 @@ internal import Testing
                 sentAt: fixture.now.monotonic))
         let outcomes = [
             "accepted", "expired", "suppressed", "unregistered", "deadUnconfirmed", "rejected",
-            "retried", "resent", "cooledDown", "unprocessed",
+            "retried", "resent", "unanswered", "cooledDown", "unprocessed",
         ]
         let counted = fixture.counters.named.filter { outcomes.contains($0.name) && $0.value != 0 }
         #expect(counted.map(\.name) == (course.counter.map { [$0] } ?? []))

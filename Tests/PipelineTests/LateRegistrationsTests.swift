@@ -62,10 +62,10 @@ internal import Testing
     @Test func `late registrations are looked for only once an event has been read`() {
         let fixture = fixture()
         fixture.event("door")
-        fixture.book.counters.events = 0
+        fixture.book.sequence = 0
         fixture.registerControls(1, shows: "door", from: 1)
         #expect(fixture.pushes == 1, "a replay of registrations asks for nothing")
-        fixture.book.counters.events = 1
+        fixture.book.sequence = 1
         fixture.registerControls(1, shows: "door", from: 2)
         #expect(fixture.pushes == 2)
     }

@@ -89,7 +89,11 @@ final class PartsFixture {
     }
 
     // Read through the fixture, since `#expect` cannot look into a noncopyable value.
-    var counters: Counters { book.counters }
+    var counters: Counters {
+        var counters = book.counters
+        counters.take(book.tally, fanOut.tally, book.setAside)
+        return counters
+    }
     var pushes: Int { book.pushes.slots - book.pushes.freeSlots }
     var freeEventSlots: Int { book.freeEventSlots }
     var walks: Int { fanOut.walks.count }

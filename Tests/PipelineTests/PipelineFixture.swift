@@ -131,22 +131,15 @@ final class PipelineFixture {
         checkInvariants()
     }
 
+    /// - Parameter writtenAt: the record's timestamp; nil for now.
     /// - Returns: the offset of the event.
     @discardableResult
     func event(
         _ subject: String?, _ value: String? = nil, binding: Int = 0,
-        headers: [String: String] = [:]
+        headers: [String: String] = [:], writtenAt: WallTime? = nil
     ) -> Int64 {
         let offset = nextOffset
         nextOffset += 1
-        read(subject, value, headers, at: offset, of: assignment, binding: binding)
-        return offset
-    }
-
-    private func read(
-        _ subject: String?, _ value: String?, _ headers: [String: String], at offset: Int64,
-        of id: AssignmentID, binding: Int
-    ) {
         let lent = headers.mapValues { text in
             let copy = UnsafeMutableRawBufferPointer.allocate(
                 byteCount: text.utf8.count, alignment: 1)
@@ -157,13 +150,14 @@ final class PipelineFixture {
         withBytes(subject) { key in
             withBytes(value) { value in
                 let record = EventRecord(
-                    binding: binding, key: key, value: value, timestamp: now.wall)
-                pipeline.eventRecord(record, of: id, offset: offset, now: now) { name in
+                    binding: binding, key: key, value: value, timestamp: writtenAt ?? now.wall)
+                pipeline.eventRecord(record, of: assignment, offset: offset, now: now) { name in
                     lent[name].map { UnsafeRawBufferPointer($0) }
                 }
             }
         }
         checkInvariants()
+        return offset
     }
 
     private func withBytes(_ text: String?, _ body: (UnsafeRawBufferPointer?) -> Void) {

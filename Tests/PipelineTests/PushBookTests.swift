@@ -124,7 +124,7 @@ private struct BookBench: ~Copyable {
         #expect(holders == 1)
         let hasEnded = bench.book.endIfOrphaned(inFlight, now: bench.now)
         let (left, counted) = (
-            bench.book.tracker.holderCount, bench.book.counters.unregistered
+            bench.book.tracker.holderCount, bench.book.tally.total(.unregistered)
         )
         #expect(hasEnded && left == 0 && counted == 2)
     }

@@ -26,6 +26,13 @@ internal import Testing
         }
     }
 
+    @Test func `a duration may be counted many times at once`() {
+        var (one, many) = (LatencyHistogram(), LatencyHistogram())
+        for _ in 0..<5 { one.add(nanoseconds: 3_000_000) }
+        many.add(nanoseconds: 3_000_000, count: 5)
+        #expect(one == many && many.count == 5)
+    }
+
     @Test func `a quantile is at most a quarter above the true one`() throws {
         var histogram = LatencyHistogram()
         for millisecond in 1...1000 { histogram.add(nanoseconds: Int64(millisecond) * 1_000_000) }

@@ -25,6 +25,11 @@ private func minute(_ minutes: Double, set: Double = 0) -> Now {
         #expect(schedule.decision(for: .use, at: minute(0)) == .mint)
     }
 
+    @Test func `the age of a token is that by the monotonic clock`() {
+        #expect(ProviderTokenSchedule().age(at: minute(5)) == nil)
+        #expect(mintedAtStart().age(at: minute(5, set: -600)) == .seconds(300))
+    }
+
     @Test func `the token schedule keeps a token for 45 minutes`() {
         var schedule = ProviderTokenSchedule()
         schedule.minted(at: minute(1))

@@ -35,6 +35,47 @@ private let start = MonotonicTime.after(.zero)
         #expect(committableOffsets == [1, 1, 2])
     }
 
+    @Test func `the oldest record that is held or within its grace period is known by its reading`()
+    {
+        var ledger = OffsetTracker(registrationGrace: .seconds(2))
+        let first = ledger.open(0, startOffset: 0)
+        let second = ledger.open(1, startOffset: 0)
+        func oldest() -> MonotonicTime? { ledger.oldestUncommittedReadAt }
+        #expect(oldest() == nil)
+        ledger.received(second, offset: 0, now: .after(.seconds(1)))
+        _ = ledger.committableOffset(second, now: .after(.seconds(1)))
+        #expect(oldest() == .after(.seconds(1)), "within its grace period")
+        let hold = ledger.read(first, 0, now: .after(.seconds(2)))
+        _ = ledger.committableOffset(second, now: .after(.seconds(4)))
+        #expect(oldest() == .after(.seconds(2)), "held, and the other one is past")
+        let later = ledger.read(first, 1, now: .after(.seconds(3)))
+        _ = ledger.committableOffset(first, now: .after(.seconds(60)))
+        _ = ledger.committableOffset(first, now: .after(.seconds(70)))
+        ledger.release(hold)
+        #expect(oldest() == .after(.seconds(3)))
+        ledger.close(first)
+        #expect(oldest() == nil, "another worker's")
+        ledger.release(later)
+    }
+
+    @Test func `the oldest record without a grace period is the oldest that is held`() {
+        var ledger = OffsetTracker(registrationGrace: .zero)
+        let assignment = ledger.open(startOffset: 0)
+        for number in 0..<10 as Range<Int64> {
+            let now = MonotonicTime.after(.seconds(number))
+            ledger.received(assignment, offset: number, now: now)
+            let committableOffset = ledger.committableOffset(assignment, now: now)
+            #expect(committableOffset == number + 1)
+        }
+        let oldest = ledger.oldestUncommittedReadAt
+        #expect(oldest == nil)
+        let hold = ledger.read(assignment, 10, now: .after(.seconds(20)))
+        _ = ledger.committableOffset(assignment, now: .after(.seconds(30)))
+        let held = ledger.oldestUncommittedReadAt
+        #expect(held == .after(.seconds(20)))
+        ledger.release(hold)
+    }
+
     @Test func `records that share a mark pass with the last of them, never with the first`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)

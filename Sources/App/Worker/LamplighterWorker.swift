@@ -41,7 +41,8 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         self.log = log
         self.logger = logger
         self.build = build
-        status = StatusSource(control, build: build, source: source, exports: exports)
+        status = StatusSource(
+            control, build: build, source: source, keys: keys, exports: exports)
         let slab = PushSlab(slots: plan.pipeline.slots)
         let plannerWaker = Waker()
         let pools = plan.routing.pools.count

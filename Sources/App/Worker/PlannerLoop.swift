@@ -40,6 +40,8 @@ struct PlannerLoop: ~Copyable {
     var flow = FlowReport()
     var recordTimes = RecordTimeWatch()
     var tableWatch = TableWatch()
+    var unmatchedReport = UnmatchedReport()
+    var setAsideReport = SetAsideReport()
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 

@@ -83,6 +83,14 @@ package struct WorkerPlan: Sendable {
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
     }
 
+    func topic(of part: SetAsideTally.Part) -> String {
+        switch part {
+        case .registrations, .registrationRows: tableTopics[Self.registrationsTable]
+        case .suppressions: tableTopics[Self.suppressionsTable]
+        case .deferred: deferredTopic
+        }
+    }
+
     func topic(of source: RecordTimeWatch.Source) -> String {
         switch source {
         case .events(let position): eventTopics[position]

@@ -21,15 +21,25 @@ extension EventConsumer {
     /// How many records of the assigned partitions are not delivered yet, as of their last fetches,
     /// without those of replayed topics. Makes no request.
     package var unread: Int64 {
+        topics.indices.reduce(0) { replayed.contains($1) ? $0 : $0 + unread(topic: $1) }
+    }
+
+    /// How many records of a topic's assigned partitions are not delivered yet, as of their last
+    /// fetches. Makes no request.
+    package func unread(topic: Int) -> Int64 {
         guard let session else { return 0 }
-        return partitions.assigned().reduce(0) { sum, id in
-            guard let row = partitions.row(id), !replayed.contains(row.topic), !row.isAtEnd,
+        return partitions.assigned { $0.topic == topic && !$0.isAtEnd }.reduce(0) { sum, id in
+            guard let row = partitions.row(id),
                 let marks = session.client.cachedWatermarks(
-                    topic: topics[row.topic], partition: row.partition)
+                    topic: topics[topic], partition: row.partition)
             else { return sum }
             return sum + max(0, marks.high - (row.received + 1))
         }
     }
+
+    /// How many records were delivered that had been delivered before in an earlier assignment,
+    /// without those of replayed topics.
+    package var redelivered: Int { partitions.redelivered }
 
     /// Whether the consumer is a member of its group, with partitions or without.
     package var isGroupMember: Bool { session?.client.isGroupMember ?? false }

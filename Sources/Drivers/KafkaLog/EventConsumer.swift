@@ -66,7 +66,7 @@ package final class EventConsumer {
         self.replayed = replayed
         self.startFrom = startFrom
         self.logger = logger
-        partitions = PartitionTable(topics: topics.count)
+        partitions = PartitionTable(topics: topics.count, replayed: replayed)
         ahead = MessageQueue(capacity: prefetchMax)
         try open()
     }

@@ -28,9 +28,14 @@ struct PartitionTable {
         let startOffset: Int64
         /// The highest offset delivered in this assignment, or the one before the start.
         var received: Int64
+        /// Records below this offset were delivered in earlier assignments.
+        let deliveredBefore: Int64
         /// The last position handed to librdkafka.
         var stored: Int64
         var activeAt: MonotonicTime
+
+        /// The offset after the last one delivered in this assignment; 0 if there is none.
+        var deliveredEnd: Int64 { received >= startOffset ? received + 1 : 0 }
     }
 
     /// The rows, by the ordinal of the assignment.
@@ -41,7 +46,14 @@ struct PartitionTable {
     /// The last epoch used by any consumer of the process. The first is 1.
     private static let lastEpoch = Atomic<UInt32>(0)
 
-    init(topics: Int) { ordinals = Array(repeating: [], count: topics) }
+    /// How many records were delivered a second time. Those of replayed topics do not count.
+    private(set) var redelivered = 0
+    private let replayed: Set<Int>
+
+    init(topics: Int, replayed: Set<Int> = []) {
+        ordinals = Array(repeating: [], count: topics)
+        self.replayed = replayed
+    }
 
     subscript(topic: Int, partition: Int32) -> Row? {
         ordinal(topic, partition).map { rows[Int($0)] }
@@ -65,6 +77,7 @@ struct PartitionTable {
             return nil
         }
         rows[index].received = offset
+        if offset < rows[index].deliveredBefore { redelivered += 1 }
         rows[index].isAtEnd = false
         rows[index].activeAt = now
         assert(rows[index].topic == topic, "a record under another topic's assignment")
@@ -80,9 +93,12 @@ struct PartitionTable {
         let ordinal = known ?? UInt32(rows.count)
         let id = AssignmentID(
             ordinal: ordinal, epoch: Self.lastEpoch.add(1, ordering: .relaxed).newValue)
+        let before = replayed.contains(topic) ? nil : known.map { rows[Int($0)] }
         let row = Row(
             assignment: id, topic: topic, partition: partition, startOffset: startOffset,
-            received: startOffset - 1, stored: startOffset, activeAt: now)
+            received: startOffset - 1,
+            deliveredBefore: before.map { max($0.deliveredBefore, $0.deliveredEnd) } ?? 0,
+            stored: startOffset, activeAt: now)
         if known == nil {
             ordinals[topic][Int(partition)] = ordinal
             rows.append(row)

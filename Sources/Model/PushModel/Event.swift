@@ -15,6 +15,8 @@ package struct Event {
     package var isPlain = false
     /// When it happened: the event's `time`, else the record's timestamp.
     package var time: WallTime
+    /// When the record was written, by its timestamp; when it was read, if it has none.
+    package var writtenAt: WallTime
     /// When the push becomes worthless.
     package var expiresAt: WallTime
     /// How long planning waits before it sends: time for the producer's own store to catch up.
@@ -42,6 +44,7 @@ package struct Event {
         self.app = app
         self.subject = subject
         self.time = time
+        writtenAt = time
         self.expiresAt = expiresAt
         self.kinds = kinds
         self.classes = classes

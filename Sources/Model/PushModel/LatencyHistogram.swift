@@ -21,11 +21,14 @@ package struct LatencyHistogram: Sendable, Equatable {
     package init() {}
 
     /// Counts a duration. A negative one counts as zero: the clocks of two hosts may differ.
-    package mutating func add(nanoseconds: Int64) {
+    package mutating func add(nanoseconds: Int64) { add(nanoseconds: nanoseconds, count: 1) }
+
+    /// Counts a duration so many times.
+    package mutating func add(nanoseconds: Int64, count times: UInt64) {
         let nanoseconds = UInt64(max(0, nanoseconds))
-        counts[Self.bucket(of: nanoseconds)] += 1
-        sum &+= nanoseconds
-        count += 1
+        counts[Self.bucket(of: nanoseconds)] += times
+        sum &+= nanoseconds &* times
+        count += times
     }
 
     package mutating func add(_ other: LatencyHistogram) {

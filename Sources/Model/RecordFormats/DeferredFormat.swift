@@ -26,7 +26,7 @@ extension RecordFormat {
 package enum DeferredField: UInt8, RecordField {
     case v, notBefore, expiresAt
     case tokenClass, lastSentAt, attempts, payload, payloadAt, payloadSource, collapseID, priority
-    case apnsExpiration, source, subject, subjectBase64, firstAt
+    case apnsExpiration, source, sourceAt, subject, subjectBase64, firstAt
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -62,6 +62,7 @@ package enum DeferredField: UInt8, RecordField {
                 "How `apns-expiration` is filled in; if absent, the push type's own.")
         case .source:
             .optional("source", .object(SourceField.rows), "The oldest event it answers for.")
+        case .sourceAt: .optional("sourceAt", .instant, "When the event of `source` was written.")
         case .subject:
             .optional("subject", .text(0...RecordLimits.subjectBytesMax), "That event's subject.")
         case .subjectBase64:
@@ -107,6 +108,7 @@ extension DeferredPush {
             payload: try fields.optional(.payload).map(EventPayload.init(json:)))
         lastSentAt = try fields.optionalInstant(.lastSentAt)
         firstAt = try fields.optionalInstant(.firstAt)
+        sourceAt = try fields.optionalInstant(.sourceAt)
         payloadAt = try fields.optionalInstant(.payloadAt)
         if let value = fields.optional(.payloadSource) {
             payloadSource = try DeadLetter.Source(value, in: DeferredField.payloadSource)
@@ -155,6 +157,7 @@ package enum DeferredEncoder {
             json.member(.priority, push.priority)
             json.member(.apnsExpiration, push.expiration?.word)
             json.member(.source, push.source)
+            json.member(.sourceAt, push.sourceAt)
             json.member(
                 .subject, bytes: push.subject.isEmpty ? nil : push.subject, base64: .subjectBase64)
             json.member(.firstAt, push.firstAt)

@@ -26,6 +26,8 @@ package struct DeferredPush: Sendable, Equatable {
     package var expiration: ExpirationRule?
     /// The oldest event it answers for: `apns-id` is made from it, and a dead letter names it.
     package var source: DeadLetter.Source?
+    /// When `source` was written: latency is measured from then.
+    package var sourceAt: WallTime?
     /// The subject of `source`; empty where it is not known.
     package var subject: [UInt8] = []
     /// When the push was first sent to APNs.

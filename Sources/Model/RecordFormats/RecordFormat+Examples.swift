@@ -54,6 +54,7 @@ extension RecordFormat {
         push.payloadAt = exampleTime
         push.collapseID = "door-42"
         push.source = exampleSource
+        push.sourceAt = exampleTime
         push.subject = Array(exampleSubject.utf8)
         push.firstAt = exampleTime + .seconds(1)
         return Example(

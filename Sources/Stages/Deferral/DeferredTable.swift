@@ -95,6 +95,13 @@ package struct DeferredTable: ~Copyable {
     package private(set) var readyCount = 0
     package var nextDue: MonotonicTime { waiting.nextDue }
 
+    /// The memory of the rows, with their tokens and payloads.
+    package var bytes: Int {
+        rows.capacity * MemoryLayout<Row>.stride
+            + rowsByHolder.capacity * MemoryLayout<UInt32>.stride + index.bytes + tokens.bytes
+            + bodies.bytes
+    }
+
     // MARK: One row
 
     package func content(of row: UInt32) -> DeferredContent { rows[Int(row)].content }

@@ -51,6 +51,7 @@ package struct PayloadOrder: ~Copyable {
 
     package var isEmpty: Bool { oldest == Self.none }
     package var count: Int { rows.count - 1 - free.count }
+    package var bytes: Int { count * Self.bytesPerKey }
 
     // MARK: Facts
 

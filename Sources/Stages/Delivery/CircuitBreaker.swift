@@ -26,6 +26,16 @@ package struct CircuitBreaker: Sendable {
 
     package init(backoff: Backoff) { self.backoff = backoff }
 
+    package enum Phase: Int, Sendable, CaseIterable { case closed, halfOpen, open }
+
+    package var phase: Phase {
+        switch state {
+        case .closed: .closed
+        case .open: .open
+        case .halfOpen: .halfOpen
+        }
+    }
+
     package var isClosed: Bool {
         if case .closed = state { true } else { false }
     }

@@ -52,6 +52,7 @@ extension CircuitBreakers {
 
     package mutating func topicRefused(_ route: RouteID, _ reason: APNSReason, now: MonotonicTime) {
         routesOpened += 1
+        routes[Int(route.rawValue)].hasOpened = true
         routes[Int(route.rawValue)].cause = .topicRefused(reason)
         routes[Int(route.rawValue)].breaker.failed(now: now, random: &random)
     }
@@ -188,9 +189,8 @@ extension CircuitBreakers {
         _ number: Int, _ routing: RoutingTable, _ now: MonotonicTime
     ) -> TrippedBreaker? {
         if pools[number].breaker.isClosed { return nil }
-        let pool = routing.pools[number]
         return TrippedBreaker(
-            name: "credential \(pool.credential) in \(pool.environment.name)",
+            name: routing.pools[number].breakerName,
             cause: pools[number].cause, probeIn: probeIn(pools[number].breaker, now))
     }
 
@@ -198,16 +198,37 @@ extension CircuitBreakers {
         _ number: Int, _ routing: RoutingTable, _ now: MonotonicTime
     ) -> TrippedBreaker? {
         if routes[number].breaker.isClosed { return nil }
-        let route = routing[RouteID(rawValue: UInt16(number))]
         return TrippedBreaker(
-            name: "APNs topic \(route.apnsTopic) in \(route.environment.name)",
+            name: routing.routes[number].breakerName,
             cause: routes[number].cause, probeIn: probeIn(routes[number].breaker, now))
+    }
+
+    /// The phase of each pool's breaker, and of those of the routes that have ever opened: there may
+    /// be thousands of routes.
+    package func phases(
+        _ routing: RoutingTable
+    ) -> [(name: String, phase: CircuitBreaker.Phase)] {
+        let ofPools = pools.indices.map { index in
+            (routing.pools[index].breakerName, pools[index].breaker.phase)
+        }
+        let ofRoutes = routes.indices.filter { routes[$0].hasOpened }.map { index in
+            (routing.routes[index].breakerName, routes[index].breaker.phase)
+        }
+        return ofPools + ofRoutes
     }
 
     private func probeIn(_ breaker: CircuitBreaker, _ now: MonotonicTime) -> Duration? {
         let next = breaker.nextChange
         return next == .distantFuture ? nil : max(.zero, next - now)
     }
+}
+
+extension Pool {
+    fileprivate var breakerName: String { "credential \(credential) in \(environment.name)" }
+}
+
+extension Route {
+    fileprivate var breakerName: String { "APNs topic \(apnsTopic) in \(environment.name)" }
 }
 
 /// A circuit breaker that is open or half-open.

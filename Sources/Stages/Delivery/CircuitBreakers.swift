@@ -36,6 +36,7 @@ package struct CircuitBreakers: ~Copyable {
         var inFlight = 0
         /// What opened the breaker last.
         var cause = TrippedBreaker.Cause.ill
+        var hasOpened = false
     }
 
     struct PoolState {

@@ -233,6 +233,8 @@ package struct EventDecoder: ~Copyable {
             kinds: fields.kinds ?? (isWhole ? binding.kinds : []),
             classes: fields.classes ?? (isWhole ? binding.classes : .all),
             delay: isWhole ? binding.delay : .zero)
+        // A shard was written some time after its event.
+        event.writtenAt = isWhole ? recorded : min(time, recorded)
         event.environment = fields.environment
         event.shard = fields.shard
         event.priority = fields.priority

@@ -335,6 +335,9 @@ package struct OffsetTracker: ~Copyable {
     /// Holders of all assignments: what the tracker's memory grows with.
     package var holderCount: Int { holderRows.count }
 
+    /// The memory of the holders, at their peak so far.
+    package var bytes: Int { holders.bytes + holderRows.bytes }
+
     // MARK: Lists
 
     private mutating func append(

@@ -19,10 +19,23 @@ extension PushTable {
     package mutating func nextWaiting(steps: inout Int) -> UInt32? {
         while steps > 0, pushes.count > 0 {
             steps -= 1
-            watchPosition = watchPosition + 1 < pushes.count ? watchPosition + 1 : 0
-            if isWaiting(watchPosition) { return UInt32(watchPosition) }
+            watchPosition += 1
+            if watchPosition >= pushes.count {
+                watchPosition = 0
+                waitingSince.lapEnded()
+            }
+            if isWaiting(watchPosition) {
+                waitingSince.saw(pushes[watchPosition].content.writtenAt)
+                return UInt32(watchPosition)
+            }
         }
         return nil
+    }
+
+    /// When the oldest event was written of which a push waits, as far as that is known; nil if none
+    /// waits. It may be out of date by a lap of the watch.
+    package var oldestWaitingWrittenAt: WallTime? {
+        queuedCount + restingCount > 0 ? waitingSince.oldest : nil
     }
 
     func isWaiting(_ row: Int) -> Bool {
@@ -39,4 +52,27 @@ extension PushTable {
 
     /// The push that has stood longest in this route's queue.
     package func firstQueued(of route: RouteID) -> UInt32? { queues.first(of: route) }
+}
+
+/// Finds the oldest of the events that pushes wait for, lap by lap: a look at every slot for each
+/// question would hold up the planner.
+struct OldestWaiting {
+    private var lastLap: WallTime?
+    private var thisLap: WallTime?
+
+    var oldest: WallTime? {
+        guard let lastLap, let thisLap else { return lastLap ?? thisLap }
+        return min(lastLap, thisLap)
+    }
+
+    mutating func saw(_ writtenAt: WallTime) {
+        // 0 stands for a time that is not known.
+        guard writtenAt.milliseconds > 0 else { return }
+        thisLap = min(thisLap ?? writtenAt, writtenAt)
+    }
+
+    mutating func lapEnded() {
+        lastLap = thisLap
+        thisLap = nil
+    }
 }

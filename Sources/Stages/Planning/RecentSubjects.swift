@@ -34,6 +34,8 @@ package struct RecentSubjects: ~Copyable {
 
     deinit { cells.deallocate() }
 
+    package var bytes: Int { (mask + 1) * MemoryLayout<UInt64>.stride }
+
     package mutating func changed(
         hash: UInt64, expiresAt: MonotonicTime, now: MonotonicTime
     ) {

@@ -7,7 +7,7 @@ public import PushModel
 /// is made from an event, and newer events may change it.
 @usableFromInline
 package struct PushContent: BitwiseCopyable {
-    package var type: PushType
+    @usableFromInline package var type: PushType
     /// `apns-priority`; 0 leaves the header out.
     package var priority: UInt8
     package var expiration: ExpirationRule
@@ -17,6 +17,8 @@ package struct PushContent: BitwiseCopyable {
     package var body = BodyID.none
     /// The oldest event that the push answers for; nil where it is no longer known.
     package var origin: RecordPosition?
+    /// When `origin` was written; 0 where that is not known.
+    @usableFromInline package var writtenAt = WallTime(milliseconds: 0)
     /// The planner's count when it read the event that the body is from, the newest that the push
     /// answers for.
     package var readSequence: UInt64

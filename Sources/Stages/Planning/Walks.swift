@@ -21,6 +21,8 @@ package struct FanOutRequest {
     package var body = BodyID.none
     /// The oldest event that asks for this; nil where it is no longer known.
     package var origin: RecordPosition?
+    /// When `origin` was written; 0 where that is not known.
+    package var writtenAt = WallTime(milliseconds: 0)
     package var readSequence: UInt64
     /// Some bits of the subject's hash, which show whether `subject` has come to name another one.
     package var subjectTag: UInt32
@@ -67,8 +69,8 @@ package struct Walks: ~Copyable {
         var cursor: LapCursor
         var current = ClaimSet()
         var next = ClaimSet()
-        /// The oldest event that only the next lap answers for.
-        var nextOrigin: RecordPosition?
+        /// The oldest event that only the next lap answers for, and when it was written.
+        var nextOldest: (origin: RecordPosition?, writtenAt: WallTime)?
     }
 
     /// What a walk asks of each token, except for what may differ between events that share the
@@ -139,7 +141,8 @@ package struct Walks: ~Copyable {
         walks[index]!.request.notBefore = max(
             walks[index]!.request.notBefore, request.notBefore)
         walks[index]!.request.readSequence = request.readSequence
-        walks[index]!.nextOrigin = walks[index]!.nextOrigin ?? request.origin
+        walks[index]!.nextOldest =
+            walks[index]!.nextOldest ?? (request.origin, request.writtenAt)
         if let surplus = holds.insert(hold, into: &walks[index]!.next) { tracker.release(surplus) }
     }
 
@@ -177,8 +180,10 @@ package struct Walks: ~Copyable {
                 holds.drain(&walks[index]!.current) { tracker.release($0) }
                 walks[index]!.current = walks[index]!.next
                 walks[index]!.next = ClaimSet()
-                walks[index]!.request.origin = walks[index]!.nextOrigin
-                walks[index]!.nextOrigin = nil
+                let oldest = walks[index]!.nextOldest.take()
+                walks[index]!.request.origin = oldest?.origin
+                walks[index]!.request.writtenAt =
+                    oldest?.writtenAt ?? WallTime(milliseconds: 0)
             case .finished where awaited[walks[index]!.request.subject] != nil:
                 turn += 1
                 waiting += 1

@@ -10,7 +10,7 @@ internal import PushModel
 
 /// Makes the `WorkerStatus` that listeners ask for.
 extension PlannerLoop {
-    func status(now: Now) -> WorkerStatus {
+    mutating func status(now: Now) -> WorkerStatus {
         var status = WorkerStatus(
             phase: control.currentPhase, at: now.wall, index: indexStatus(now: now),
             hasJoinedGroup: consumer?.isGroupMember ?? false, counters: pipeline.counters,
@@ -26,6 +26,20 @@ extension PlannerLoop {
         status.troubledTopics = troubledTopics(now: now)
         status.transports = ports.map(\.counters.snapshot)
         status.roundTrips = roundTrips
+        status.connectTimes = connectTimes
+        status.pools = pools
+        status.unread = unread
+        status.setAside = setAside
+        status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
+        status.redelivered = consumer?.redelivered ?? 0
+        status.breakerPhases = pipeline.breakerPhases.map(WorkerStatus.BreakerPhase.init)
+        status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
+        let routing = plan.routing
+        status.take(pipeline.pushTally, routing: routing)
+        status.events = events
+        status.unmatched = unmatched
+        status.oldestWaiting = pipeline.oldestWaiting(now: now)
+        status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
@@ -37,6 +51,74 @@ extension PlannerLoop {
             return export
         }
         return status
+    }
+
+    private var unread: [WorkerStatus.TopicCount] {
+        let ofTables = tables.topics.indices.map { topic in
+            WorkerStatus.TopicCount(
+                topic: tables.topics[topic], count: Int(tables.progress(topic: topic).remaining))
+        }
+        let ofGroup = plan.consumedTopics.indices.map { topic in
+            WorkerStatus.TopicCount(
+                topic: plan.consumedTopics[topic],
+                count: Int(consumer?.unread(topic: topic) ?? 0))
+        }
+        return ofGroup + ofTables
+    }
+
+    /// What was set aside of the compacted topics.
+    var setAside: [WorkerStatus.SetAsideCount] {
+        let tally = pipeline.setAside
+        return SetAsideTally.Part.allCases.flatMap { part in
+            tally[part].map { reason, count in
+                WorkerStatus.SetAsideCount(
+                    topic: plan.topic(of: part), isOfRows: part == .registrationRows,
+                    reason: reason, count: count)
+            }
+        }
+    }
+
+    private var events: [WorkerStatus.EventCount] {
+        plan.eventTopics.indices.flatMap { topic in
+            EventTally.Outcome.allCases.map { outcome in
+                WorkerStatus.EventCount(
+                    topic: plan.eventTopics[topic], outcome: "\(outcome)",
+                    count: pipeline.eventTally.count(outcome, topic: topic))
+            }
+        }
+    }
+
+    /// The events whose subject nobody shows, by topic.
+    var unmatched: [WorkerStatus.UnmatchedSubjects] {
+        plan.eventTopics.indices.map { topic in
+            let sample = pipeline.eventTally.sample(topic: topic).map { seen in
+                WorkerStatus.UnmatchedSubjects.Sighting(
+                    subject: String(decoding: seen.subject, as: UTF8.self), at: seen.at)
+            }
+            return WorkerStatus.UnmatchedSubjects(
+                topic: plan.eventTopics[topic],
+                count: pipeline.eventTally.count(.unmatched, topic: topic), sample: sample)
+        }
+    }
+
+    private var connectTimes: LatencyHistogram {
+        ports.reduce(into: LatencyHistogram()) { $0.add($1.counters.connectTimes) }
+    }
+
+    private var pools: [WorkerStatus.Pool] {
+        plan.routing.pools.enumerated().map { number, pool in
+            let id = PoolID(rawValue: UInt16(number))
+            var said = WorkerStatus.Pool(
+                credential: pool.credential, environment: pool.environment)
+            for port in ports {
+                let streams = port.counters.streams(of: id)
+                said.connections += streams.connections
+                said.streams += streams.inFlight
+                said.streamsMax += streams.limit
+            }
+            said.refusals = pipeline.credentialRefusals(of: id)
+            return said
+        }
     }
 
     private func indexStatus(now: Now) -> WorkerStatus.Index {
@@ -53,9 +135,21 @@ extension PlannerLoop {
         index.subjects = statistics.subjects
         index.subscriptions = statistics.subscriptions
         index.installations = statistics.registrations
+        index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
         index.connectionFailure = tables.connectionFailure
         return index
+    }
+}
+
+extension WorkerStatus {
+    fileprivate mutating func take(_ tally: borrowing PushTally, routing: RoutingTable) {
+        pushes = tally.counts.map { ended in
+            PushCount(
+                app: routing.name(of: ended.app), type: ended.type, outcome: ended.outcome.name,
+                reason: ended.reason, count: ended.count)
+        }
+        eventToAccepted = tally.acceptanceTimes.map(PushLatency.init)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import LinuxIO
 internal import OTLPExporter
 internal import Pipeline
@@ -11,6 +12,7 @@ internal import PushModel
 actor StatusSource {
     private let control: WorkerControl
     private let build: WorkerBuild
+    private let keys: SigningKeys?
     private let exports: ExportCounters
     private let source: LogSource
     private let startedAt = PlannerLoop.clock().wall
@@ -27,11 +29,13 @@ actor StatusSource {
 
     init(
         _ control: WorkerControl, build: WorkerBuild, source: LogSource = LogSource(),
+        keys: SigningKeys? = nil,
         exports: ExportCounters = ExportCounters()
     ) {
         self.control = control
         self.build = build
         self.source = source
+        self.keys = keys
         self.exports = exports
     }
 
@@ -74,9 +78,19 @@ actor StatusSource {
     private func ask() async -> WorkerStatus? {
         let answer = await control.answer(within: Self.patience) { .status($0) }
         guard var status = answer else { return nil }
+        if let keys { status.noteProviderTokens(keys, now: PlannerLoop.clock()) }
         status.process = process
         status.export?.collector = exports.counts
         status.earlier = history.earlier(than: status)
         return status
+    }
+}
+
+extension WorkerStatus {
+    fileprivate mutating func noteProviderTokens(_ keys: SigningKeys, now: Now) {
+        for pool in pools.indices {
+            let tokens = keys[pools[pool].credential, pools[pool].environment]
+            pools[pool].providerTokenAge = tokens.age(at: now)
+        }
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import APNSDelivery
-internal import Delivery
 internal import Pipeline
 internal import PushModel
 internal import Telemetry
@@ -35,6 +33,11 @@ extension WorkerMetrics {
         gauge(
             "process_resident_memory_bytes", "Memory of the process that is in RAM."
         ) { $0.process.residentBytes },
+        metric(
+            "lamplighter_memory_bytes", .gauge, labels: ["part"],
+            "Memory of each part of the worker; of some, its peak. What the Kafka clients have "
+                + "fetched ahead is not among them."
+        ) { status in labelled("part", status.memory.map { ($0.part, $0.bytes) }) },
     ]
 
     // MARK: The index
@@ -53,12 +56,8 @@ extension WorkerMetrics {
         {
             $0.index.installations
         },
-        gauge("lamplighter_index_memory_bytes", "Memory of the index.") { $0.index.bytes },
-        metric(
-            "lamplighter_index_lag_records", .gauge, labels: ["topic"],
-            "Records of a compacted topic that the index has not read yet."
-        ) { status in
-            labelled("topic", status.index.tables.map { ($0.topic, Int($0.unread)) })
+        gauge("lamplighter_index_suppressions", "Suppressions in force.") {
+            $0.index.suppressions
         },
         metric(
             "lamplighter_index_age_seconds", .gauge, labels: ["topic"],
@@ -73,23 +72,47 @@ extension WorkerMetrics {
             "lamplighter_registrations_read_total",
             "Records of registrations that were read, replays included."
         ) { $0.counters.registrationsRead },
+        metric(
+            "lamplighter_records_set_aside_total", .counter, labels: ["topic", "reason"],
+            "Records of registrations, suppressions and deferred pushes that could not be used, such "
+                + "as of an app that no credential serves."
+        ) { setAside($0, areRows: false) },
+        metric(
+            "lamplighter_registration_rows_set_aside_total", .counter, labels: ["topic", "reason"],
+            "Rows and targets that could not be used of registrations whose others are in use."
+        ) { setAside($0, areRows: true) },
         counter(
-            "lamplighter_registrations_unreadable_total",
-            "Records of registrations that were set aside because they could not be read."
-        ) { $0.counters.registrationsUnreadable },
-        counter(
-            "lamplighter_registration_rows_set_aside_total",
-            "Rows of readable registrations that could not be used, such as of an unknown app."
-        ) { $0.counters.registrationRowsSetAside },
+            "lamplighter_registration_rows_without_kind_total",
+            "Rows that were taken without their kind, since their app has used up its kinds."
+        ) { $0.counters.registrationRowsWithoutKind },
         counter(
             "lamplighter_suppressions_read_total",
             "Records of suppressions that were read, replays included."
         ) { $0.counters.suppressionsRead },
     ]
 
+    private static func setAside(
+        _ status: WorkerStatus, areRows: Bool
+    ) -> [MetricFamily.Series] {
+        status.setAside.filter { $0.isOfRows == areRows }.map { counted in
+            let labels = [(name: "topic", value: counted.topic), ("reason", counted.reason)]
+            return MetricFamily.Series(.integer(counted.count), labels)
+        }
+    }
+
     // MARK: Kafka
 
     static let log: [Metric] = [
+        metric(
+            "lamplighter_topic_lag_records", .gauge, labels: ["topic"],
+            "Records of a topic that this worker has not read yet: of its partitions, or of all "
+                + "where it reads all."
+        ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },
+        counter(
+            "lamplighter_records_redelivered_total",
+            "Records of events that this worker has read more than once, after a rebalance; their "
+                + "pushes may have been sent twice."
+        ) { $0.redelivered },
         metric(
             "lamplighter_partition_lag_records", .gauge, labels: ["topic", "partition"],
             "Records of a partition of events that are not committed yet."
@@ -131,9 +154,12 @@ extension WorkerMetrics {
             "lamplighter_records_abandoned_total",
             "Records of the worker's own that were given up because Kafka never takes them."
         ) { $0.counters.recordsAbandoned },
-        counter(
-            "lamplighter_dead_letters_written_total", "Dead letters that were written."
-        ) { $0.counters.deadLettersWritten },
+        metric(
+            "lamplighter_dead_letters_written_total", .counter, labels: ["reason"],
+            "Dead letters that were written; `other` stands for reasons that Apple does not document."
+        ) { status in
+            labelled("reason", status.deadLetters.map { ($0.reason, $0.count) })
+        },
         counter(
             "lamplighter_failures_merged_total",
             "Failures that share a dead letter with others for want of room."
@@ -148,18 +174,16 @@ extension WorkerMetrics {
 
     static let pushes: [Metric] = [
         metric(
-            "lamplighter_events_total", .counter, labels: ["outcome"],
-            "Events that were read, by what came of them. `matched` ones asked for pushes; an event "
-                + "that was `split` comes again as shards."
+            "lamplighter_events_total", .counter, labels: ["topic", "outcome"],
+            "Events by what came of them when they were read. `matched` ones asked for pushes; nobody "
+                + "showed the subject of an `unmatched` one, though a token that registers just "
+                + "afterwards is still sent it; one that was `split` comes again as shards."
         ) { status in
-            let counters = status.counters
-            let others = [
-                ("unmatched", counters.eventsUnmatched), ("unreadable", counters.eventsUnreadable),
-                ("expired", counters.eventsExpired), ("skipped", counters.eventsSkipped),
-                ("split", counters.eventsSplit),
-            ]
-            let matched = counters.events - others.reduce(0) { $0 + $1.1 }
-            return labelled("outcome", [("matched", max(0, matched))] + others)
+            status.events.map { events in
+                MetricFamily.Series(
+                    .integer(events.count),
+                    [(name: "topic", value: events.topic), ("outcome", events.outcome)])
+            }
         },
         counter("lamplighter_pushes_queued_total", "Pushes that events asked for.") {
             $0.counters.pushesQueued
@@ -169,23 +193,42 @@ extension WorkerMetrics {
             "Pushes that were asked for and that one which waited already answers for."
         ) { $0.counters.pushesCoalesced },
         metric(
-            "lamplighter_pushes_total", .counter, labels: ["outcome"],
-            "Pushes that have ended, by how."
+            "lamplighter_pushes_total", .counter, labels: ["app", "type", "outcome", "reason"],
+            "Pushes that have ended, by how. The reason is APNs's or the worker's own (`other` for one "
+                + "that Apple does not document), and empty where there is none."
         ) { status in
-            let counters = status.counters
-            return labelled(
-                "outcome",
-                [
-                    ("accepted", counters.accepted), ("rejected", counters.rejected),
-                    ("expired", counters.expired), ("suppressed", counters.suppressed),
-                    ("unregistered", counters.unregistered),
-                    ("dead_unconfirmed", counters.deadUnconfirmed),
-                    ("superseded", counters.deferredSuperseded),
-                ])
+            status.pushes.map { pushes in
+                let labels = [
+                    (name: "app", value: pushes.app), ("type", pushes.type.name),
+                    ("outcome", pushes.outcome), ("reason", pushes.reason),
+                ]
+                return MetricFamily.Series(.integer(pushes.count), labels)
+            }
         },
+        metric(
+            "lamplighter_event_to_accepted_seconds", .histogram, labels: ["type"],
+            "The time from the oldest event that a push answers for, by the timestamp of its record, "
+                + "to the acceptance of the push, in whole milliseconds. Pushes for a token that "
+                + "registered after the event are left out. A clock that is behind counts as 0."
+        ) { status in
+            status.eventToAccepted.map { accepted in
+                MetricFamily.Series(
+                    .latency(accepted.times), [(name: "type", value: accepted.type.name)])
+            }
+        },
+        metric(
+            "lamplighter_oldest_waiting_seconds", .gauge, labels: [],
+            "The age of the oldest event of which a push waits in memory to be sent, by the timestamp "
+                + "of its record; 0 if none waits."
+        ) { [MetricFamily.Series(.number($0.oldestWaiting?.seconds ?? 0))] },
+        metric(
+            "lamplighter_oldest_uncommitted_seconds", .gauge, labels: [],
+            "How long ago the oldest record was read whose offset cannot be committed yet; 0 if there "
+                + "is none. It is at least index.registrationGrace while events come."
+        ) { [MetricFamily.Series(.number($0.oldestUncommitted?.seconds ?? 0))] },
         counter(
             "lamplighter_pushes_deferred_total",
-            "Pushes that were written to the deferred topic because they had to wait."
+            "Pushes that were to be kept in the deferred topic because they had to wait."
         ) { $0.counters.deferred },
         metric(
             "lamplighter_pushes_waiting", .gauge, labels: ["state"],
@@ -205,67 +248,5 @@ extension WorkerMetrics {
             "lamplighter_records_unacknowledged",
             "Records of the worker's own that Kafka has not acknowledged yet."
         ) { $0.load.unacknowledged },
-        gauge("lamplighter_payload_memory_bytes", "Memory of the payloads that wait.") {
-            $0.load.payloadBytes
-        },
     ]
-
-    // MARK: Delivery
-
-    static let delivery: [Metric] =
-        [
-            metric(
-                "lamplighter_breaker_open", .gauge, labels: ["breaker"],
-                "1 while a circuit breaker keeps the pushes of a credential or of a route back."
-            ) { status in
-                labelled("breaker", status.breakers.map { ($0.name, 1) })
-            },
-            metric(
-                "lamplighter_retries_total", .counter, labels: ["cause"],
-                "Pushes that were sent again, or are to be: after a 5xx (`retry`), without having been "
-                    + "processed (`unprocessed`), with no answer (`unknown`), after TooManyRequests "
-                    + "(`cooldown`)."
-            ) { status in
-                let counters = status.counters
-                return labelled(
-                    "cause",
-                    [
-                        ("retry", counters.retried), ("unprocessed", counters.unprocessed),
-                        ("unknown", counters.resent), ("cooldown", counters.cooledDown),
-                    ])
-            },
-            metric(
-                "lamplighter_apns_round_trip_seconds", .histogram, labels: [],
-                "The time from sending a request to APNs to the planner's taking in the answer."
-            ) { [MetricFamily.Series(.latency($0.roundTrips))] },
-        ] + transport
-
-    private static let transport: [Metric] = [
-        transport("connects", "Connections to APNs that were opened.", \.connects),
-        transport(
-            "connect_failures", "Attempts to open a connection to APNs that failed.",
-            \.connectFailures),
-        transport(
-            "certificates_refused", "Connections that failed because of APNs's certificate.",
-            \.certificatesRefused),
-        transport("goaways", "GOAWAY frames that APNs sent.", \.goAways),
-        transport(
-            "connections_lost", "Connections that ended with requests in flight.",
-            \.connectionsLost),
-        transport("requests", "Requests that were sent to APNs.", \.requests),
-        transport(
-            "requests_refused", "Requests that APNs refused without processing them.", \.refused),
-        transport("request_timeouts", "Requests that APNs did not answer in time.", \.timeouts),
-    ]
-
-    private static func transport(
-        _ name: String, _ help: String,
-        _ value: any KeyPath<TransportCounts, UInt64> & Sendable
-    ) -> Metric {
-        metric("lamplighter_apns_\(name)_total", .counter, labels: ["thread"], help) { status in
-            labelled(
-                "thread",
-                status.transports.enumerated().map { ("\($0)", Int($1[keyPath: value])) })
-        }
-    }
 }

@@ -21,8 +21,14 @@ extension WorkerMetrics {
 
         A worker serves its metrics at `/metrics` on the port that `health.port` names, as text for
         Prometheus, or as OpenMetrics 1.0 where the scraper asks for that. An answer is at most 0.2 s
-        old. Counters begin at 0 with each process. No label holds a token, a subject or anything
-        else that a record chooses: topics, partitions, phases, outcomes and threads are bounded.
+        old. Counters begin at 0 with each process, and a series whose labels name an app, a reason or
+        a breaker begins with its first count. No label holds a token, a subject or anything else
+        that a record chooses: topics, partitions, apps, credentials, push types, phases, outcomes,
+        known reasons, parts and threads are bounded.
+
+        Worth an alert: `lamplighter_oldest_uncommitted_seconds` above a few times
+        `delivery.holdMax`, `lamplighter_topic_lag_records` that grows, a `lamplighter_breaker_state`
+        above 0, `lamplighter_topic_blocked` at 1, and `lamplighter_index_age_seconds` above 30.
 
         | metric | type | labels | meaning |
         |---|---|---|---|

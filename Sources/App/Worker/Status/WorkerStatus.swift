@@ -26,8 +26,12 @@ struct WorkerStatus: Sendable {
     var transports: [TransportCounts] = []
     /// The times from sending a request to APNs to taking in its answer.
     var roundTrips = LatencyHistogram()
+    /// How long connects to APNs took.
+    var connectTimes = LatencyHistogram()
     /// The times from the event's timestamp in Kafka to the acceptance of its push, by push type.
     var eventToAccepted: [PushLatency] = []
+    /// Events that were read, by topic and outcome.
+    var events: [EventCount] = []
     /// Ended pushes by app, push type, outcome and reason.
     var pushes: [PushCount] = []
     /// The credentials' pools of connections to APNs.
@@ -40,6 +44,19 @@ struct WorkerStatus: Sendable {
     var oldestUncommitted: Duration?
     /// Events whose subject nobody shows, by topic.
     var unmatched: [UnmatchedSubjects] = []
+    /// Records that are left to read, by topic: those of the worker's partitions, or of all where
+    /// each worker reads all.
+    var unread: [TopicCount] = []
+    /// Records and rows of compacted topics that were set aside, by topic and reason.
+    var setAside: [SetAsideCount] = []
+    /// Dead letters that were written, by reason.
+    var deadLetters: [ReasonCount] = []
+    /// Records of events that were read again after a rebalance or a restart of the consumer.
+    var redelivered = 0
+    /// The phase of each credential's circuit breaker, and of those of the routes that have opened.
+    var breakerPhases: [BreakerPhase] = []
+    /// The memory of each part in bytes.
+    var memory: [PartMemory] = []
     /// The events topics and the deferred one.
     var consumedTopics: [String] = []
     /// The topics that the worker writes to.
@@ -101,6 +118,7 @@ struct WorkerStatus: Sendable {
         var subjects = 0
         var subscriptions = 0
         var installations = 0
+        var suppressions = 0
         var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
@@ -121,6 +139,41 @@ struct WorkerStatus: Sendable {
         }
     }
 
+    struct EventCount: Sendable {
+        var topic: String
+        /// `matched`, `unmatched`, `expired` and so on.
+        var outcome: String
+        var count: Int
+    }
+
+    struct TopicCount: Sendable {
+        var topic: String
+        var count: Int
+    }
+
+    struct SetAsideCount: Sendable {
+        var topic: String
+        /// Whether rows are counted of records whose other rows are in use.
+        var isOfRows: Bool
+        var reason: String
+        var count: Int
+    }
+
+    struct ReasonCount: Sendable {
+        var reason: String
+        var count: Int
+    }
+
+    struct BreakerPhase: Sendable {
+        var name: String
+        var phase: CircuitBreaker.Phase
+    }
+
+    struct PartMemory: Sendable {
+        var part: String
+        var bytes: Int
+    }
+
     struct PushLatency: Sendable {
         var type: PushType
         var times: LatencyHistogram
@@ -131,7 +184,8 @@ struct WorkerStatus: Sendable {
         var type: PushType
         /// `accepted`, `rejected`, `expired` and so on.
         var outcome: String
-        /// APNs's reason, or empty.
+        /// APNs's reason or the worker's own; empty where there is none, `other` where APNs has
+        /// named an unknown one.
         var reason: String
         var count: Int
     }
@@ -139,7 +193,9 @@ struct WorkerStatus: Sendable {
     struct Pool: Sendable {
         var credential: String
         var environment: PushEnvironment
+        /// Connections on which APNs has accepted the provider token.
         var connections = 0
+        /// Requests in flight.
         var streams = 0
         /// How many streams the open connections allow together.
         var streamsMax = 0
@@ -151,6 +207,8 @@ struct WorkerStatus: Sendable {
         var breakerName: String { "credential \(credential) in \(environment.name)" }
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
+        /// How many answers have refused the credential.
+        var refusals = 0
     }
 
     struct UnmatchedSubjects: Sendable {

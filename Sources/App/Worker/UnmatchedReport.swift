@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import Pipeline
+internal import PushModel
+
+/// Logs, once a minute for each topic, how many more events named subjects that nobody shows, and
+/// one of the subjects. A wrong subject is otherwise a push that nobody misses.
+struct UnmatchedReport {
+    private var minutes = MinuteReports()
+
+    mutating func report(
+        _ topics: [WorkerStatus.UnmatchedSubjects], now: Now, logger: Logger
+    ) {
+        for topic in topics {
+            guard let new = minutes.growth(of: topic.topic, to: topic.count, now: now) else {
+                continue
+            }
+            let example = topic.sample.last.map { ", such as \($0.subject.printable)" } ?? ""
+            let subjects =
+                new == 1
+                ? "an event named a subject that nobody shows"
+                : "\(new.grouped) events named subjects that nobody shows"
+            logger.notice(
+                "\(subjects)\(example)",
+                metadata: ["topic": "\(topic.topic)", "events": .stringConvertible(new)])
+        }
+    }
+}
+
+/// Logs the totals of what was set aside of the compacted topics, by reason, once a minute while
+/// they grow. `ConsumerWatch` names the first records of each minute.
+struct SetAsideReport {
+    private var minutes = MinuteReports()
+
+    mutating func report(_ counts: [WorkerStatus.SetAsideCount], now: Now, logger: Logger) {
+        let parts = Dictionary(grouping: counts) { Part(topic: $0.topic, isOfRows: $0.isOfRows) }
+        for (part, reasons) in parts.sorted(by: { $0.key.name < $1.key.name }) {
+            let total = reasons.reduce(0) { $0 + $1.count }
+            guard let new = minutes.growth(of: part.name, to: total, now: now) else { continue }
+            var metadata: Logger.Metadata = [
+                "topic": "\(part.topic)", "new": .stringConvertible(new),
+            ]
+            for reason in reasons { metadata[reason.reason] = .stringConvertible(reason.count) }
+            logger.notice(
+                """
+                \(total.grouped) \(part.isOfRows ? "rows" : "records") have been set aside since \
+                the start, by reason
+                """, metadata: metadata)
+        }
+    }
+
+    private struct Part: Hashable {
+        var topic: String
+        var isOfRows: Bool
+
+        var name: String { topic + (isOfRows ? " rows" : "") }
+    }
+}
+
+/// Decides when growing totals are told: at once, and then at most once a minute each.
+private struct MinuteReports {
+    private var told: [String: (total: Int, at: MonotonicTime)] = [:]
+    private static let interval = Duration.seconds(60)
+
+    /// By how much the total has grown since it was last told; nil if it need not be told now.
+    mutating func growth(of name: String, to total: Int, now: Now) -> Int? {
+        let last = told[name]
+        let new = total - (last?.total ?? 0)
+        guard new > 0, last.map({ now.monotonic - $0.at >= Self.interval }) ?? true else {
+            return nil
+        }
+        told[name] = (total, now.monotonic)
+        return new
+    }
+}
+
+extension Int {
+    /// The number as people write it: `1,204`.
+    fileprivate var grouped: String {
+        let digits = Array(String(magnitude))
+        var text = self < 0 ? "-" : ""
+        for (index, digit) in digits.enumerated() {
+            if index > 0, (digits.count - index) % 3 == 0 { text += "," }
+            text.append(digit)
+        }
+        return text
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Logging
+internal import PushModel
+internal import Testing
+
+@testable internal import Worker
+
+@Suite struct `Reports of unmatched events and of what is set aside` {
+    private let lines = LogLines()
+    private var logger: Logger { Logger(label: "test") { [lines] _ in LineHandler(lines: lines) } }
+
+    private func at(_ seconds: Int64) -> Now {
+        Now(
+            monotonic: MonotonicTime(nanoseconds: seconds * 1_000_000_000),
+            wall: WallTime(milliseconds: seconds * 1000))
+    }
+
+    private func unmatched(
+        _ count: Int, _ subjects: String..., topic: String = "doors"
+    ) -> WorkerStatus.UnmatchedSubjects {
+        WorkerStatus.UnmatchedSubjects(
+            topic: topic, count: count,
+            sample: subjects.map { .init(subject: $0, at: WallTime(milliseconds: 0)) })
+    }
+
+    @Test func `subjects that nobody shows are told at once and then once a minute`() {
+        var report = UnmatchedReport()
+        report.report([unmatched(0)], now: at(0), logger: logger)
+        #expect(lines.taken().isEmpty)
+        report.report([unmatched(1204, "dor-9", "dor-1")], now: at(5), logger: logger)
+        #expect(
+            lines.taken() == [
+                "notice 1,204 events named subjects that nobody shows, such as dor-1 "
+                    + "[events=1204, topic=doors]"
+            ])
+        for second in 6..<65 as Range<Int64> {
+            report.report([unmatched(1204 + Int(second), "dor-1")], now: at(second), logger: logger)
+        }
+        #expect(lines.taken().isEmpty, "the minute is not over")
+        report.report([unmatched(1205, "dor\n2")], now: at(65), logger: logger)
+        #expect(
+            lines.taken() == [
+                "notice an event named a subject that nobody shows, such as dor\\u{a}2 "
+                    + "[events=1, topic=doors]"
+            ])
+        for second in 125..<300 as Range<Int64> {
+            report.report([unmatched(1205, "dor-1")], now: at(second), logger: logger)
+        }
+        #expect(lines.taken().isEmpty, "none came")
+    }
+
+    @Test func `topics are told apart, and without an example where no event has a subject`() {
+        var report = UnmatchedReport()
+        report.report(
+            [unmatched(2), unmatched(1_000_000, "x", topic: "lamps")], now: at(1), logger: logger)
+        #expect(
+            lines.taken() == [
+                "notice 2 events named subjects that nobody shows [events=2, topic=doors]",
+                "notice 1,000,000 events named subjects that nobody shows, such as x "
+                    + "[events=1000000, topic=lamps]",
+            ])
+    }
+
+    @Test func `what is set aside is told by its totals, once a minute while they grow`() {
+        var report = SetAsideReport()
+        func counts(_ unknown: Int, rows: Int) -> [WorkerStatus.SetAsideCount] {
+            [
+                .init(
+                    topic: "registrations", isOfRows: false, reason: "invalidJSON", count: 1),
+                .init(
+                    topic: "registrations", isOfRows: false, reason: "unknownApp", count: unknown),
+                .init(topic: "registrations", isOfRows: true, reason: "unroutable", count: rows),
+            ]
+        }
+        report.report([], now: at(0), logger: logger)
+        report.report(counts(2999, rows: 7), now: at(5), logger: logger)
+        #expect(
+            lines.taken() == [
+                "notice 3,000 records have been set aside since the start, by reason "
+                    + "[invalidJSON=1, new=3000, topic=registrations, unknownApp=2999]",
+                "notice 7 rows have been set aside since the start, by reason "
+                    + "[new=7, topic=registrations, unroutable=7]",
+            ])
+        for second in 6..<65 as Range<Int64> {
+            report.report(counts(3000 + Int(second), rows: 7), now: at(second), logger: logger)
+        }
+        #expect(lines.taken().isEmpty)
+        report.report(counts(3099, rows: 7), now: at(65), logger: logger)
+        #expect(
+            lines.taken() == [
+                "notice 3,100 records have been set aside since the start, by reason "
+                    + "[invalidJSON=1, new=100, topic=registrations, unknownApp=3099]"
+            ])
+    }
+}

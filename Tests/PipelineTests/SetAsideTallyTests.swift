@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@testable internal import Pipeline
+
+/// What was set aside of the compacted topics.
+@Suite struct `The tally of what is set aside` {
+    private let fixture = PipelineFixture()
+
+    private func count(_ part: SetAsideTally.Part) -> [String: Int] {
+        Dictionary(uniqueKeysWithValues: fixture.pipeline.setAside[part].map { ($0, $1) })
+    }
+
+    private func register(_ key: String, _ value: String) {
+        Array(key.utf8).withUnsafeBytes { key in
+            Array(value.utf8).withUnsafeBytes { value in
+                _ = fixture.pipeline.registrationRecord(
+                    key: key, value: value, timestamp: fixture.now.wall, now: fixture.now)
+            }
+        }
+    }
+
+    @Test func `a registration that cannot be used is counted by its reason`() {
+        for number in 0..<30 {
+            register("production/com.example.Other/I\(number)/H", #"{"v":1,"targets":[]}"#)
+        }
+        register("production/com.example.Home/A/H", "{")
+        register("production", #"{"v":1,"targets":[]}"#)
+        #expect(
+            count(.registrations) == ["unknownApp": 30, "invalidJSON": 1, "invalidKey": 1])
+        #expect(fixture.counters.registrationsUnreadable == 32)
+        #expect(fixture.counters.registrationsRead == 0)
+    }
+
+    @Test func `targets of a later release are counted, and the others are in use`() {
+        let known = #"{"class":"control","token":"01","shows":[{"subjects":["door"]}]}"#
+        register(
+            "production/com.example.Home/A/H",
+            #"{"v":1,"targets":[{"class":"hologram","token":"02"},\#(known)]}"#)
+        #expect(count(.registrationRows) == ["unknownTarget": 1])
+        #expect(fixture.counters.registrationRowsSetAside == 1)
+        fixture.event("door")
+        #expect(fixture.deliverAll().count == 1)
+    }
+
+    @Test func `unreadable suppressions and deferred pushes are counted by their reason`() {
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        _ = deferred.refusal(of: DeferredFixture.Record(key: "nowhere", value: "{"))
+        _ = Array("nowhere".utf8).withUnsafeBytes { key in
+            fixture.pipeline.suppressionRecord(
+                key: key, value: key, timestamp: fixture.now.wall)
+        }
+        #expect(count(.deferred) == ["invalidKey": 1] && count(.suppressions) == ["invalidKey": 1])
+        #expect(fixture.counters.deferredUnreadable == 1)
+        #expect(fixture.counters.suppressionsUnreadable == 1)
+    }
+
+    @Test func `dead letters are counted by their reason, or as other`() {
+        fixture.registerControl("A", [1], shows: ["door"])
+        for reason in [APNSReason.badMessageId, .unknown, .badMessageId] {
+            fixture.event("door")
+            let push = fixture.take()[0]
+            if reason == .unknown { fixture.slab.keepReason("Bewitched", of: push.slot) }
+            fixture.answer(push, 400, reason)
+            fixture.pass(.seconds(1))
+        }
+        fixture.event("door", "{")
+        let written = fixture.pipeline.deadLetters.map { "\($0.reason) \($0.count)" }
+        #expect(written == ["BadMessageId 2", "invalidJSON 1", "other 1"])
+        #expect(fixture.counters.deadLettersWritten == 4)
+    }
+}
