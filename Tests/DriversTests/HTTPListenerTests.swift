@@ -16,11 +16,13 @@ private final class ListenerFixture: Sendable {
     private let task = Mutex<Task<Void, any Error>?>(nil)
 
     init(
-        host: String = "127.0.0.1", token: String? = nil, answer: HTTPAnswer = .text("ok"),
+        host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
+        answer: HTTPAnswer = .text("ok"),
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
             name: "health", host: host, port: 0, token: token.map { Secret($0) })
+        settings.openPaths = openPaths
         change(&settings.limits)
         let listener = HTTPListener(
             settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
@@ -111,6 +113,19 @@ private final class ListenerFixture: Sendable {
         let none = try RawHTTPClient.request("GET /here", port: port)
         #expect(none.hasPrefix("HTTP/1.1 401 "))
         #expect(fixture.questions.withLock { $0.count } == 2)
+        await fixture.end()
+    }
+
+    @Test func `a path that is open needs no token, and no other is`() async throws {
+        let fixture = ListenerFixture(token: "correct horse", openPaths: ["/here"])
+        let port = try fixture.port
+        for (path, status) in [
+            ("/here", 200), ("/here?token=none", 200), ("/there", 401), ("/here/", 401),
+            ("/%68ere", 401), ("//here", 401),
+        ] {
+            let answer = try RawHTTPClient.request("GET \(path)", port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(path)")
+        }
         await fixture.end()
     }
 

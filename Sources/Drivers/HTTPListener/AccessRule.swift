@@ -3,14 +3,16 @@
 
 internal import PushModel
 
-/// Decides which requests are answered, by their `Host` and `Authorization` headers.
+/// Decides which requests are answered, by their path and their `Host` and `Authorization` headers.
 struct AccessRule: Sendable {
     private let token: Secret?
+    private let openPaths: Set<String>
     /// The hosts that a request may name; nil allows any.
     private let hosts: Set<String>?
 
     init(_ settings: HTTPListenerSettings) {
         token = settings.token
+        openPaths = settings.openPaths
         // A web page can reach a listener on loopback if its own host name is made to resolve to it
         // (DNS rebinding). The browser then sends that name as `Host`.
         hosts =
@@ -25,11 +27,12 @@ struct AccessRule: Sendable {
     }
 
     /// - Parameters:
+    ///   - path: the path, percent-encoded as the client sent it.
     ///   - authorization: the value of the `Authorization` header.
     ///   - authority: the value of the `Host` header, with its port.
-    func refusal(authorization: String?, authority: String?) -> Refusal? {
+    func refusal(path: String, authorization: String?, authority: String?) -> Refusal? {
         if let hosts, let authority, !hosts.contains(Self.host(of: authority)) { return .wrongHost }
-        guard let token else { return nil }
+        guard let token, !openPaths.contains(path) else { return nil }
         let scheme = "bearer "
         guard let authorization, authorization.lowercased().hasPrefix(scheme) else {
             return .unauthorized

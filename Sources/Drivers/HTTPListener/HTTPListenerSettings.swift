@@ -12,6 +12,9 @@ package struct HTTPListenerSettings: Sendable {
     package var port: Int
     /// The token that a client must send as `Authorization: Bearer`; nil needs none.
     package var token: Secret?
+    /// The paths that are answered without the token: a browser cannot send one when it opens a
+    /// page.
+    package var openPaths: Set<String> = []
     package var limits: Limits
 
     package struct Limits: Sendable {

@@ -36,7 +36,8 @@ struct ListenerResponder: HTTPResponder {
 
     private func answer(to request: Request) async -> HTTPAnswer {
         switch access.refusal(
-            authorization: request.headers[.authorization], authority: request.head.authority)
+            path: request.uri.path, authorization: request.headers[.authorization],
+            authority: request.head.authority)
         {
         case .unauthorized:
             var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
