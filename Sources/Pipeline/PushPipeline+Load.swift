@@ -172,6 +172,12 @@ extension PushPipeline {
     /// Returns the spans that have ended since the last call.
     package mutating func takeSpans() -> [Span] { book.traces.takeFinished() }
 
+    /// How long the pool has had pushes in flight of which APNs has answered none; nil if none is in
+    /// flight, or the pool's breaker is not closed.
+    package func silence(of pool: PoolID, now: Now) -> Duration? {
+        breakers.silence(of: pool, now: now.monotonic)
+    }
+
     // MARK: Proof
 
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a

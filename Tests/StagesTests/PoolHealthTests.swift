@@ -134,6 +134,19 @@ internal import Testing
         #expect([soon, later] == [false, true])
     }
 
+    @Test func `a pool's health tells how long nothing has answered while something should`() {
+        var health = PoolHealth()
+        #expect(health.silence(now: .after(.zero)) == nil)
+        _ = health.isSilent(inFlight: 1, now: .after(.zero))
+        #expect(health.silence(now: .after(.seconds(3))) == .seconds(3))
+        _ = health.received(.fault, of: TokenID(rawValue: 1))
+        #expect(health.silence(now: .after(.seconds(4))) == nil)
+        _ = health.isSilent(inFlight: 1, now: .after(.seconds(4)))
+        #expect(health.silence(now: .after(.seconds(9))) == .seconds(5))
+        _ = health.isSilent(inFlight: 0, now: .after(.seconds(9)))
+        #expect(health.silence(now: .after(.seconds(10))) == nil)
+    }
+
     @Test func `a pool's health does not take a time-out for an answer`() {
         var health = AnswersOfMany()
         _ = health.isSilent(inFlight: 1, now: .after(.zero))

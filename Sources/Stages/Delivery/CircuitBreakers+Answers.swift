@@ -72,6 +72,13 @@ extension CircuitBreakers {
         }
     }
 
+    /// How long the pool has had pushes in flight of which APNs has answered none; nil if none is in
+    /// flight, or the pool's breaker is not closed.
+    package func silence(of pool: PoolID, now: MonotonicTime) -> Duration? {
+        let pool = pools[Int(pool.rawValue)]
+        return pool.breaker.isClosed ? pool.health.silence(now: now) : nil
+    }
+
     private mutating func open(_ pool: Int, by cause: TrippedBreaker.Cause, now: MonotonicTime) {
         if pools[pool].breaker.isClosed { poolsOpened += 1 }
         // Many failures of one cause say nothing of another one's first, whose wait is longer.

@@ -76,6 +76,10 @@ package struct PoolHealth: Sendable {
         return now - since >= Self.silenceMax
     }
 
+    /// How long something has been in flight without any answer, as of the last call of `isSilent`;
+    /// nil if nothing is in flight.
+    package func silence(now: MonotonicTime) -> Duration? { silentSince.map { now - $0 } }
+
     /// Forgets what opened the breaker, so that later answers are judged afresh.
     package mutating func reset() {
         answers.removeAll(keepingCapacity: true)
