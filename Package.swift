@@ -123,12 +123,16 @@ let simulators: [Target] = [
 // MARK: App: knows everyone; connects what decides with what does, and runs it.
 
 let app: [Target] = [
+    // The page that shows a worker in a browser: its files are compiled into the program.
+    .target(
+        name: "LivePage", dependencies: ["HTTPListener"], path: "Sources/App/LivePage",
+        resources: [.embedInCode("Assets")], swiftSettings: .house),
     .floor(
         "App", "Worker",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter", "Telemetry", "LinuxIO",
-            "FlatMemory", "OpenSSL", "Rdkafka",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
+            "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka",
         ],
         logs: true,
         products: [
@@ -168,7 +172,10 @@ let lab: [Target] = [
     .floor(
         "Lab", "FleetKit",
         ["PushModel", "RecordFormats", "KafkaLog", "Rdkafka", "Curl", "LinuxIO"], logs: true),
-    .floor("Lab", "Demo", ["FleetKit", "Checker", "PushModel", "LinuxIO"]),
+    .floor(
+        "Lab", "Demo",
+        ["FleetKit", "Checker", "PushModel", "LinuxIO", "HTTPListener", "LivePage", "Curl"],
+        logs: true),
     .executableTarget(
         name: "lamplighter-lab",
         dependencies: [
@@ -214,12 +221,16 @@ let tests: [Target] = [
         ], logs: true),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
-    .tests("DemoTests", ["Demo", "FleetKit", "Checker", "RecordFormats", "PushModel"]),
+    .tests(
+        "DemoTests",
+        [
+            "Demo", "FleetKit", "Checker", "RecordFormats", "PushModel", "HTTPListener", "LivePage",
+        ]),
     .tests(
         "AppTests",
         [
             "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
-            "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter", "Telemetry",
+            "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
             "EmbeddedKafka", "FleetKit", "LinuxIO", "OpenSSL", "Rdkafka",
         ],
         logs: true),

@@ -2,10 +2,12 @@
 // Part of Lamplighter.
 
 internal import HTTPListener
+internal import LivePage
 internal import Logging
 internal import PushModel
 
-/// Answers an operator's requests: how the worker does, and the level of its log.
+/// Answers an operator's requests: how the worker does, as JSON and as a page, and the level of its
+/// log.
 struct AdminListener: Sendable {
     let probes: Probes
     let source: StatusSource
@@ -14,10 +16,12 @@ struct AdminListener: Sendable {
     let logger: Logger
 
     func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        if let answer = LivePage.answer(question) { return answer }
         switch question.path {
         case "/status":
             guard question.method == .get else { return .notAllowed(but: [.get]) }
             return await statusAnswer()
+        case "/fleet": return LivePage.noFleet
         case "/log-level":
             switch question.method {
             case .get: return LogLevelRequest.answer(log.level)

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import HTTPListener
+internal import LivePage
 internal import Logging
 internal import PushModel
 
@@ -35,6 +36,8 @@ extension LamplighterWorker {
             }
         }
         let admin = configuration.adminSettings.map { settings in
+            var settings = settings
+            settings.openPaths = LivePage.paths
             let admin = AdminListener(
                 probes: probes, source: status, explain: ExplainSource(control, plan: plan),
                 log: log, logger: logger)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+// What each panel shows of a status. Any member of the status may be missing.
+
+import { age, bytes, count, duration, isKnown, rate, seconds, time } from "./format.js";
+import { fillCards, fillFigures, fillTable, setText } from "./tables.js";
+
+const byId = (id) => document.getElementById(id);
+
+/** A pool is stalled when it has been waiting for any answer of APNs for so long. */
+const stalledAfterSeconds = 1;
+
+/** Shows everything but the charts. `elapsed` is the time since `before`, the previous status. */
+export function showPanels(status, before, elapsed) {
+    showLatencies(status.latency ?? {});
+    showOutcomes(status.pushes ?? [], before?.pushes ?? [], elapsed);
+    showPools(status.pools ?? [], status.waiting ?? {});
+    showBreakers(status);
+    showWaiting(status.waiting ?? {}, status.pools ?? []);
+    showLag(status.partitions ?? [], status.unavailablePartitions);
+    showIndex(status.index ?? {}, status.phase);
+    showUnmatched(status.unmatched ?? []);
+}
+
+/** The latency of the push type with most pushes, which the chart shows. */
+export function mainLatency(status) {
+    const types = status.latency?.eventToAccepted ?? [];
+    return types.toSorted((one, other) => other.count - one.count)[0];
+}
+
+function showLatencies({ eventToAccepted = [], roundTrip }) {
+    const row = (name, { p50Seconds, p99Seconds }) => [name, duration(p50Seconds), duration(p99Seconds)];
+    const rows = eventToAccepted.map((latency) => row(latency.type, latency));
+    if (roundTrip) rows.push(row("APNs round trip", roundTrip));
+    fillTable(byId("latencies"), rows);
+}
+
+function showOutcomes(pushes, before, elapsed) {
+    const key = ({ app, type, outcome, reason }) => [app, type, outcome, reason].join("\n");
+    const earlier = new Map(before.map((push) => [key(push), push.count]));
+    const apps = [...new Set(pushes.map(({ app }) => app))].sort();
+    const most = Math.max(1, ...pushes.map((push) => push.count));
+    const rows = [];
+    for (const app of apps) {
+        if (apps.length > 1) rows.push([app]);
+        const own = pushes.filter((push) => push.app === app && push.count > 0);
+        for (const push of own.toSorted((one, other) => other.count - one.count)) {
+            const { type, outcome, reason, count: total } = push;
+            const recent = elapsed ? (total - (earlier.get(key(push)) ?? 0)) / elapsed : undefined;
+            const state = outcome === "accepted" ? "good" : outcome === "rejected" ? "error" : "warning";
+            const row = [
+                { text: type, mark: true, state },
+                reason ? `${outcome} · ${reason}` : outcome,
+                rate(recent === undefined ? undefined : Math.max(0, Math.round(recent * 10) / 10)),
+                { text: count(total), share: total / most },
+            ];
+            row.isPart = apps.length > 1;
+            rows.push(row);
+        }
+    }
+    fillTable(byId("outcomes"), rows);
+}
+
+function showPools(pools, { queued = 0 }) {
+    fillTable(byId("pools"), pools.map((pool) => {
+        const { credential, environment, connections, streams, streamsMax, silentSeconds } = pool;
+        const isStalled = silentSeconds >= stalledAfterSeconds && (streams > 0 || queued > 0);
+        const since = `APNs has answered nothing for ${seconds(silentSeconds)}`;
+        const state = isStalled
+            ? { text: "stalled", state: "error", title: since }
+            : { text: streams > 0 ? "moving" : "idle", state: streams > 0 ? "good" : undefined };
+        return [
+            `${credential} · ${environment}`,
+            state,
+            {
+                text: `${count(streams)} / ${count(streamsMax)}`,
+                share: streamsMax > 0 ? streams / streamsMax : 0,
+            },
+            count(connections),
+            age(pool.providerTokenAgeSeconds),
+        ];
+    }));
+}
+
+function showBreakers({ breakers, topics }) {
+    const open = (breakers ?? []).map(({ name, cause, nextProbeSeconds, remedy }) => ({
+        badge: "open",
+        state: "error",
+        title: name,
+        lines: [
+            cause,
+            remedy,
+            isKnown(nextProbeSeconds) ? `Next probe in ${seconds(nextProbeSeconds)}.` : "A probe is out.",
+        ],
+    }));
+    const troubled = (topics ?? []).map(({ topic, trouble, remedy }) => ({
+        badge: "topic", state: "warning", title: topic, lines: [trouble, remedy],
+    }));
+    const isQuiet = breakers ? "All are closed: APNs takes what is sent." : "–";
+    fillCards(byId("breakers"), [...open, ...troubled], isQuiet);
+}
+
+function showWaiting(waiting, pools) {
+    const inPools = pools.reduce((sum, pool) => sum + (pool.streams ?? 0), 0);
+    fillFigures(byId("waiting"), [
+        ["queued, to be sent", count(waiting.queued)],
+        ["in flight, unanswered", count(waiting.inFlight ?? inPools)],
+        ["resting before a retry", count(waiting.resting)],
+        ["deferred, kept in Kafka", count(waiting.deferred)],
+        ["events holding offsets", count(waiting.held)],
+        ["unacknowledged records", count(waiting.unacknowledged)],
+        ["payloads in memory", bytes(waiting.payloadBytes)],
+        ["oldest push waiting", duration(waiting.oldestWaitingSeconds)],
+        ["oldest offset not stored", duration(waiting.oldestUncommittedSeconds)],
+    ]);
+}
+
+function showLag(partitions, unavailable) {
+    const most = Math.max(1, ...partitions.map(({ lag }) => lag ?? 0));
+    const topics = new Map();
+    for (const partition of partitions) {
+        topics.set(partition.topic, [...(topics.get(partition.topic) ?? []), partition]);
+    }
+    const rows = [];
+    if (unavailable > 0) rows.push([{ text: "cannot be read", state: "error" }, count(unavailable)]);
+    for (const [topic, own] of [...topics].sort()) {
+        const known = own.filter(({ lag }) => isKnown(lag));
+        const sum = known.length ? known.reduce((total, { lag }) => total + lag, 0) : undefined;
+        rows.push([`${topic}, ${own.length} ${own.length === 1 ? "partition" : "partitions"}`, count(sum)]);
+        // Of the topic of deferred pushes no partition has a lag.
+        if (!known.length) continue;
+        for (const { partition, lag } of own.toSorted((one, other) => one.partition - other.partition)) {
+            const row = [`partition ${partition}`, { text: count(lag), share: (lag ?? 0) / most }];
+            row.isPart = true;
+            rows.push(row);
+        }
+    }
+    fillTable(byId("lag"), rows);
+}
+
+function showIndex(index, phase) {
+    const isReplaying = phase === "replaying";
+    const left = isKnown(index.secondsLeft) ? `, ${seconds(index.secondsLeft)} left` : "";
+    byId("replaying").toggleAttribute("data-done", !isReplaying);
+    byId("replay").value = index.share ?? 0;
+    setText(byId("replay-note"), isReplaying
+        ? `${Math.floor((index.share ?? 0) * 100)} % read${left}`
+        : `Complete: ${count(index.recordsRead)} records read.`);
+    fillFigures(byId("index"), [
+        ["device tokens", count(index.tokens)],
+        ["subjects", count(index.subjects)],
+        ["subscriptions", count(index.subscriptions)],
+        ["installations", count(index.installations)],
+        ["memory", bytes(index.bytes)],
+    ]);
+    fillTable(byId("tables"), (index.topics ?? []).map(({ topic, partitions, unread, ageSeconds }) => [
+        { text: topic, title: `${topic}, ${count(partitions)} partitions` },
+        count(unread),
+        seconds(ageSeconds),
+    ]));
+}
+
+function showUnmatched(unmatched) {
+    const rows = [];
+    for (const { topic, count: events, sample } of unmatched.filter((topic) => topic.count > 0)) {
+        rows.push([topic, count(events), ""]);
+        for (const { subject, at } of (sample ?? []).toReversed()) {
+            const row = [subject, "", time(at)];
+            row.isPart = true;
+            rows.push(row);
+        }
+    }
+    fillTable(byId("unmatched"), rows);
+}
