@@ -32,6 +32,17 @@ import Testing
         owed.latencies.percentiles([1, 100], since: 0)
     }
 
+    @Test func `an installation was last pushed to when any of its tokens was`() throws {
+        var owed = OwedPushes(neighbourhood)
+        let token = { (sort: Neighbourhood.Sort) in neighbourhood.tokenNumber(sort, of: 1) }
+        owed.answered(try answer(token(.widget), at: 2000))
+        owed.answered(try answer(token(.control), at: 1500))
+        owed.answered(
+            try answer(token(.device), at: 3000, status: 429, reason: "TooManyRequests"))
+        #expect(owed.acceptedLast(ofInstallations: 3) == [nil, 2000, nil])
+        #expect(owed.acceptedLast(ofInstallations: 400).count == 6)
+    }
+
     @Test func `each token of the audience waits until its own push is accepted`() throws {
         var owed = OwedPushes(neighbourhood)
         owed.eventProduced(try event("lamp-1", at: 1000))

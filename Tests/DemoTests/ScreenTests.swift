@@ -42,6 +42,14 @@ import Testing
         #expect(!start.contains("after"))
     }
 
+    @Test func `the demo screen shows the whole address of the page while there is traffic`() {
+        var figures = DemoFigures.middle
+        figures.page = "http://127.0.0.1:65535/"
+        #expect(Self.text(figures).contains("· http://127.0.0.1:65535/"))
+        figures.phase = .draining
+        #expect(!Self.text(figures).contains("http"))
+    }
+
     @Test func `the demo screen offers the keys that do something, and no others`() {
         func footer(_ phase: DemoFigures.Phase) -> String {
             var figures = DemoFigures.middle

@@ -53,6 +53,8 @@ struct DemoFigures: Codable, Equatable, Sendable {
     var door = Door()
     /// The pushes accepted in each of the last seconds, the latest last.
     var history: [Int] = []
+    /// The address of the live page.
+    var page: String?
     /// The messages, the latest last.
     var messages: [String] = []
     /// Whether the demo follows its script, because no key was pressed yet.

@@ -26,9 +26,12 @@ package final class DemoRun {
     private let startedAt: Int64
     private var runningSince: ContinuousClock.Instant?
     private var nextStatus = ContinuousClock.now
+    private let page: DemoPage
+    private var nextPage = ContinuousClock.now
 
     private static let turn = Duration.milliseconds(50)
     private static let statusInterval = Duration.milliseconds(200)
+    private static let pageInterval = Duration.milliseconds(500)
     /// The most workers that end by themselves and are replaced.
     private static let ownEndingsMax = 20
     private static let startMax = Duration.seconds(60)
@@ -53,6 +56,7 @@ package final class DemoRun {
             neighbourhood, events: fleet.path("events.ndjson"),
             answers: fleet.path("answers.ndjson"), reports: fleet.path("traffic.log"))
         script = DisturbanceScript(duration: options.duration)
+        page = DemoPage(.init(workerPorts: Array(repeating: nil, count: options.workers)))
         let killsLog = fleet.path("kills.ndjson")
         _ = FileManager.default.createFile(atPath: killsLog, contents: nil)
         guard let kills = FileHandle(forWritingAtPath: killsLog) else {
@@ -105,6 +109,7 @@ package final class DemoRun {
 
     /// Starts the fleet and its traffic; false if the demo was ended before the first event.
     private func start() throws -> Bool {
+        page.start()
         try fleet.startKafka()
         try fleet.startAPNS()
         guard try watch("the simulators", Self.startMax, until: { fleet.simulatorsServe() })
@@ -192,6 +197,7 @@ package final class DemoRun {
         }
         talkToSimulator(now)
         fillFigures(now)
+        fillPage(now)
         display.show(figures, messages: messages)
         for key in display.pause(Self.turn) { try press(key) }
     }
@@ -236,6 +242,20 @@ package final class DemoRun {
         }
         observer.fill(&figures, wallNow: SystemClock.wallNanoseconds())
         figures.messages = Array(messages.suffix(6))
+    }
+
+    private func fillPage(_ now: ContinuousClock.Instant) {
+        if figures.page == nil, let address = page.address {
+            figures.page = address
+            say("the live page is at \(address)")
+        }
+        guard now >= nextPage else { return }
+        nextPage = now + Self.pageInterval
+        page.show(
+            DemoPage.Figures(
+                workerPorts: fleet.workers.map(\.process.adminPort),
+                acceptedAt: observer.owed.acceptedLast(ofInstallations: DemoPage.devicesMax),
+                installations: figures.installations))
     }
 
     func say(_ message: String) {

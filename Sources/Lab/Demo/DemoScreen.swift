@@ -36,10 +36,13 @@ enum DemoScreen {
             case .judging: "the checker reads the logs"
             case .ended: "ended"
             }
+        // The texts of the other phases leave no room for it.
+        let page = [.starting, .running].contains(figures.phase) ? figures.page : nil
         return [
             StyledSpan(" Lamplighter ", .bold),
             StyledSpan(" \(figures.installations.grouped) installations · "),
             StyledSpan(phase, figures.phase == .running ? .plain : .warning),
+            StyledSpan(page.map { " · \($0)" } ?? "", .dim),
         ]
     }
 

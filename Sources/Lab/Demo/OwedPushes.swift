@@ -49,6 +49,18 @@ struct OwedPushes {
         }
     }
 
+    /// When the last push to any token of each of the first installations was accepted, in
+    /// nanoseconds since 1970; nil where none was.
+    func acceptedLast(ofInstallations count: Int) -> [Int64?] {
+        (0..<min(count, neighbourhood.installations)).map { installation in
+            let last =
+                Neighbourhood.Sort.allCases.map { sort in
+                    states[neighbourhood.tokenNumber(sort, of: installation)].acceptedAt
+                }.max() ?? .min
+            return last == .min ? nil : last
+        }
+    }
+
     mutating func eventProduced(_ event: LoggedEvent) {
         guard let subject = neighbourhood.subjectNumber(event.subject) else { return }
         if subject == Neighbourhood.drawnDoor { door.flippedAt = event.t }
