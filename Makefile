@@ -4,7 +4,8 @@
 # Each verb prints its commands before it runs them. `make` alone explains the verbs.
 
 # A variable has one meaning. Four have a short form, for the verb's main one: ROUNDS of chaos and of
-# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate and fuzz.
+# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate, fuzz and
+# check-surfaces.
 
 # What run-local uses: auto, nghttp2 or curl; KEEP=1 leaves everything running.
 TRANSPORT ?= auto
@@ -38,7 +39,7 @@ bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs chaos mutate check-mutations conformance fuzz sanitize bench bench-dispatch bench-latency \
+	docs chaos mutate check-mutations check-surfaces conformance fuzz sanitize bench bench-dispatch bench-latency \
 	bench-listeners bench-index bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
@@ -86,6 +87,9 @@ mutate: deps ## Break a copy in many small ways, see that a test notices each (M
 
 check-mutations: ## See that each mutation still applies to the sources
 	scripts/mutate.py --check
+
+check-surfaces: ## See the live page in Chromium, and the metrics with promtool (SCREENSHOTS=docs)
+	scripts/check-surfaces.sh $(ONLY)
 
 conformance: deps ## Run both transports against everything a server may do, docs/transports.md
 	swift build --build-tests

@@ -4,7 +4,8 @@
 #
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
-# nothing if nothing is missing.
+# nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
+# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it.
 set -euo pipefail
 
 swift_needed=6.2
@@ -102,6 +103,15 @@ require_libraries() {
         fail "without apt-get, please install the development files of: ${missing[*]}"
 }
 
+if [ "${1:-}" = surfaces ]; then
+    test_programs+=(fonts-inter python3-venv)
+    if [ -z "${CHROMIUM:-}" ]; then
+        # Ubuntu has Chromium as a snap alone, which does not run in a container.
+        ! grep -qs '^ID=ubuntu' /etc/os-release ||
+            fail "set CHROMIUM to the path of a Chromium or Chrome; Ubuntu has no package of one"
+        test_programs+=(chromium)
+    fi
+fi
 [ "$(uname -s)" = Linux ] ||
     fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
 if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi

@@ -53,15 +53,14 @@ async function ask(path) {
 
 async function turn() {
     const asked = chosen;
+    // The wall shows what the demo knows, whether the worker answers or not.
+    if (devices) ask(devices).then((lights) => wall.show(lights), () => {});
     try {
-        const [status, lights] = await Promise.all([
-            ask(workers[chosen].status), devices ? ask(devices).catch(() => undefined) : undefined,
-        ]);
+        const status = await ask(workers[chosen].status);
         if (asked !== chosen) return;
         byId("access").hidden = true;
         byId("problems").hidden = false;
-        if (lights) wall.show(lights);
-        if (status) showStatus(status);
+        showStatus(status);
     } catch (error) {
         if (asked !== chosen) return;
         if (error instanceof Refused) showAccess();
@@ -132,9 +131,10 @@ function drawCharts({ samples }) {
 /** Says in the sentence's place that there is no answer; the figures stay as they were. */
 function showSilence(error) {
     const own = remembered();
-    const cause = error.name === "TimeoutError" || error instanceof TypeError ? "" : ` It says: ${error.message}.`;
+    const isUnreachable = error.name === "TimeoutError" || error instanceof TypeError;
+    const cause = isUnreachable ? "The worker does not answer." : `The worker gives no status: ${error.message}.`;
     const since = own.status ? ` What is shown is from ${time(own.status.at)} UTC.` : "";
-    showState("error", "No answer", `The worker does not answer.${cause}${since}`);
+    showState("error", "No answer", `${cause}${since}`);
     fillCards(byId("problems"), [], "If it has ended, the last line of its log says why.");
     document.documentElement.dataset.quiet = "";
     document.title = "(!) Lamplighter does not answer";

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""Runs workers, simulators and the demo, each a process, in a folder of their own."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
+# Variables with this prefix are configuration.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("LAMPLIGHTER_")}
+APP = "com.example.Home"
+TEAM = "ABCDE12345"
+KEY = "FGHIJ67890"
+
+
+class Processes:
+    """A folder and the processes that use it; all of them end with it."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-surfaces-"))
+        self.running = []
+
+    def close(self):
+        """Ends the processes, the youngest first: workers drain while the others still answer."""
+        for process in reversed(self.running):
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, name, program, *arguments):
+        """Starts one of the programs; what it prints is in the file `name`.log."""
+        with open(self.folder / f"{name}.log", "w") as log:
+            process = subprocess.Popen(
+                [PROGRAMS / program, *map(str, arguments)],
+                # A fleet runs until its standard input ends.
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=ENVIRONMENT,
+            )
+        process.name = name
+        self.running.append(process)
+        return process
+
+    def printed(self, path):
+        try:
+            return (self.folder / path).read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def wait_for(self, what, seconds, condition):
+        """Waits for a condition, and returns what it returns."""
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            for process in self.running:
+                if process.poll() is not None:
+                    raise AssertionError(
+                        f"{process.name} has ended: {self.printed(process.name + '.log')[-1000:]}"
+                    )
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {seconds} s for {what}")
+            time.sleep(0.05)
+
+    def port_in(self, path, purpose):
+        """The port that a worker's log says it listens on; nothing before that."""
+        found = re.findall(rf"listening {purpose}.* port=(\d+)", self.printed(path))
+        return int(found[-1]) if found else None
+
+
+class Fleet(Processes):
+    """A worker, an embedded Kafka, an APNs simulator that takes commands, and traffic."""
+
+    def __init__(self):
+        super().__init__()
+        folder = self.folder
+        self.start(
+            "apns",
+            "lamplighter-lab",
+            "simulate",
+            "apns",
+            "--address-file",
+            folder / "address",
+            "--ca-file",
+            folder / "ca.pem",
+            "--key-out",
+            folder / "key.p8",
+            "--team",
+            TEAM,
+            "--key-id",
+            KEY,
+            "--app",
+            APP,
+            "--control",
+            folder / "control",
+        )
+        self.wait_for(
+            "the APNs simulator", 30, lambda: self.printed("address") and (folder / "control").exists()
+        )
+        port = re.search(r"production \S+:(\d+)", self.printed("address"))[1]
+        self.start(
+            "fleet",
+            "lamplighter-lab",
+            "fleet",
+            "--directory",
+            folder / "fleet",
+            "--workers",
+            1,
+            "--apns-port",
+            port,
+            "--ca-file",
+            folder / "ca.pem",
+            "--key-file",
+            folder / "key.p8",
+        )
+        log = "fleet/worker-1.log"
+        self.health = self.wait_for("the probes", 60, lambda: self.port_in(log, "for probes"))
+        self.admin = self.wait_for("the page", 60, lambda: self.port_in(log, "for requests of operators"))
+        bootstrap = re.search(r"bootstrap: (\S+)", self.printed("fleet/lamplighter.yaml"))[1]
+        self.start(
+            "traffic",
+            "lamplighter-lab",
+            "simulate",
+            "traffic",
+            "--bootstrap",
+            bootstrap,
+            "--events-log",
+            folder / "events.ndjson",
+            "--installations",
+            300,
+            "--rate",
+            100,
+        )
+
+    def tell_apns(self, command):
+        """Gives a command to the APNs simulator."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / "control"))
+            client.sendall(f"{command}\n".encode())
+            answer = client.makefile().readline().strip()
+        if answer != "ok":
+            raise AssertionError(f"the simulator does not {command}: {answer}")
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.admin}/"
+
+    def get(self, path, port=None):
+        """Returns the body of an answer of the worker's."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.admin}/{path}", timeout=10) as answer:
+            return answer.read()

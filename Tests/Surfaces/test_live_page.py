@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""What the live page shows, with made-up statuses."""
+
+import re
+import time
+import unittest
+
+import mock_worker
+from page_test import FOCUSED, READY, PageTest
+
+# Chromium itself says this when the server refuses, fails or is gone; the page cannot prevent it.
+FAILED_REQUEST = re.compile("error: Failed to load resource: .*")
+
+
+class LivePage(PageTest):
+    """The live page"""
+
+    def test_loads_from_its_own_server_alone_and_complains_of_nothing(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        turn = worker.turn
+        tab.until(f"'{turn + 2}' && document.querySelector('#clock').textContent.includes('UTC')")
+        self.assertEqual(tab.complaints(), [])
+        requested = [address for address in tab.requested() if not address.startswith("data:")]
+        self.assertGreater(len(requested), 8)
+        for address in requested:
+            self.assertTrue(address.startswith(worker.address), address)
+
+    def test_shows_every_part_of_a_status(self):
+        tab = self.tab(self.worker())
+        for selector, expected in {
+            "#worker": "lamplighter-0 · group lamplighter · 0.3.0 (6874cd6f52a1) · up 3 h 12 min",
+            "#phase": "Running",
+            "#summary": "All is well: pushes are accepted within 38 ms",
+            "#latencies": "APNs round trip",
+            "#outcomes": "rejected · PayloadTooLarge",
+            "#pools": "home · production",
+            "#breakers": "All are closed",
+            "#waiting": "deferred, kept in Kafka\n1,182",
+            "#lag": "orders.changed",
+            "#index": "device tokens\n998,213",
+            "#tables": "lamplighter.suppressions",
+            "#unmatched": "dor-1",
+        }.items():
+            self.assertIn(expected, tab.text(selector), selector)
+        for selector in ("#accepted-rate", "#event-rate"):
+            self.assertRegex(tab.text(selector), r"^[\d,]+/s$")
+        for selector in ("#p50", "#p99"):
+            self.assertRegex(tab.text(selector), r"^[\d.]+ ms$")
+
+    def test_is_updated_each_second_and_draws_what_it_has_seen(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        before, start = worker.turn, time.monotonic()
+        while worker.turn < before + 5:
+            time.sleep(0.05)
+        self.assertGreater(time.monotonic() - start, 4)
+        for name in ("lit", "cool", "high"):
+            line = tab.value(f"document.querySelector('.chart path.{name}:not(.area)').getAttribute('d')")
+            self.assertGreaterEqual(line.count("L"), 3, line)
+
+    def test_shows_a_tripped_breaker_within_two_seconds(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        worker.status = mock_worker.refused_key
+        self.within_promise(
+            tab, "document.querySelector('#breakers').innerText.includes('home in production')"
+        )
+        text = tab.text("#breakers")
+        for part in (
+            "open",
+            "APNs answers InvalidProviderToken",
+            "check the credential's key",
+            "Next probe in 12 s.",
+        ):
+            self.assertIn(part, text)
+        self.assertIn("APNs refuses the credential home", tab.text("#summary"))
+        self.assertIn("Error", tab.text("#problems li"))
+        self.assertEqual(tab.value("document.querySelector('#state').dataset.state"), "error")
+        self.assertEqual(tab.value("document.title"), "(2) Lamplighter lamplighter-0")
+        worker.status = mock_worker.healthy
+        self.within_promise(tab, "document.querySelector('#breakers').innerText.includes('All are closed')")
+        self.assertEqual(tab.complaints(), [])
+
+    def test_shows_a_stalled_pool_within_two_seconds(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        self.assertIn("moving", tab.text("#pools tbody tr"))
+        worker.status = mock_worker.stalled
+        self.within_promise(tab, "document.querySelector('#pools tbody tr').innerText.includes('stalled')")
+        self.assertEqual(tab.value("document.querySelector('#pools tbody td').dataset.state"), "error")
+        self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "idle")
+
+    def test_shows_how_far_the_index_has_been_read(self):
+        tab = self.tab(self.worker(mock_worker.replaying))
+        self.assertEqual(tab.text("#phase"), "Reading the index")
+        self.assertEqual(tab.text("#replay-note"), "62 % read, 8 s left")
+        self.assertAlmostEqual(tab.value("document.querySelector('#replay').value"), 0.62)
+        self.assertEqual(tab.text("#lag + .empty"), "No partition is assigned.")
+
+    def test_says_in_the_same_place_that_the_worker_does_not_answer(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        clock = tab.text("#clock")
+        worker.status = lambda *_: None
+        tab.until("document.querySelector('#phase').textContent === 'No answer'")
+        self.assertIn("The worker gives no status: the planner does not answer.", tab.text("#summary"))
+        self.assertIn(f"What is shown is from {clock}", tab.text("#summary"))
+        worker.status = mock_worker.healthy
+        self.within_promise(tab, "document.querySelector('#phase').textContent === 'Running'")
+        worker.close()
+        tab.until("document.querySelector('#phase').textContent === 'No answer'")
+        self.assertIn("The worker does not answer. What is shown is from", tab.text("#summary"))
+        self.assertEqual([line for line in tab.complaints() if not FAILED_REQUEST.match(line)], [])
+
+    def test_asks_once_for_the_token_and_keeps_it_in_the_tab(self):
+        worker = self.worker(token="correct-horse-battery")
+        tab = self.tab(worker, ready="!document.querySelector('#access').hidden")
+        self.assertEqual(tab.value(FOCUSED), ["token", True])
+        self.assertFalse(
+            tab.value("document.querySelector('.panel').checkVisibility({visibilityProperty: true})")
+        )
+        tab.write("wrong")
+        tab.press("Enter", 13, "\r")
+        tab.until("document.querySelector('#summary').innerText.includes('does not take')")
+        tab.write("correct-horse-battery")
+        tab.press("Enter", 13, "\r")
+        tab.until(READY)
+        self.assertTrue(tab.value("document.querySelector('#access').hidden"))
+        for place in (
+            "localStorage.length",
+            "document.cookie.length",
+            "document.querySelector('#token').value.length",
+        ):
+            self.assertEqual(tab.value(place), 0)
+        tab.open(worker.address)
+        tab.until(READY)
+        self.assertEqual(tab.value("document.querySelector('#access').hidden"), True)
+        self.assertNotIn("correct-horse-battery", " ".join(tab.requested()))
+
+    def test_shows_hostile_names_as_text(self):
+        hostile = '<img src=x onerror="document.title = 1">'
+
+        def status(*turn):
+            status = mock_worker.refused_key(*turn)
+            status["summary"] = status["problems"][0]["summary"] = status["worker"]["id"] = hostile
+            status["breakers"][0]["name"] = status["pools"][0]["credential"] = hostile
+            status["unmatched"][0]["sample"][0]["subject"] = status["partitions"][0]["topic"] = hostile
+            status["pushes"][0]["reason"] = status["waiting"]["queued"] = hostile
+            return status
+
+        tab = self.tab(self.worker(status))
+        for selector in (
+            "#summary",
+            "#problems",
+            "#worker",
+            "#breakers",
+            "#pools",
+            "#unmatched",
+            "#lag",
+            "#outcomes",
+        ):
+            self.assertIn(hostile, tab.value(f"document.querySelector('{selector}').textContent"))
+        self.assertEqual(tab.value("document.images.length"), 0)
+        self.assertEqual(tab.complaints(), [])
+
+    def test_shows_what_there_is_when_parts_are_missing(self):
+        whole = mock_worker.healthy()
+        worker = self.worker()
+        tab = self.tab(worker, speed=10)
+        for missing in [*whole, None]:
+            part = {} if missing is None else {key: value for key, value in whole.items() if key != missing}
+            self.show(worker, lambda *_: part)
+            self.assertEqual(tab.complaints(), [], missing)
+            self.assertNotIn(tab.text("#phase"), ("No answer", ""), missing)
+            self.assertNotRegex(tab.text("body"), "NaN|undefined|Invalid", missing)
+
+    def test_asks_for_nothing_while_nobody_sees_it(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        tab.value("Object.defineProperty(document, 'hidden', { get: () => true })")
+        time.sleep(1.5)
+        before = worker.turn
+        time.sleep(2.5)
+        self.assertEqual(worker.turn, before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+#
+# Looks at workers from outside, with other people's programs: the live page in Chromium, the metrics
+# with promtool. The tests are in Tests/Surfaces; arguments choose some of them, as
+# `python3 -m unittest` takes them. SCREENSHOTS=docs makes the pictures of the page anew.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/bootstrap.sh surfaces
+for product in lamplighter lamplighter-lab; do
+    echo "+ swift build --product $product"
+    swift build --product "$product"
+done
+
+export PYTHONDONTWRITEBYTECODE=1
+export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}
+SCREENSHOTS=${SCREENSHOTS:+$(realpath "$SCREENSHOTS")}
+export SCREENSHOTS
+cd Tests/Surfaces
+if [ $# -gt 0 ]; then
+    exec python3 -m unittest --verbose "$@"
+fi
+exec python3 -m unittest discover --verbose
