@@ -186,11 +186,7 @@ extension PlannerLoop {
     mutating func watchOver(now: Now) {
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))
-        flow.report(
-            FlowReport.Figures(
-                counters: pipeline.counters, load: pipeline.load, lag: consumer?.unread,
-                unavailablePartitions: consumer?.unavailableCount ?? 0),
-            now: now, logger: logger)
+        flow.report(figures(now: now), now: now, logger: logger)
         recordTimes.report(
             pipeline.takeExpiredEvents(), unread: consumer?.unread ?? 0, now: now, logger: logger
         ) { [plan] source in plan.topic(of: source) }
@@ -221,5 +217,16 @@ extension PlannerLoop {
                 metadata: ["partitions": .stringConvertible(stalled.count)])
             lifecycle.restartNeeded()
         }
+    }
+
+    private mutating func figures(now: Now) -> FlowReport.Figures {
+        var figures = FlowReport.Figures(
+            counters: pipeline.counters, load: pipeline.load, lag: consumer?.unread,
+            unavailablePartitions: consumer?.unavailableCount ?? 0)
+        for accepted in pipeline.pushTally.acceptanceTimes {
+            figures.eventToAccepted.add(accepted.times)
+        }
+        figures.oldestWaiting = pipeline.oldestWaiting(now: now)
+        return figures
     }
 }
