@@ -37,7 +37,7 @@ internal import Testing
         status.pools = [
             .init(
                 credential: "home", environment: .production, connections: 2, streams: 13,
-                streamsMax: 2000, providerTokenAge: .seconds(720), silence: .milliseconds(20))
+                streamsMax: 2000, silence: .milliseconds(20), providerTokenAge: .seconds(720))
         ]
         status.breakers = [
             TrippedBreaker(

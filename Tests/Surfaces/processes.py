@@ -38,6 +38,7 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            process.stdin.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, name, program, *arguments):

@@ -202,13 +202,13 @@ struct WorkerStatus: Sendable {
         /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
         /// or if its circuit breaker is not closed.
         var silence: Duration?
-
-        /// The name of its circuit breaker.
-        var breakerName: String { "credential \(credential) in \(environment.name)" }
         /// How long ago the provider token in use was made; nil before the first one.
         var providerTokenAge: Duration?
         /// How many answers have refused the credential.
         var refusals = 0
+
+        /// The name of its circuit breaker.
+        var breakerName: String { "credential \(credential) in \(environment.name)" }
     }
 
     struct UnmatchedSubjects: Sendable {
