@@ -53,7 +53,7 @@ internal import Testing
                 topic: "orders", count: 1204,
                 sample: [
                     .init(subject: "dor-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
-                ])
+                ]), .init(topic: "doors", count: 0, sample: []),
         ]
         status.pushes = [
             .init(

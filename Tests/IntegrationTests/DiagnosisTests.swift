@@ -24,7 +24,8 @@ struct `The diagnosis of a running worker` {
         let (fleet, worker, _) = try await fleet()
         defer { fleet.end() }
         for _ in 0..<20 { try fleet.emit("dor") }
-        try await fleet.statusSays("named subjects that nobody shows", of: worker)
+        try await fleet.statusSays(
+            "named subjects that nobody shows, such as dor in \(fleet.topics[.events])", of: worker)
         let text = try await fleet.status(of: worker)
         text.expect("check the binding of the topic (kafka.events) and the app")
     }
@@ -43,12 +44,20 @@ struct `The diagnosis of a running worker` {
         #expect(report.problems.first?.severity == .error)
     }
 
-    @Test func `an APNs that does not answer is told`() async throws {
+    @Test(arguments: ["takes no connections", "answers nothing"])
+    func `an APNs that is away is told`(how: String) async throws {
         let (fleet, worker, _) = try await fleet()
         defer { fleet.end() }
-        fleet.simulator.perform(.blackHole(true))
+        if how == "answers nothing" {
+            fleet.simulator.perform(.blackHole(true))
+        } else {
+            fleet.simulator.stop()
+        }
         try fleet.emit("door")
-        try await fleet.statusSays("Pushes of credential home in production wait: ", of: worker)
+        try await fleet.statusSays(
+            "Pushes of credential home in production wait: "
+                + (how == "answers nothing" ? "APNs " : "no connection to APNs is open"),
+            of: worker)
     }
 
     /// The embedded Kafka stands still, as one whose machine is away.

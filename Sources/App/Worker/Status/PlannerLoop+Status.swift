@@ -27,7 +27,7 @@ extension PlannerLoop {
         status.transports = ports.map(\.counters.snapshot)
         status.roundTrips = roundTrips
         status.connectTimes = connectTimes
-        status.pools = pools
+        status.pools = pools(now: now)
         status.unread = unread
         status.setAside = setAside
         status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
@@ -105,7 +105,7 @@ extension PlannerLoop {
         ports.reduce(into: LatencyHistogram()) { $0.add($1.counters.connectTimes) }
     }
 
-    private var pools: [WorkerStatus.Pool] {
+    private func pools(now: Now) -> [WorkerStatus.Pool] {
         plan.routing.pools.enumerated().map { number, pool in
             let id = PoolID(rawValue: UInt16(number))
             var said = WorkerStatus.Pool(
@@ -116,6 +116,7 @@ extension PlannerLoop {
                 said.streams += streams.inFlight
                 said.streamsMax += streams.limit
             }
+            said.silence = pipeline.silence(of: id, now: now)
             said.refusals = pipeline.credentialRefusals(of: id)
             return said
         }

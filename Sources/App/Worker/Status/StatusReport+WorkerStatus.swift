@@ -40,7 +40,7 @@ extension StatusReport {
                 topic: $0.name, trouble: $0.trouble.asSentence,
                 remedy: TroubledTopic.remedy.asSentence)
         }
-        unmatched = status.unmatched.map { unmatched in
+        unmatched = status.unmatched.filter { $0.count > 0 }.map { unmatched in
             Unmatched(
                 topic: unmatched.topic, count: unmatched.count,
                 sample: unmatched.sample.map { Sighting(subject: $0.subject, at: $0.at.rfc3339) })
