@@ -23,8 +23,11 @@ struct PipelineCommand: ParsableCommand {
     @Option(help: "How often each token is pushed to.")
     var rounds = 50
 
+    @Flag(help: "Trace sampled events; each event has a traceparent that says that it is not.")
+    var traceparent = false
+
     func run() throws {
-        var bench = try PipelineBench(tokens: tokens, fanOut: fanOut)
+        var bench = try PipelineBench(tokens: tokens, fanOut: fanOut, areTraced: traceparent)
         let before = ProcessUsage.cpuMicroseconds
         for _ in 0..<rounds { bench.round() }
         let cpu = ProcessUsage.cpuMicroseconds - before
@@ -59,10 +62,20 @@ struct PipelineBench: ~Copyable {
     /// The same number as the consumer of events prefetches.
     private static let keysPrefetched = 32
 
-    init(tokens: Int, fanOut: Int) throws {
+    /// The header of every event; empty if they have none.
+    private let traceparent: [UInt8]
+
+    /// - Parameter areTraced: whether sampled events are traced, of which there are none.
+    init(tokens: Int, fanOut: Int, areTraced: Bool = false) throws {
         var settings = PipelineSettings()
         settings.eventTopics = ["events"]
         settings.seed = 7
+        traceparent =
+            areTraced ? Array("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00".utf8) : []
+        if areTraced {
+            settings.events.readsTraceparent = true
+            settings.tracing = TraceSettings(ratio: 0) { _ in "" }
+        }
         pipeline = try PushPipeline(
             routing: Town.routing(), bindings: [.standard], settings: settings,
             slab: PushSlab(slots: settings.slots))
@@ -102,10 +115,12 @@ struct PipelineBench: ~Copyable {
 
     private mutating func read(_ position: Int) {
         subjects[position].withUnsafeBytes { key in
-            pipeline.eventRecord(
-                EventRecord(binding: 0, key: key, value: nil, timestamp: now.wall),
-                of: assignment, offset: offset, now: now
-            ) { _ in nil }
+            traceparent.withUnsafeBytes { traceparent in
+                pipeline.eventRecord(
+                    EventRecord(binding: 0, key: key, value: nil, timestamp: now.wall),
+                    of: assignment, offset: offset, now: now
+                ) { _ in traceparent.isEmpty ? nil : traceparent }
+            }
         }
         offset += 1
     }

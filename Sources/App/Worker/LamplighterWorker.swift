@@ -26,6 +26,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
     let status: StatusSource
     let log: any AdjustableLog
     let build: WorkerBuild
+    let source: LogSource
     let exports = ExportCounters()
     package let control = WorkerControl()
 
@@ -41,6 +42,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         self.log = log
         self.logger = logger
         self.build = build
+        self.source = source
         status = StatusSource(
             control, build: build, source: source, keys: keys, exports: exports)
         let slab = PushSlab(slots: plan.pipeline.slots)

@@ -170,14 +170,14 @@ package struct EventDecoder: ~Copyable {
         let headers = [EventRecord.traceparentHeader, "ce_" + EventRecord.traceparentHeader]
         var traceparent = headers.lazy.compactMap(header).first
         var id = header(CloudEventAttribute.id.header)
-        switch bindings[record.binding].reading {
-        case .key, .template: break
-        case .event, .cloudEvent:
-            // Whatever made the event unreadable, its value may be an object.
-            let object = record.value.flatMap { try? parser.object($0) }
-            id = id ?? object?["id"]?.string
-            if object?["specversion"] != nil {
-                traceparent = traceparent ?? object?["traceparent"]?.string
+        let reading = bindings[record.binding].reading
+        // Whatever made the event unreadable, its value may be an object.
+        if reading == .event || reading == .cloudEvent, let value = record.value,
+            let object = try? parser.object(value)
+        {
+            id = id ?? object["id"]?.string
+            if object["specversion"] != nil {
+                traceparent = traceparent ?? object["traceparent"]?.string
             }
         }
         return Correlation(checking: id, traceparent: traceparent)
@@ -285,21 +285,5 @@ package struct EventDecoder: ~Copyable {
     private static var missingApp: UnreadableRecord {
         UnreadableRecord(
             .missingApp, "several apps are configured: name one in the event or in the binding")
-    }
-}
-
-/// A life in the unit of wall time. Adding a `Duration` divides 128 bits, which was 30 of the 40 ns
-/// that a key-only record costs.
-private struct Milliseconds {
-    let count: Int64
-
-    init(count: Int64) { self.count = count }
-    init(_ duration: Duration) {
-        assert(duration > .zero, "an event that is over before it happens")
-        count = duration.nanoseconds / 1_000_000
-    }
-
-    static func + (time: WallTime, life: Milliseconds) -> WallTime {
-        WallTime(milliseconds: time.milliseconds &+ life.count)
     }
 }
