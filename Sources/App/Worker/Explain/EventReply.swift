@@ -48,6 +48,9 @@ package struct EventReply: Codable, Sendable, Equatable {
         package var result: String
         package var pushType: String?
         package var entries: Int
+
+        /// Pushes come before what is none.
+        fileprivate var rank: Int { pushType == nil ? 0 : 1 }
     }
 
     package struct Entry: Codable, Sendable, Equatable {
@@ -76,7 +79,7 @@ extension EventReply {
         event = explanation.event.map(Event.init)
         results = explanation.counts.map { result, count in
             Result(result: result.name, pushType: result.pushType, entries: count)
-        }.sorted { ($0.entries, $1.result) > ($1.entries, $0.result) }
+        }.sorted { ($0.rank, $0.entries, $1.result) > ($1.rank, $1.entries, $0.result) }
         entries = explanation.entries.map { entry in
             Entry(
                 tokenID: ExplainJSON.tokenID(entry.id), environment: entry.environment.name,

@@ -32,6 +32,8 @@ struct TokenText {
         return "Token \(first.tokenID) (\(parts.joined(separator: "; ")))\(owner):"
     }
 
+    private var hearsChanges: Bool { first.shows.contains(where: \.hearsChanges) }
+
     private var sentences: [String] {
         var sentences = indexSentences
         for (worker, token) in token.byWorker {
@@ -39,7 +41,13 @@ struct TokenText {
             let prefix = self.token.byWorker.count > 1 ? "On \(worker): " : ""
             sentences += own.map { prefix + $0 }
         }
-        if sentences.count == indexSentences.count, first.state == .idle {
+        guard first.state == .idle else { return sentences }
+        let latest = token.byWorker.flatMap(\.token.outcomes).max { $0.time < $1.time }
+        if latest?.status == 200 {
+            sentences.append(
+                "APNs has taken the latest push. Whether and when the phone acts on it is up to "
+                    + "Apple and the app.")
+        } else if sentences.count == indexSentences.count, hearsChanges {
             sentences.append(
                 "Nothing waits, and no recent push to it is remembered: no event has asked for one "
                     + "lately. Try an event of its subject with lamplighter explain --event.")
@@ -58,7 +66,7 @@ struct TokenText {
         if let suppression = first.suppression {
             sentences.append(Self.sentence(suppression, isRegistered: first.registered))
         }
-        if first.registered, !first.shows.isEmpty, !first.shows.contains(where: \.hearsChanges) {
+        if first.registered, !first.shows.isEmpty, !hearsChanges {
             sentences.append(
                 first.class == TokenClass.device.name
                     ? "An event without a payload sends it nothing: its registration does not say "
