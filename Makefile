@@ -88,7 +88,7 @@ mutate: deps ## Break a copy in many small ways, see that a test notices each (M
 check-mutations: ## See that each mutation still applies to the sources
 	scripts/mutate.py --check
 
-check-surfaces: ## See the live page in Chromium, and the metrics with promtool (SCREENSHOTS=docs)
+check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
 	scripts/check-surfaces.sh $(ONLY)
 
 conformance: deps ## Run both transports against everything a server may do, docs/transports.md

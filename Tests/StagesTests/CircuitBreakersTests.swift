@@ -187,6 +187,19 @@ internal import Testing
         }
     }
 
+    @Test func `a pool is known to answer nothing until its breaker opens`() {
+        var breakers = breakers()
+        let pool = breakers.pool(of: route())
+        var silences: [Duration?] = []
+        breakers.taken(route())
+        breakers.handedOver(1, of: pool, now: .after(.zero))
+        for seconds in [0, 3, 10] {
+            breakers.lookForSilence(now: .after(.seconds(seconds)))
+            silences.append(breakers.silence(of: pool, now: .after(.seconds(seconds))))
+        }
+        #expect(silences == [.zero, .seconds(3), nil])
+    }
+
     @Test func `other limits begin another window of answers`() {
         var breakers = breakers()
         var limits = TokenGuard.Limits()
