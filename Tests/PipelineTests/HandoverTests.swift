@@ -9,7 +9,7 @@ internal import Testing
 
 @testable internal import Pipeline
 
-@Suite struct `Handover` {
+@Suite struct `The handover` {
     /// Controls 1, 2, …, each of which shows a subject of its own number that has changed.
     private func fixture(
         controls: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }
