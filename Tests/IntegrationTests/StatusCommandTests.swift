@@ -88,7 +88,7 @@ struct `The status command` {
         ])
         let port = try await fleet.adminPort(of: guarded)
         let bearer = ["--header", "Authorization: Bearer \(token)"]
-        for path in ["/status", "/log-level", "/nothing", "/"] {
+        for path in ["/status", "/log-level", "/nothing", "/explain"] {
             #expect(try await fleet.request(path, port: port).status == 401, "\(path)")
             let wrong = ["--header", "Authorization: Bearer \(token)x"]
             #expect(try await fleet.request(path, port: port, wrong).status == 401, "\(path)")

@@ -18,6 +18,9 @@ package struct HTTPListener: Sendable {
     private let isBound: @Sendable (Int) -> Void
     private let logger: Logger
 
+    /// How long opening a port may take.
+    private static let openMax = Duration.seconds(5)
+
     /// - Parameters:
     ///   - isBound: is called with the port once the listener accepts connections.
     ///   - answer: answers one request. It is called only for requests that are allowed.
@@ -54,7 +57,15 @@ package struct HTTPListener: Sendable {
             try await withTaskCancellationHandler {
                 try await server.value
             } onCancel: {
-                server.cancel()
+                // A server that is cancelled while it opens its port may not notice.
+                Task.detached {
+                    let deadline = ContinuousClock.now + Self.openMax
+                    while !state.isBound.load(ordering: .acquiring), ContinuousClock.now < deadline
+                    {
+                        try? await Task.sleep(for: .milliseconds(5))
+                    }
+                    server.cancel()
+                }
             }
             try? await group.shutdownGracefully()
         } catch {

@@ -129,6 +129,8 @@ struct Diagnosis {
 
     /// How long APNs may leave a pool without an answer. A round trip takes milliseconds.
     private static let stallMax = Duration.seconds(3)
+    /// How long a connection takes to open at most, where nothing is wrong.
+    private static let connectMax = Duration.milliseconds(500)
 
     private mutating func checkAPNS() {
         for breaker in status.breakers {
@@ -142,7 +144,11 @@ struct Diagnosis {
             }
         }
         for pool in status.pools {
-            guard let silence = pool.silence, silence >= Self.stallMax else { continue }
+            guard let silence = pool.silence else { continue }
+            // Without a connection a push is soon put off, which ends the silence.
+            guard silence >= (pool.connections == 0 ? Self.connectMax : Self.stallMax) else {
+                continue
+            }
             if pool.connections == 0 {
                 reportUnconnected(pool)
             } else {
