@@ -216,7 +216,15 @@ internal import Testing
             + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
             + "apns.proxy) and accepts its certificate; the log says why connects fail."
         #expect(problem { $0.pools = [pool] } == unconnected)
+        // Pushes that are put off end the silence, and change nothing.
+        (pool.silence, pool.failedConnects) = (.zero, 1)
+        #expect(problem { $0.pools = [pool] } == unconnected)
+        (pool.silence, pool.failedConnects) = (nil, 1)
+        #expect(problem { $0.pools = [pool] } == unconnected)
+        // One of two addresses may not answer.
         pool.connections = 1
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
+        (pool.silence, pool.failedConnects) = (.seconds(3), 0)
         #expect(
             problem { $0.pools = [pool] }.hasPrefix(
                 "error: Pushes of credential home in production wait: APNs has not answered for 3 s"
@@ -224,7 +232,7 @@ internal import Testing
         pool.silence = .milliseconds(2999)
         #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
         // Then the breaker opens.
-        (pool.silence, pool.connections) = (nil, 0)
+        (pool.silence, pool.connections, pool.failedConnects) = (nil, 0, 4)
         let text = problem { status in
             status.pools = [pool]
             status.breakers = [
@@ -232,6 +240,15 @@ internal import Testing
             ]
         }
         #expect(text == unconnected)
+        // A refused credential ends each connection. The breaker's cause is the one to tell.
+        let refused = diagnosis { status in
+            status.pools = [pool]
+            status.breakers = [
+                TrippedBreaker(name: pool.breakerName, cause: .ill, probeIn: .zero)
+            ]
+        }
+        #expect(refused.problems.count == 1)
+        #expect(refused.summary.contains("half of APNs's latest answers"))
     }
 
     // MARK: The flow

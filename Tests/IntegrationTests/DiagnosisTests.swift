@@ -54,10 +54,15 @@ struct `The diagnosis of a running worker` {
             fleet.simulator.stop()
         }
         try fleet.emit("door")
-        try await fleet.statusSays(
+        let said =
             "Pushes of credential home in production wait: "
-                + (how == "answers nothing" ? "APNs " : "no connection to APNs is open"),
-            of: worker)
+            + (how == "answers nothing" ? "APNs " : "no connection to APNs is open")
+        try await fleet.statusSays(said, of: worker)
+        // It goes on saying so, however the push waits.
+        for _ in 0..<20 {
+            try await fleet.status(of: worker).expect(said)
+            try await Task.sleep(for: .milliseconds(100))
+        }
     }
 
     /// The embedded Kafka stands still, as one whose machine is away.

@@ -128,7 +128,9 @@ extension DeliveryDesk {
             publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
             port.counters.publish(
                 PoolStreams(
-                    connections: serving, inFlight: pools[pool].inFlight, limit: streams),
+                    connections: serving, inFlight: pools[pool].inFlight, limit: streams,
+                    failedConnects: pools[pool].wantsConnections(at: now.monotonic)
+                        ? pools[pool].failures : 0),
                 of: pools[pool].settings.id)
         }
     }

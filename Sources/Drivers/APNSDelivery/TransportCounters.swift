@@ -34,13 +34,17 @@ package struct PoolStreams: Sendable, Equatable {
     package var inFlight = 0
     /// How many requests `connections` may carry at once.
     package var limit = 0
+    /// The connects in a row on none of which APNs has accepted the provider token; 0 while the
+    /// pool wants no connection.
+    package var failedConnects = 0
 
     package init() {}
 
-    package init(connections: Int, inFlight: Int, limit: Int) {
+    package init(connections: Int, inFlight: Int, limit: Int, failedConnects: Int) {
         self.connections = connections
         self.inFlight = inFlight
         self.limit = limit
+        self.failedConnects = failedConnects
     }
 }
 
@@ -75,23 +79,26 @@ package final class TransportCounters: Sendable {
         pools[Int(pool.rawValue)].set(streams)
     }
 
-    /// Three numbers that may be of different turns.
+    /// Four numbers that may be of different turns.
     private final class PoolGauge: Sendable {
         private let connections = Atomic<Int>(0)
         private let inFlight = Atomic<Int>(0)
         private let limit = Atomic<Int>(0)
+        private let failedConnects = Atomic<Int>(0)
 
         var streams: PoolStreams {
             PoolStreams(
                 connections: connections.load(ordering: .relaxed),
                 inFlight: inFlight.load(ordering: .relaxed),
-                limit: limit.load(ordering: .relaxed))
+                limit: limit.load(ordering: .relaxed),
+                failedConnects: failedConnects.load(ordering: .relaxed))
         }
 
         func set(_ streams: PoolStreams) {
             connections.store(streams.connections, ordering: .relaxed)
             inFlight.store(streams.inFlight, ordering: .relaxed)
             limit.store(streams.limit, ordering: .relaxed)
+            failedConnects.store(streams.failedConnects, ordering: .relaxed)
         }
     }
 }

@@ -129,8 +129,6 @@ struct Diagnosis {
 
     /// How long APNs may leave a pool without an answer. A round trip takes milliseconds.
     private static let stallMax = Duration.seconds(3)
-    /// How long a connection takes to open at most, where nothing is wrong.
-    private static let connectMax = Duration.milliseconds(500)
 
     private mutating func checkAPNS() {
         for breaker in status.breakers {
@@ -143,15 +141,12 @@ struct Diagnosis {
                     breaker.cause.remedy)
             }
         }
-        for pool in status.pools {
-            guard let silence = pool.silence else { continue }
-            // Without a connection a push is soon put off, which ends the silence.
-            guard silence >= (pool.connections == 0 ? Self.connectMax : Self.stallMax) else {
-                continue
-            }
-            if pool.connections == 0 {
+        for pool in status.pools
+        where !status.breakers.contains(where: { $0.name == pool.breakerName }) {
+            let silence = pool.silence ?? .zero
+            if pool.connections == 0, pool.failedConnects > 0 || silence >= Self.stallMax {
                 reportUnconnected(pool)
-            } else {
+            } else if silence >= Self.stallMax {
                 report(
                     .error,
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "

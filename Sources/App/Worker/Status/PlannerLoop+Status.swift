@@ -115,6 +115,7 @@ extension PlannerLoop {
                 said.connections += streams.connections
                 said.streams += streams.inFlight
                 said.streamsMax += streams.limit
+                said.failedConnects += streams.failedConnects
             }
             said.silence = pipeline.silence(of: id, now: now)
             said.refusals = pipeline.credentialRefusals(of: id)

@@ -199,6 +199,8 @@ struct WorkerStatus: Sendable {
         var streams = 0
         /// How many streams the open connections allow together.
         var streamsMax = 0
+        /// The connects in a row that have failed; 0 where no connection is wanted.
+        var failedConnects = 0
         /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
         /// or if its circuit breaker is not closed.
         var silence: Duration?
