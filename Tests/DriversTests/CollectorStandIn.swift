@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import FleetKit
-import Foundation
-
 /// An OpenTelemetry collector on Python's HTTP server, which keeps what it is sent and answers as it
 /// is told. It ends with the test.
 final class CollectorStandIn {
@@ -27,58 +24,25 @@ final class CollectorStandIn {
         var bytes: Int
     }
 
-    private let process = Process()
-    /// The server's standard input. The server ends when this pipe is closed.
-    private let input = Pipe()
-    private let directory: ScratchDirectory
-    private(set) var port = 0
+    private let server: PythonServer
 
     init(_ behaviour: Behaviour = .status(200)) throws {
-        directory = try ScratchDirectory()
+        server = try PythonServer(program: Self.program)
         behave(behaviour)
-        for (name, text) in [("program.py", Self.program), ("requests", "")] {
-            try text.write(toFile: directory.file(name), atomically: true, encoding: .utf8)
-        }
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", directory.file("program.py"), directory.path]
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let deadline = ContinuousClock.now + .seconds(60)
-        while port == 0, ContinuousClock.now < deadline {
-            let text = try? String(contentsOfFile: directory.file("port"), encoding: .utf8)
-            port = text.flatMap { Int($0) } ?? 0
-            usleep(5000)
-        }
-        if port == 0 { throw Timeout(description: "the collector does not start") }
+        try server.start()
     }
 
-    deinit {
-        guard process.isRunning else { return }
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    var endpoint: String { "http://127.0.0.1:\(server.port)" }
 
-    var endpoint: String { "http://127.0.0.1:\(port)" }
+    func behave(_ behaviour: Behaviour) { server.behave(behaviour) }
 
-    func behave(_ behaviour: Behaviour) {
-        try! "\(behaviour)".write(
-            toFile: directory.file("behaviour"), atomically: true, encoding: .utf8)
-    }
-
-    /// Writes a file beside the server's.
+    /// Writes a file beside the server's, and returns its path.
     func write(_ text: String, to name: String) throws -> String {
-        try text.write(toFile: directory.file(name), atomically: true, encoding: .utf8)
-        return directory.file(name)
+        try server.write(text, to: name)
+        return server.directory.file(name)
     }
 
-    var requests: [Request] {
-        let text = (try? String(contentsOfFile: directory.file("requests"), encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").compactMap {
-            try? JSONDecoder().decode(Request.self, from: Data($0.utf8))
-        }
-    }
+    var requests: [Request] { server.requests() }
 
     private static let program = #"""
         import http.server, json, os, sys, threading, time

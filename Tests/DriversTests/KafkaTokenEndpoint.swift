@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import FleetKit
 internal import Foundation
 internal import OpenSSL
 import TestCertificates
@@ -15,13 +14,8 @@ final class KafkaTokenEndpoint {
     static let secret = "s3cret: with+signs&more%"
     static let scope = "kafka:read kafka:write"
 
-    private var process = Process()
-    /// The server's standard input. The server ends when this pipe is closed, however the tests
-    /// end.
-    private var input = Pipe()
-    private let directory: ScratchDirectory
+    private let server: PythonServer
     private let isTLS: Bool
-    private(set) var port = 0
 
     /// What it does with a request of the client that it knows.
     enum Behaviour: CustomStringConvertible {
@@ -47,58 +41,36 @@ final class KafkaTokenEndpoint {
     init(
         _ behaviour: Behaviour = .token(life: 3600), isTLS: Bool = false, isExpired: Bool = false
     ) throws {
-        directory = try ScratchDirectory()
+        server = try PythonServer(program: Self.program)
         self.isTLS = isTLS
         let authority = try CertificateAuthority()
         let made = try authority.serverCertificate(
             names: ["localhost"], addresses: [], expired: isExpired)
         for (name, text) in [
             ("ca.pem", authority.certificatePEM), ("cert.pem", made.certificatePEM),
-            ("key.pem", made.keyPEM), ("requests", ""), ("program.py", Self.program),
-        ] { try text.write(toFile: directory.file(name), atomically: true, encoding: .utf8) }
+            ("key.pem", made.keyPEM),
+        ] { try server.write(text, to: name) }
         behave(behaviour)
         try start()
     }
 
-    deinit { stop() }
-
     /// On the port that it had, if it has been started before.
     func start() throws {
-        process = Process()
-        input = Pipe()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", directory.file("program.py"), directory.path]
-        process.environment = ProcessInfo.processInfo.environment.merging([
+        try server.start(environment: [
             "CLIENT_ID": Self.clientID, "CLIENT_SECRET": Self.secret, "SCOPE": Self.scope,
             "TLS": isTLS ? "1" : "",
-        ]) { $1 }
-        process.standardInput = input
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let deadline = ContinuousClock.now + .seconds(60)
-        while port == 0, ContinuousClock.now < deadline {
-            let text = try? String(contentsOfFile: directory.file("port"), encoding: .utf8)
-            port = text.flatMap { Int($0) } ?? 0
-            usleep(5000)
-        }
-        if port == 0 { throw Timeout(description: "the token endpoint does not start") }
+        ])
     }
 
-    func stop() {
-        guard process.isRunning else { return }
-        kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
-    }
+    func stop() { server.stop() }
 
-    func behave(_ behaviour: Behaviour) {
-        try! "\(behaviour)".write(
-            toFile: directory.file("behaviour"), atomically: true, encoding: .utf8)
-    }
+    func behave(_ behaviour: Behaviour) { server.behave(behaviour) }
+
+    var port: Int { server.port }
 
     var url: String { isTLS ? "https://localhost:\(port)/token" : "http://127.0.0.1:\(port)/token" }
 
-    var caFile: String { directory.file("ca.pem") }
+    var caFile: String { server.directory.file("ca.pem") }
 
     /// What a user would write, without `security.protocol` and `sasl.mechanisms`.
     func properties(_ changes: [String: String] = [:]) -> [String: String] {
@@ -130,12 +102,7 @@ final class KafkaTokenEndpoint {
     }
 
     /// All that have come, in order.
-    var requests: [Request] {
-        let text = (try? String(contentsOfFile: directory.file("requests"), encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").compactMap {
-            try? JSONDecoder().decode(Request.self, from: Data($0.utf8))
-        }
-    }
+    var requests: [Request] { server.requests() }
 
     private static let program = #"""
         import base64, http.server, json, os, ssl, sys, threading, time, urllib.parse

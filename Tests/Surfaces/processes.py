@@ -27,24 +27,18 @@ class Processes:
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-surfaces-"))
-        self.running = []
+        self.running = {}
 
     def close(self):
         """Ends the processes, the youngest first: workers drain while the others still answer."""
-        for process in reversed(self.running):
-            process.terminate()
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdin.close()
+        for name in reversed(list(self.running)):
+            self.stop(name)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, name, program, *arguments):
-        """Starts one of the programs; what it prints is in the file `name`.log."""
-        with open(self.folder / f"{name}.log", "w") as log:
-            process = subprocess.Popen(
+        """Starts one of the programs, or another by its path; what it prints is in the file `name`.log."""
+        with open(self.folder / f"{name}.log", "a") as log:
+            self.running[name] = subprocess.Popen(
                 [PROGRAMS / program, *map(str, arguments)],
                 # A fleet runs until its standard input ends.
                 stdin=subprocess.PIPE,
@@ -52,9 +46,18 @@ class Processes:
                 stderr=log,
                 env=ENVIRONMENT,
             )
-        process.name = name
-        self.running.append(process)
-        return process
+
+    def stop(self, name):
+        """Ends a process, and returns its exit code."""
+        process = self.running.pop(name)
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdin.close()
+        return process.returncode
 
     def printed(self, path):
         try:
@@ -69,11 +72,9 @@ class Processes:
             value = condition()
             if value:
                 return value
-            for process in self.running:
+            for name, process in self.running.items():
                 if process.poll() is not None:
-                    raise AssertionError(
-                        f"{process.name} has ended: {self.printed(process.name + '.log')[-1000:]}"
-                    )
+                    raise AssertionError(f"{name} has ended: {self.printed(name + '.log')[-1000:]}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {seconds} s for {what}")
             time.sleep(0.05)

@@ -13,21 +13,16 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.request
 
+from processes import APP, ENVIRONMENT, KEY, PROGRAMS, ROOT, TEAM, Processes
+
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
 VENV = pathlib.Path(os.environ.get("OTLP_VENV", ROOT / ".build/otlp-venv"))
-# Variables with this prefix are configuration.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("LAMPLIGHTER_")}
-APP = "com.example.Home"
 TOPIC = "lamplighter.events"
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -57,24 +52,23 @@ def identifier(text):
     return base64.b64decode(text).hex() if text else None
 
 
-class Worker:
+class Worker(Processes):
     """A worker with Kafka, APNs and a collector, each a process in a folder of their own."""
 
     def __init__(self, sampling=0):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-otlp-"))
-        self.running = {}
+        super().__init__()
         names = "events:2,registrations:1,suppressions:1,deferred:1,dead-letters:1"
         topics = ",".join("lamplighter." + topic for topic in names.split(","))
         self.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
                    "--bootstrap-file", self.folder / "bootstrap")
         self.start("apns", "lamplighter-lab", "simulate", "apns", "--address-file", self.folder / "address",
                    "--log", self.folder / "pushes.ndjson", "--ca-file", self.folder / "ca.pem",
-                   "--key-out", self.folder / "key.p8", "--team", "ABCDE12345", "--key-id", "FGHIJ67890",
+                   "--key-out", self.folder / "key.p8", "--team", TEAM, "--key-id", KEY,
                    "--app", APP, "--answer", "400:BadMessageId token ee")
         self.receive()
-        self.wait_for("the simulators", 60, lambda: self.text("bootstrap") and self.text("address"))
-        host, port = re.search(r"production (\S+):(\d+)", self.text("address")).groups()
-        self.bootstrap = self.text("bootstrap").strip()
+        self.wait_for("the simulators", 60, lambda: self.printed("bootstrap") and self.printed("address"))
+        host, port = re.search(r"production (\S+):(\d+)", self.printed("address")).groups()
+        self.bootstrap = self.printed("bootstrap").strip()
         (self.folder / "headers").write_text(f"Authorization: {SECRET}\n")
         self.configuration = self.folder / "lamplighter.yaml"
         self.configuration.write_text(f"""
@@ -83,7 +77,7 @@ index: {{registrationGrace: 200ms}}
 apns:
   caFile: ca.pem
   credentials:
-    home: {{team: ABCDE12345, keyID: FGHIJ67890, keyFile: key.p8, apps: [{APP}], environments: [production]}}
+    home: {{team: {TEAM}, keyID: {KEY}, keyFile: key.p8, apps: [{APP}], environments: [production]}}
   endpoints:
     production: {{host: {host}, port: {port}, serverName: localhost}}
 otlp:
@@ -96,62 +90,17 @@ health: {{port: 0}}
 log: {{level: trace, format: text}}
 """)
         self.start("worker", "lamplighter", "run", "--config", self.configuration)
-        listening = r"listening for probes.* port=(\d+)"
-        self.wait_for("the probes", 60, lambda: re.search(listening, self.text("worker.log")))
-        self.health = int(re.search(listening, self.text("worker.log"))[1])
-
-    def close(self):
-        for name in reversed(list(self.running)):
-            self.stop(name)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    # Processes
-
-    def start(self, name, program, *arguments):
-        with open(self.folder / f"{name}.log", "a") as log:
-            self.running[name] = subprocess.Popen(
-                [PROGRAMS / program if isinstance(program, str) else program, *map(str, arguments)],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, env=ENVIRONMENT)
-
-    def stop(self, name):
-        process = self.running.pop(name)
-        process.stdin.close()
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        return process.returncode
+        self.health = self.wait_for("the probes", 60, lambda: self.port_in("worker.log", "for probes"))
 
     def receive(self, port=0):
         """Starts the collector, on its former port if that is given."""
         (self.folder / "port").unlink(missing_ok=True)
         self.start("receiver", python(), HERE / "otlp_receiver.py", self.folder, port)
-        self.wait_for("the receiver", 60, lambda: self.text("port"))
-        self.port = int(self.text("port"))
+        self.wait_for("the receiver", 60, lambda: self.printed("port"))
+        self.port = int(self.printed("port"))
 
     def behave(self, behaviour):
         (self.folder / "behaviour").write_text(behaviour)
-
-    def text(self, name):
-        try:
-            return (self.folder / name).read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
-
-    def wait_for(self, what, seconds, condition):
-        deadline = time.monotonic() + seconds
-        while True:
-            found = condition()
-            if found:
-                return found
-            for name, process in self.running.items():
-                if process.poll() is not None:
-                    raise AssertionError(f"{name} has ended: {self.text(name + '.log')[-1000:]}")
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited {seconds} s for {what}")
-            time.sleep(0.02)
 
     # Traffic
 
@@ -173,14 +122,14 @@ log: {{level: trace, format: text}}
             input=f"{subject}\t{json.dumps(event)}\n", text=True, check=True)
 
     def pushes(self, token):
-        return [push for push in map(json.loads, self.text("pushes.ndjson").splitlines())
+        return [push for push in map(json.loads, self.printed("pushes.ndjson").splitlines())
                 if push["token"] == token]
 
     # What has been exported
 
     @property
     def requests(self):
-        return [json.loads(line) for line in self.text("requests.ndjson").splitlines()]
+        return [json.loads(line) for line in self.printed("requests.ndjson").splitlines()]
 
     def spans(self):
         return [span for request in self.requests if request["path"] == "/v1/traces"
@@ -278,9 +227,9 @@ class OTLP(unittest.TestCase):
         letter = next(letter for letter in map(json.loads, letters) if letter.get("reason") == "BadMessageId")
         self.assertEqual(letter["eventID"], "order-8")
         self.assertEqual(letter["traceparent"], f"00-{trace}-{PARENT}-01")
-        self.worker.wait_for("the line in the log", 30, lambda: "eventID=order-8" in self.worker.text("worker.log"))
+        self.worker.wait_for("the line in the log", 30, lambda: "eventID=order-8" in self.worker.printed("worker.log"))
         self.assertRegex(
-            self.worker.text("worker.log"),
+            self.worker.printed("worker.log"),
             rf"warning pushes have failed for good .*eventID=order-8 .*traceparent=00-{trace}-{PARENT}-01")
 
     def test_an_event_that_is_not_sampled_is_not_traced(self):
@@ -340,7 +289,7 @@ class OTLP(unittest.TestCase):
         self.worker.register(token, "a-secret-subject")
         self.push(token, "a-secret-subject", traceparent=f"00-{trace}-{PARENT}-01")
         self.trace(trace, 3)
-        for text in [request["text"] for request in self.worker.requests] + [self.worker.text("worker.log")]:
+        for text in [request["text"] for request in self.worker.requests] + [self.worker.printed("worker.log")]:
             for secret in [token, bytes.fromhex(token).decode("latin-1"), SECRET, "hunter-otlp"]:
                 self.assertNotIn(secret, text)
         for request in self.worker.requests:
@@ -362,14 +311,14 @@ class OTLP(unittest.TestCase):
                 for number in range(5):
                     taken = self.push(token, "door-4", traceparent=f"00-{number + 1:032d}-{PARENT}-01")
                     self.assertLess(taken, 10)
-                self.assertIn("metrics are not exported; pushes go on", self.worker.text("worker.log"))
+                self.assertIn("metrics are not exported; pushes go on", self.worker.printed("worker.log"))
                 if behaviour == "away":
                     self.worker.receive(self.worker.port)
                 self.worker.behave("200")
                 delivered = 'lamplighter_otlp_exports_total{signal="metrics",outcome="delivered"}'
                 before = self.worker.counted(delivered)
                 self.worker.wait_for("exports again", 120, lambda: self.worker.counted(delivered) > before)
-                self.assertIn("metrics are exported again", self.worker.text("worker.log"))
+                self.assertIn("metrics are exported again", self.worker.printed("worker.log"))
 
 
 class Stop(unittest.TestCase):
