@@ -47,6 +47,19 @@ import Testing
         #expect(fleet.devices == "devices")
     }
 
+    @Test func `before the workers start, the demo's page has none to choose from`() async throws {
+        let page = DemoPage(.init(workerPorts: []))
+        let answer = await page.answer(HTTPQuestion(path: "/fleet"))
+        #expect(answer.status == 200)
+        #expect(try JSONDecoder().decode(Fleet.self, from: Data(answer.body)).workers.isEmpty)
+    }
+
+    @Test func `the status of a worker that is stuck is passed on as a status`() {
+        #expect(DemoPage.isJSON(Array(#"{"v":1}"#.utf8)))
+        #expect(!DemoPage.isJSON(Array("the planner does not answer\n".utf8)))
+        #expect(!DemoPage.isJSON([]))
+    }
+
     @Test func `the demo's page is told when each device was last pushed to`() async throws {
         let devices: Devices = try await Self.answer("/devices")
         #expect(devices.accepted == [nil, 1_700_000_000_123.4568])

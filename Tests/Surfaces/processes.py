@@ -32,6 +32,8 @@ class Processes:
     def close(self):
         """Ends the processes, the youngest first: workers drain while the others still answer."""
         for name in reversed(list(self.running)):
+            if self.running[name].poll() is not None:
+                print(f"{name} has ended before the test: {self.printed(name + '.log')[-2000:]}")
             self.stop(name)
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -29,8 +29,9 @@ final class DemoPage: Sendable {
     /// The most devices on the wall.
     static let devicesMax = 400
     private static let statusBytesMax = 4 << 20
-    /// Shorter than the patience of the page, so that it learns which worker is silent.
-    private static let statusTimeout = Duration.seconds(2)
+    /// Shorter than the patience of the page, so that it learns which worker is silent; longer than
+    /// the 2 s after which a worker whose planner is stuck says so.
+    private static let statusTimeout = Duration.milliseconds(2300)
 
     private let state: Mutex<State>
 
@@ -80,8 +81,8 @@ final class DemoPage: Sendable {
         let devices = "devices"
 
         init(_ figures: Figures) {
-            workers = (1...figures.workerPorts.count).map {
-                Worker(name: "worker \($0)", status: "workers/\($0)/status")
+            workers = figures.workerPorts.indices.map { index in
+                Worker(name: "worker \(index + 1)", status: "workers/\(index + 1)/status")
             }
         }
     }
@@ -98,6 +99,10 @@ final class DemoPage: Sendable {
             total = figures.installations
         }
     }
+
+    /// A worker answers with one object or with a sentence. A stuck one answers 503 with the object
+    /// of an earlier moment.
+    static func isJSON(_ body: [UInt8]) -> Bool { body.first == UInt8(ascii: "{") }
 
     private static func json(_ value: some Encodable) -> HTTPAnswer {
         guard let data = try? JSONEncoder().encode(value) else { return .notFound }
@@ -118,7 +123,7 @@ final class DemoPage: Sendable {
         }
         return HTTPAnswer(
             status: Int(answer.status),
-            contentType: answer.status == 200 ? "application/json" : "text/plain; charset=utf-8",
+            contentType: isJSON(answer.body) ? "application/json" : "text/plain; charset=utf-8",
             body: answer.body)
     }
 }

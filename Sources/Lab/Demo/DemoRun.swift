@@ -251,9 +251,13 @@ package final class DemoRun {
         }
         guard now >= nextPage else { return }
         nextPage = now + Self.pageInterval
+        // Those that have not been started yet too, or a page that is opened early would have no
+        // worker to choose.
+        let ports = fleet.workers.map(\.process.adminPort)
+        let missing = max(0, options.workers - ports.count)
         page.show(
             DemoPage.Figures(
-                workerPorts: fleet.workers.map(\.process.adminPort),
+                workerPorts: ports + Array(repeating: nil, count: missing),
                 acceptedAt: observer.owed.acceptedLast(ofInstallations: DemoPage.devicesMax),
                 installations: figures.installations))
     }
