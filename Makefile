@@ -110,7 +110,7 @@ bench-dispatch: deps ## Measure both transports beside h2load (BENCH_ROUNDS=5, P
 bench-latency: deps ## Measure event to acceptance at fixed rates (BENCH_ROUNDS=5, LATENCY_SECONDS=5)
 	benchmarks/latency.py
 
-bench-listeners: deps ## Hold the p99 while probes and status are flooded against without (BENCH_ROUNDS=12)
+bench-listeners: deps ## Compare the p99 with and without a flood of the listeners (BENCH_ROUNDS=12)
 	benchmarks/listeners.py
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)

@@ -121,8 +121,7 @@ extension Configuration {
 
         ## Not here yet
 
-        `admin` and `registrar` (their addresses to listen on) and `delivery.mode` are not keys
-        yet.
+        `registrar` (its address to listen on) and `delivery.mode` are not keys yet.
         """
 
     private static func section(_ section: KeyShape) -> String {
