@@ -29,11 +29,11 @@ class Fleet:
 
     def __init__(
             self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
-            partitions=32, fan_outs=(1, 10, 1000)):
+            partitions=32, fan_outs=(1, 10, 1000), settings=None):
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
         self.sent = {}
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
-        self.apns = apns or {}
+        self.apns, self.settings = apns or {}, settings or {}
         counts = {
             "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
@@ -80,6 +80,7 @@ class Fleet:
 
     def _start_workers(self, count, threads):
         settings = [f"apns.{name}={value}" for name, value in self.apns.items()]
+        settings += [f"{name}={value}" for name, value in self.settings.items()]
         begun = time.monotonic()
         started = self._replace_workers(count, f"delivery.threads={threads}", *settings)
         self.workers = [

@@ -7,6 +7,7 @@ import pathlib
 import statistics
 
 import plot
+import stages
 from fleet import BROKER, Fleet
 from results import Section, Target, spread, table
 from rig import Rig, Yardstick, number
@@ -100,7 +101,34 @@ def main():
                 [(f"{rate:,}/s", typical(runs[FAN_OUTS[0], rate])) for rate in RATES])
             section.add(f"**Simulator's delay {name}** ([distribution]({file}))")
             section.add(table(HEAD, rows(runs)))
+        add_stages(rig, section)
         section.write()
+
+
+def add_stages(rig, section):
+    """Adds where the time is spent, in runs of their own at the rate with a promise."""
+    totals, spent = stages.measure(
+        rig, JUDGED, FAN_OUTS[0], SECONDS, WARM_UP, ROUNDS, partitions=PARTITIONS,
+        properties={"fetch.wait.max.ms": 1})
+    names = list(stages.STAGES)
+
+    def values(stage, key):
+        return [figures[key] for figures in spent[stage]]
+    # What is left of the median: the spans begin when the event has been read.
+    before = [
+        total["p50"] - sum(values(stage, "p50")[turn] for stage in names[:2])
+        - values(names[2], "p50")[turn] / 2 for turn, total in enumerate(totals)]
+    section.add(
+        f"**Where the time goes**, at {JUDGED:,} pushes/s and fan-out {FAN_OUTS[0]}, delay 0, in "
+        f"{ROUNDS} runs of their own in which {stages.SAMPLING:.0%} of the events are traced "
+        "(`otlp.sampling`). The first line is what is left of the median of all when those of the "
+        "others are taken away, the last one by half.")
+    section.add(table(["", "what happens", "p50 ms", "p99 ms"], [
+        ["due → read", "the producer, Kafka, librdkafka's fetch", spread(before), ""],
+        *([stage, stages.STAGES[stage], spread(values(stage, "p50")), spread(values(stage, "p99"))]
+          for stage in names),
+        ["due → taken by the simulator", "all of it",
+         *(spread([total[key] for total in totals]) for key in ("p50", "p99"))]]))
 
 
 def typical(runs):
