@@ -42,7 +42,7 @@ internal import Testing
         #expect(milliseconds(.controls) == 130)
         // Its follow-up answers for the fourth event alone.
         #expect(fixture.deliverAll().count == 1)
-        #expect(milliseconds(.controls) == 130 + 100)
+        #expect(milliseconds(.controls) == 230)
     }
 
     @Test func `a producer's clock that is ahead counts as no time at all`() {
