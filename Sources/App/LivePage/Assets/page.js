@@ -30,6 +30,8 @@ let devices;
 let chosen = 0;
 /** Of each worker: its samples for the charts, its last status and when the last current one came. */
 const memory = new Map();
+/** The sentence that screen readers were told last, without what changes from second to second. */
+let announced;
 let token = sessionStorage.getItem("token");
 
 const remembered = () => {
@@ -77,6 +79,15 @@ function showState(state, phase, summary) {
     byId("state").dataset.state = state;
     setText(byId("phase"), phase);
     setText(byId("summary"), summary);
+    announce(summary);
+}
+
+/** Tells screen readers a sentence when its cause is new: not that a number in it counts on, or that
+ * the latest unmatched event has another subject. */
+function announce(summary) {
+    const cause = summary.replace(/, such as .* in \S+/, "").replace(/\d[\d,.:]*( (s|min|h|d)\b)?/g, "");
+    if (cause !== announced) setText(byId("announcement"), summary);
+    announced = cause;
 }
 
 function showStatus(status, isCurrent) {
