@@ -6,11 +6,19 @@
 import json
 import subprocess
 import unittest
+import urllib.request
 
 from browser import Chromium, Tab
-from processes import KEY, Fleet
+from processes import KEY, Fleet, python
 
 PUSHES_FLOW = "parseInt(document.querySelector('#accepted-rate').textContent) > 0"
+
+# Prints the type of each family, if all is as OpenMetrics has it.
+READ_OPENMETRICS = """
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+print(json.dumps({family.name: family.type for family in text_string_to_metric_families(sys.stdin.read())}))
+"""
 
 
 class RealWorker(unittest.TestCase):
@@ -87,6 +95,22 @@ class RealWorker(unittest.TestCase):
         self.assertIn(b"lamplighter_pushes_waiting", metrics)
         check = subprocess.run(["promtool", "check", "metrics"], input=metrics, capture_output=True)
         self.assertEqual((check.returncode, check.stdout + check.stderr), (0, b""))
+
+    def test_has_metrics_that_are_OpenMetrics(self):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.fleet.health}/metrics",
+            headers={"Accept": "application/openmetrics-text; version=1.0.0"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            self.assertTrue(answer.headers["Content-Type"].startswith("application/openmetrics-text"))
+            metrics = answer.read()
+        reader = subprocess.run([python(), "-c", READ_OPENMETRICS], input=metrics, capture_output=True)
+        self.assertEqual((reader.returncode, reader.stderr), (0, b""))
+        types = json.loads(reader.stdout)
+        self.assertEqual(types["lamplighter_pushes_waiting"], "gauge")
+        self.assertEqual(types["lamplighter_apns_round_trip_seconds"], "histogram")
+        self.assertEqual(types["lamplighter_build"], "info")
+        self.assertIn("counter", types.values())
 
 
 if __name__ == "__main__":
