@@ -55,16 +55,21 @@ def made_up(name, workers=1):
     return status
 
 
+def wave(turn):
+    """How much there is to do in a turn, compared with other turns: about 1."""
+    return 1 + 0.25 * math.sin(turn / 17) + 0.12 * math.sin(turn / 5) + random.Random(turn).uniform(-0.05, 0.05)
+
+
 def healthy(turn=0, workers=1):
     """Makes the status of a worker that is well, a little different in each turn."""
     status = made_up("healthy", workers)
     noise = random.Random(turn)
-    wave = 1 + 0.25 * math.sin(turn / 17) + 0.12 * math.sin(turn / 5) + noise.uniform(-0.05, 0.05)
-    accepted = round(4200 * wave / workers)
+    accepted = round(4200 * wave(turn) / workers)
+    accepted_before = round(sum(map(wave, range(turn))) * 4200 / workers)
     status["rates"] |= {"eventsPerSecond": round(accepted / 3.4), "acceptedPerSecond": accepted}
     status["index"]["recordsRead"] += turn
     controls = status["latency"]["eventToAccepted"][0]
-    controls |= {"p50Seconds": 0.0068 * wave, "p99Seconds": 0.031 * wave**3}
+    controls |= {"p50Seconds": 0.0068 * wave(turn), "p99Seconds": 0.031 * wave(turn) ** 3}
     for partition in status["partitions"]:
         if partition["lag"] is not None:
             partition["lag"] = noise.randrange(40 if partition["topic"] == "lamplighter.events" else 6)
@@ -77,8 +82,8 @@ def healthy(turn=0, workers=1):
     status["pools"][0]["streams"] = status["waiting"]["inFlight"]
     for pool in status["pools"]:
         pool["providerTokenAgeSeconds"] += turn
-    status["pushes"][0]["count"] += turn * accepted * 3 // 4
-    status["pushes"][1]["count"] += turn * accepted // 4
+    status["pushes"][0]["count"] += accepted_before * 3 // 4
+    status["pushes"][1]["count"] += accepted_before // 4
     return status
 
 

@@ -29,6 +29,7 @@ class LivePage(PageTest):
 
     def test_shows_every_part_of_a_status(self):
         tab = self.tab(self.worker())
+        tab.turns(2)
         for selector, expected in {
             "#worker": "lamplighter-0 · group lamplighter · 0.3.0 (6874cd6f52a1) · up 3 h 12 min",
             "#phase": "Running",
@@ -47,6 +48,7 @@ class LivePage(PageTest):
             self.assertIn(expected, tab.text(selector), selector)
         for selector in ("#accepted-rate", "#event-rate"):
             self.assertRegex(tab.text(selector), r"^[\d,]+/s$")
+        self.assertRegex(tab.text("#outcomes tbody tr td:nth-child(3)"), r"^[1-9][\d,]+/s$")
         for selector in ("#p50", "#p99"):
             self.assertRegex(tab.text(selector), r"^[\d.]+ ms$")
 
