@@ -27,6 +27,13 @@ new PerformanceObserver((list) => {
 }).observe({ type: 'layout-shift', buffered: true });
 """
 
+# The pauses that the page has made, in milliseconds: one after each of its turns.
+WATCH_TURNS = """{
+    const later = window.setTimeout;
+    window.pauses = [];
+    window.setTimeout = (turn, time) => { window.pauses.push(time); return later(turn, time); };
+}"""
+
 
 class ProtocolError(Exception):
     """Chromium refused a command, ended or did not answer."""
@@ -133,6 +140,7 @@ class Tab:
         self.resize(width, height)
         self.prefer(**media)
         self.before_load(WATCH_SHIFTS)
+        self.before_load(WATCH_TURNS)
 
     def close(self):
         self.chromium.command("Target.disposeBrowserContext", browserContextId=self.context)
@@ -187,6 +195,11 @@ class Tab:
                 raise ProtocolError(f"never within {seconds} s: {condition}\n{state}\n{self.complaints()}")
             time.sleep(0.02)
         return time.monotonic() - start
+
+    def turns(self, number):
+        """Waits for the page to ask and show so many times, of which the first may be under way."""
+        done = self.value("window.pauses.length")
+        self.until(f"window.pauses.length >= {done + number}", 60)
 
     def press(self, key, code=0, text=""):
         """Presses a key."""

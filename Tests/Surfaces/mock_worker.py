@@ -20,12 +20,21 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
+# When the planner of a worker with the status `old` has answered last.
+OLD_AT = "2026-11-21T06:12:00.123Z"
 
 
-def policy():
-    """Returns the content security policy that the program sends with the page."""
-    source = (ROOT / "Sources/App/LivePage/LivePage.swift").read_text()
-    return " ".join(re.findall(r'"((?:default|script|style|connect|img)-src [^"]*?|frame-[^"]*?) ?"', source))
+def headers():
+    """Returns the headers that the program sends with each answer, and those of the page's parts."""
+    responder = (ROOT / "Sources/Drivers/HTTPListener/ListenerResponder.swift").read_text()
+    listed = re.search(r"var headers: HTTPFields = \[(.*?)\n +\]", responder, re.DOTALL)[1]
+    common = {
+        re.sub("([A-Z])", r"-\1", known).title() or other: value
+        for known, other, value in re.findall(r'(?:\.(\w+)|Name\("([^"]+)"\)!): "([^"\\]+)"', listed)
+    }
+    page = (ROOT / "Sources/App/LivePage/LivePage.swift").read_text()
+    declared = re.search(r"let contentSecurityPolicy =\n(.*?)\n\n", page, re.DOTALL)[1]
+    return common, common | {"Content-Security-Policy": "".join(re.findall('"([^"]*)"', declared))}
 
 
 def date(seconds):
@@ -33,179 +42,69 @@ def date(seconds):
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def made_up(name, workers=1):
+    """Returns a status of statuses.json, in which each but `healthy` has only the members that differ."""
+    statuses = json.loads((ROOT / "Tests/Surfaces/statuses.json").read_text())
+    status = statuses["healthy"] | statuses[name]
+    now = time.time()
+    status["at"] = date(now)
+    status["worker"]["startedAt"] = date(now - 3 * 3600 - 720)
+    status["partitions"] = status["partitions"][::workers]
+    for sighting, age in zip(status["unmatched"][0]["sample"], (192, 41, 3)):
+        sighting["at"] = date(now - age)
+    return status
+
+
+def wave(turn):
+    """How much there is to do in a turn, compared with other turns: about 1."""
+    return 1 + 0.25 * math.sin(turn / 17) + 0.12 * math.sin(turn / 5) + random.Random(turn).uniform(-0.05, 0.05)
+
+
 def healthy(turn=0, workers=1):
     """Makes the status of a worker that is well, a little different in each turn."""
+    status = made_up("healthy", workers)
     noise = random.Random(turn)
-    wave = 1 + 0.25 * math.sin(turn / 17) + 0.12 * math.sin(turn / 5) + noise.uniform(-0.05, 0.05)
-    accepted = round(4200 * wave / workers)
-    now = time.time()
-    return {
-        "v": 1,
-        "at": date(now),
-        "worker": {
-            "id": "lamplighter-0",
-            "group": "lamplighter",
-            "version": "0.3.0",
-            "commit": "6874cd6f52a1",
-            "startedAt": date(now - 3 * 3600 - 720),
-            "mode": "live",
-            "residentBytes": 412 << 20,
-        },
-        "phase": "running",
-        "summary": "All is well: pushes are accepted within 38 ms, and no partition is behind.",
-        "problems": [],
-        "index": {
-            "share": 1,
-            "recordsRead": 1_204_332 + turn,
-            "secondsLeft": None,
-            "tokens": 998_213,
-            "subjects": 402_118,
-            "subscriptions": 1_996_304,
-            "installations": 499_870,
-            "bytes": 187 << 20,
-            "topics": [
-                {"topic": "lamplighter.registrations", "partitions": 12, "unread": 0, "ageSeconds": 0.4},
-                {"topic": "lamplighter.suppressions", "partitions": 12, "unread": 0, "ageSeconds": 0.4},
-            ],
-        },
-        "partitions": [
-            {"topic": topic, "partition": partition, "lag": noise.randrange(most) if most else None}
-            for topic, most in (
-                ("lamplighter.events", 40),
-                ("orders.changed", 6),
-                ("lamplighter.deferred", 0),
-            )
-            for partition in range(0, 12, 1 + workers)
-        ],
-        "unavailablePartitions": 0,
-        "rates": {"eventsPerSecond": round(accepted / 3.4), "acceptedPerSecond": accepted, "overSeconds": 5},
-        "totals": {"eventsRead": 11_822_913 + turn * 1200},
-        "latency": {
-            "eventToAccepted": [
-                {
-                    "type": "controls",
-                    "count": 30_118_233,
-                    "p50Seconds": 0.0068 * wave,
-                    "p99Seconds": 0.031 * wave**3,
-                },
-                {"type": "widgets", "count": 9_118_233, "p50Seconds": 0.0071, "p99Seconds": 0.034},
-                {"type": "alert", "count": 402_118, "p50Seconds": 0.0064, "p99Seconds": 0.029},
-            ],
-            "roundTrip": {"count": 39_822_118, "p50Seconds": 0.0049, "p99Seconds": 0.022},
-        },
-        "waiting": {
-            "queued": noise.randrange(90),
-            "inFlight": 24 + noise.randrange(30),
-            "resting": 3,
-            "deferred": 1182,
-            "held": 61 + noise.randrange(20),
-            "unacknowledged": noise.randrange(5),
-            "payloadBytes": 183_400,
-            "oldestWaitingSeconds": 0.012,
-            "oldestUncommittedSeconds": 2.1,
-        },
-        "pools": [
-            {
-                "credential": "home",
-                "environment": environment,
-                "connections": connections,
-                "streams": streams,
-                "streamsMax": connections * 1000,
-                "providerTokenAgeSeconds": 1322 + turn,
-                "silentSeconds": None,
-            }
-            for environment, connections, streams in (
-                ("production", 4, 24 + noise.randrange(30)),
-                ("development", 1, 0),
-            )
-        ],
-        "breakers": [],
-        "topics": [],
-        "unmatched": [
-            {
-                "topic": "lamplighter.events",
-                "count": 1204,
-                "sample": [
-                    {"subject": "dor-1", "at": date(now - 192)},
-                    {"subject": "lamp-99812", "at": date(now - 41)},
-                    {"subject": "dor-1", "at": date(now - 3)},
-                ],
-            }
-        ],
-        "pushes": [
-            {"app": "com.example.Home", "type": kind, "outcome": outcome, "reason": reason, "count": count}
-            for kind, outcome, reason, count in (
-                ("controls", "accepted", "", 30_118_233 + turn * accepted * 3 // 4),
-                ("widgets", "accepted", "", 9_118_233 + turn * accepted // 4),
-                ("alert", "accepted", "", 402_118),
-                ("controls", "unregistered", "Unregistered", 3118),
-                ("widgets", "expired", "", 412),
-                ("alert", "rejected", "PayloadTooLarge", 7),
-            )
-        ],
+    accepted = round(4200 * wave(turn) / workers)
+    accepted_before = round(sum(map(wave, range(turn))) * 4200 / workers)
+    status["rates"] |= {"eventsPerSecond": round(accepted / 3.4), "acceptedPerSecond": accepted}
+    status["index"]["recordsRead"] += turn
+    controls = status["latency"]["eventToAccepted"][0]
+    controls |= {"p50Seconds": 0.0068 * wave(turn), "p99Seconds": 0.031 * wave(turn) ** 3}
+    for partition in status["partitions"]:
+        if partition["lag"] is not None:
+            partition["lag"] = noise.randrange(40 if partition["topic"] == "lamplighter.events" else 6)
+    status["waiting"] |= {
+        "queued": noise.randrange(90),
+        "inFlight": 24 + noise.randrange(30),
+        "held": 61 + noise.randrange(20),
+        "unacknowledged": noise.randrange(5),
     }
+    status["pools"][0]["streams"] = status["waiting"]["inFlight"]
+    for pool in status["pools"]:
+        pool["providerTokenAgeSeconds"] += turn
+    status["pushes"][0]["count"] += accepted_before * 3 // 4
+    status["pushes"][1]["count"] += accepted_before // 4
+    return status
 
 
 def refused_key(turn=0, workers=1):
     """Makes a status in which APNs refuses a credential: its circuit breaker is open."""
-    status = healthy(turn, workers)
-    remedy = "check the credential's key, key ID, team and environments"
-    status["summary"] = (
-        "APNs refuses the credential home (InvalidProviderToken), and 18,204 pushes wait: " + remedy + "."
-    )
-    status["problems"] = [
-        {
-            "severity": "error",
-            "summary": "APNs answers InvalidProviderToken to home in production",
-            "remedy": remedy,
-        },
-        {
-            "severity": "warning",
-            "summary": "1,204 events named subjects that nobody shows, such as dor-1",
-            "remedy": "check how the producer of lamplighter.events spells its subjects",
-        },
-    ]
-    status["breakers"] = [
-        {
-            "name": "home in production",
-            "cause": "APNs answers InvalidProviderToken",
-            "nextProbeSeconds": 12,
-            "remedy": remedy,
-        }
-    ]
-    status["waiting"] |= {"queued": 18_204, "inFlight": 0, "oldestWaitingSeconds": 41}
-    status["rates"]["acceptedPerSecond"] = 0
-    status["pools"][0]["streams"] = 0
-    return status
+    return made_up("refusedKey", workers)
 
 
 def stalled(turn=0, workers=1):
     """Makes a status in which pushes wait and nothing answers."""
-    status = healthy(turn, workers)
-    status["summary"] = "APNs has answered nothing for 4 s, and 3,118 pushes wait."
-    status["problems"] = [
-        {
-            "severity": "error",
-            "summary": "home in production is stalled",
-            "remedy": "see whether this host reaches APNs: lamplighter check",
-        }
-    ]
-    status["waiting"] |= {"queued": 3118, "inFlight": 4000, "oldestWaitingSeconds": 4.2}
-    status["rates"]["acceptedPerSecond"] = 0
-    status["pools"][0] |= {"streams": 4000, "streamsMax": 4000, "silentSeconds": 4.1}
-    return status
+    return made_up("stalled", workers)
 
 
 def replaying(turn=0, workers=1):
     """Makes the status of a worker that reads its index."""
-    status = healthy(turn, workers)
-    status |= {
-        "phase": "replaying",
-        "summary": "Reads registrations and suppressions: 62 %, 8 s left.",
-        "partitions": [],
-    }
-    status["index"] |= {"share": 0.62, "secondsLeft": 8.2}
-    return status
+    return made_up("replaying", workers)
+
+
+def old(turn=0, workers=1):
+    """Makes the status of a worker whose planner is stuck, which was as `OLD_AT` says."""
+    return made_up("old", workers) | {"at": OLD_AT}
 
 
 class MockWorker:
@@ -217,6 +116,7 @@ class MockWorker:
         self.workers = workers
         self.accepted = [None] * devices
         self.turn = 0
+        self.headers, self.page_headers = headers()
         mock = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -238,7 +138,7 @@ class MockWorker:
         path = request.path
         asset = ASSETS / ("page.html" if path == "/" else path[1:])
         if asset.parent == ASSETS and asset.suffix in TYPES and asset.is_file():
-            return self.send(request, 200, TYPES[asset.suffix], asset.read_bytes())
+            return self.send(request, 200, TYPES[asset.suffix], asset.read_bytes(), self.page_headers)
         if self.token and request.headers["Authorization"] != f"Bearer {self.token}":
             return self.send(request, 401, "text/plain", b"a bearer token is needed\n")
         if path == "/fleet":
@@ -248,11 +148,10 @@ class MockWorker:
         if path.endswith("status"):
             self.turn += 1
             status = self.status(self.turn, self.workers)
-            return (
-                self.json(request, status)
-                if status is not None
-                else self.send(request, 503, "text/plain", b"the planner does not answer\n")
-            )
+            if status is None:
+                # So the demo answers for a worker that is gone.
+                return self.send(request, 502, "text/plain", b"nothing listens\n")
+            return self.json(request, status, 503 if status.get("at") == OLD_AT else 200)
         return self.send(request, 404, "text/plain", b"nothing is served here\n")
 
     def fleet(self, request):
@@ -267,19 +166,13 @@ class MockWorker:
             self.accepted[index] = now - random.uniform(0, 1000)
         return {"v": 1, "at": now, "accepted": self.accepted, "total": 3000}
 
-    def json(self, request, value):
-        self.send(request, 200, "application/json", json.dumps(value).encode())
+    def json(self, request, value, status=200):
+        self.send(request, status, "application/json", json.dumps(value).encode())
 
-    @staticmethod
-    def send(request, status, kind, body):
+    def send(self, request, status, kind, body, headers=None):
         request.send_response(status)
-        for name, value in (
-            ("Content-Type", kind),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Content-Security-Policy", policy()),
-        ):
+        length = str(len(body))
+        for name, value in {"Content-Type": kind, "Content-Length": length, **(headers or self.headers)}.items():
             request.send_header(name, value)
         request.end_headers()
         request.wfile.write(body)

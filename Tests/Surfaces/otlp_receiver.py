@@ -4,7 +4,8 @@
 """A receiver of OTLP over HTTP that decodes with OpenTelemetry's own types (requirements.txt).
 
 It writes each request as a line of JSON to requests.ndjson in its folder, and its port to the file
-port. The file behaviour says how it answers: a status, or silence. It ends with its standard input.
+port. The file behaviour says how it answers: a status, or silence. When a request that gets no answer comes
+and when its client gives it up are lines of held.ndjson. It ends with its standard input.
 """
 
 import http.server
@@ -58,10 +59,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
             file.write(json.dumps(line) + "\n")
         behaviour = (FOLDER / "behaviour").read_text()
         if behaviour == "silence":
-            time.sleep(3600)
+            return self.hold()
         self.send_response(int(behaviour))
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+    def hold(self):
+        """Answers nothing until the client gives up."""
+        opened = time.time()
+        self.note({"opened": opened})
+        try:
+            self.rfile.read(1)
+        except OSError:
+            pass
+        self.note({"opened": opened, "closed": time.time()})
+        self.close_connection = True
+
+    def note(self, line):
+        with self.lock, open(FOLDER / "held.ndjson", "a") as file:
+            file.write(json.dumps(line) + "\n")
 
     def log_message(self, *arguments):
         pass

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -20,6 +21,20 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 APP = "com.example.Home"
 TEAM = "ABCDE12345"
 KEY = "FGHIJ67890"
+REQUIREMENTS = ROOT / "Tests/Surfaces/requirements.txt"
+VENV = pathlib.Path(os.environ.get("SURFACES_VENV", ROOT / ".build/surfaces-venv"))
+
+
+def python():
+    """The Python that has what requirements.txt names, which is installed if it has changed."""
+    wanted = REQUIREMENTS.read_text()
+    stamp = VENV / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+        install = ["-m", "pip", "install", "--quiet", "--requirement", REQUIREMENTS]
+        subprocess.run([VENV / "bin/python", *install], check=True)
+        stamp.write_text(wanted)
+    return VENV / "bin/python"
 
 
 class Processes:
@@ -48,6 +63,30 @@ class Processes:
                 stderr=log,
                 env=ENVIRONMENT,
             )
+
+    def start_apns(self, *more):
+        """Starts an APNs simulator, and returns the host and the port of its production side."""
+        self.start(
+            "apns",
+            "lamplighter-lab",
+            "simulate",
+            "apns",
+            "--address-file",
+            self.folder / "address",
+            "--ca-file",
+            self.folder / "ca.pem",
+            "--key-out",
+            self.folder / "key.p8",
+            "--team",
+            TEAM,
+            "--key-id",
+            KEY,
+            "--app",
+            APP,
+            *more,
+        )
+        self.wait_for("the APNs simulator", 60, lambda: self.printed("address"))
+        return re.search(r"production (\S+):(\d+)", self.printed("address")).groups()
 
     def stop(self, name):
         """Ends a process, and returns its exit code."""
@@ -93,30 +132,8 @@ class Fleet(Processes):
     def __init__(self):
         super().__init__()
         folder = self.folder
-        self.start(
-            "apns",
-            "lamplighter-lab",
-            "simulate",
-            "apns",
-            "--address-file",
-            folder / "address",
-            "--ca-file",
-            folder / "ca.pem",
-            "--key-out",
-            folder / "key.p8",
-            "--team",
-            TEAM,
-            "--key-id",
-            KEY,
-            "--app",
-            APP,
-            "--control",
-            folder / "control",
-        )
-        self.wait_for(
-            "the APNs simulator", 30, lambda: self.printed("address") and (folder / "control").exists()
-        )
-        port = re.search(r"production \S+:(\d+)", self.printed("address"))[1]
+        _, port = self.start_apns("--control", folder / "control")
+        self.wait_for("the simulator's socket", 30, (folder / "control").exists)
         self.start(
             "fleet",
             "lamplighter-lab",

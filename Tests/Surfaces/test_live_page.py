@@ -4,7 +4,6 @@
 """What the live page shows, with made-up statuses."""
 
 import re
-import time
 import unittest
 
 import mock_worker
@@ -20,8 +19,8 @@ class LivePage(PageTest):
     def test_loads_from_its_own_server_alone_and_complains_of_nothing(self):
         worker = self.worker()
         tab = self.tab(worker)
-        turn = worker.turn
-        tab.until(f"'{turn + 2}' && document.querySelector('#clock').textContent.includes('UTC')")
+        tab.turns(2)
+        self.assertIn("UTC", tab.text("#clock"))
         self.assertEqual(tab.complaints(), [])
         requested = [address for address in tab.requested() if not address.startswith("data:")]
         self.assertGreater(len(requested), 8)
@@ -30,10 +29,12 @@ class LivePage(PageTest):
 
     def test_shows_every_part_of_a_status(self):
         tab = self.tab(self.worker())
+        tab.turns(2)
         for selector, expected in {
             "#worker": "lamplighter-0 · group lamplighter · 0.3.0 (6874cd6f52a1) · up 3 h 12 min",
             "#phase": "Running",
-            "#summary": "All is well: pushes are accepted within 38 ms",
+            "#summary": "All is well.",
+            "#latency-title": "event to acceptance of controls",
             "#latencies": "APNs round trip",
             "#outcomes": "rejected · PayloadTooLarge",
             "#pools": "home · production",
@@ -47,49 +48,87 @@ class LivePage(PageTest):
             self.assertIn(expected, tab.text(selector), selector)
         for selector in ("#accepted-rate", "#event-rate"):
             self.assertRegex(tab.text(selector), r"^[\d,]+/s$")
+        self.assertRegex(tab.text("#outcomes tbody tr td:nth-child(3)"), r"^[1-9][\d,]+/s$")
         for selector in ("#p50", "#p99"):
             self.assertRegex(tab.text(selector), r"^[\d.]+ ms$")
 
     def test_is_updated_each_second_and_draws_what_it_has_seen(self):
-        worker = self.worker()
-        tab = self.tab(worker)
-        before, start = worker.turn, time.monotonic()
-        while worker.turn < before + 5:
-            time.sleep(0.05)
-        self.assertGreater(time.monotonic() - start, 4)
+        tab = self.tab(self.worker())
+        tab.turns(5)
+        self.assertEqual(set(tab.value("window.pauses")), {1000})
         for name in ("lit", "cool", "high"):
-            line = tab.value(f"document.querySelector('.chart path.{name}:not(.area)').getAttribute('d')")
-            self.assertGreaterEqual(line.count("L"), 3, line)
+            (line,) = self.lines(tab, name)
+            self.assertGreaterEqual(len(line), 4)
 
-    def test_shows_a_tripped_breaker_within_two_seconds(self):
+    def lines(self, tab, name):
+        """The lines of a series: lists of points, each with the seconds before now and the height."""
+        path = tab.value(f"document.querySelector('.chart path.{name}:not(.area)').getAttribute('d')")
+        points = [[point.split() for point in line.removesuffix("h0").split("L")] for line in path.split("M")[1:]]
+        return [[(180 - float(x) / 1000, float(y)) for x, y in line] for line in points]
+
+    def test_draws_by_time_with_gaps_where_it_knows_nothing(self):
         worker = self.worker()
         tab = self.tab(worker)
-        worker.status = mock_worker.refused_key
-        self.within_promise(
-            tab, "document.querySelector('#breakers').innerText.includes('home in production')"
-        )
+        tab.turns(3)
+        # A minute in which nobody saw the page.
+        tab.value("window.ahead = 60000")
+        tab.turns(3)
+        before, after = self.lines(tab, "cool")
+        self.assertEqual(round(after[-1][0]), 0)
+        self.assertGreaterEqual(before[-1][0] - after[0][0], 59)
+        self.show(worker, lambda *_: None)
+        self.show(worker, mock_worker.healthy)
+        self.assertEqual(len(self.lines(tab, "cool")), 3)
+        tab.value("window.ahead = 245000")
+        tab.turns(2)
+        self.assertEqual(len(self.lines(tab, "cool")), 1)
+
+    def test_draws_the_latency_of_one_push_type_and_says_of_which(self):
+        def status(turn, workers):
+            status = mock_worker.healthy(turn, workers)
+            counts = (500, 100) if turn % 2 else (100, 200)
+            status["latency"]["eventToAccepted"] = [
+                {"type": name, "count": count, "p50Seconds": p50, "p99Seconds": p50}
+                for name, count, p50 in zip(("widgets", "alert"), counts, (0.004, 0.2))
+            ]
+            return status
+
+        tab = self.tab(self.worker(status))
+        tab.turns(4)
+        (line,) = self.lines(tab, "high")
+        self.assertGreaterEqual(len(line), 4)
+        self.assertEqual(len({height for _, height in line}), 1, line)
+        self.assertEqual(tab.text("#latency-title"), "Latency event to acceptance of widgets")
+        self.assertEqual(tab.text("#p99"), "4 ms")
+
+    def test_shows_a_tripped_breaker_by_the_second_turn(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        self.show(worker, mock_worker.refused_key)
         text = tab.text("#breakers")
         for part in (
             "open",
+            "credential home in production",
             "APNs answers InvalidProviderToken",
-            "check the credential's key",
+            "Check the credential's key",
             "Next probe in 12 s.",
         ):
             self.assertIn(part, text)
-        self.assertIn("APNs refuses the credential home", tab.text("#summary"))
+        self.assertIn("APNs answers InvalidProviderToken. Check the", tab.text("#summary"))
         self.assertIn("Error", tab.text("#problems li"))
         self.assertEqual(tab.value("document.querySelector('#state').dataset.state"), "error")
         self.assertEqual(tab.value("document.title"), "(2) Lamplighter lamplighter-0")
-        worker.status = mock_worker.healthy
-        self.within_promise(tab, "document.querySelector('#breakers').innerText.includes('All are closed')")
+        self.show(worker, mock_worker.healthy)
+        self.assertIn("All are closed", tab.text("#breakers"))
+        self.assertEqual(tab.text("#problems"), "No problems.")
         self.assertEqual(tab.complaints(), [])
 
-    def test_shows_a_stalled_pool_within_two_seconds(self):
+    def test_shows_a_stalled_pool_by_the_second_turn(self):
         worker = self.worker()
         tab = self.tab(worker)
         self.assertIn("moving", tab.text("#pools tbody tr"))
-        worker.status = mock_worker.stalled
-        self.within_promise(tab, "document.querySelector('#pools tbody tr').innerText.includes('stalled')")
+        self.show(worker, mock_worker.stalled)
+        self.assertIn("stalled", tab.text("#pools tbody tr"))
         self.assertEqual(tab.value("document.querySelector('#pools tbody td').dataset.state"), "error")
         self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "idle")
 
@@ -106,13 +145,32 @@ class LivePage(PageTest):
         clock = tab.text("#clock")
         worker.status = lambda *_: None
         tab.until("document.querySelector('#phase').textContent === 'No answer'")
-        self.assertIn("The worker gives no status: the planner does not answer.", tab.text("#summary"))
-        self.assertIn(f"What is shown is from {clock}", tab.text("#summary"))
-        worker.status = mock_worker.healthy
-        self.within_promise(tab, "document.querySelector('#phase').textContent === 'Running'")
+        self.assertIn("The worker gives no status: nothing listens.", tab.text("#summary"))
+        self.assertRegex(tab.text("#summary"), f"What is shown is from {clock[:5]}")
+        self.show(worker, mock_worker.healthy)
+        self.assertEqual(tab.text("#phase"), "Running")
         worker.close()
         tab.until("document.querySelector('#phase').textContent === 'No answer'")
         self.assertIn("The worker does not answer. What is shown is from", tab.text("#summary"))
+        self.assertEqual([line for line in tab.complaints() if not FAILED_REQUEST.match(line)], [])
+
+    def test_shows_the_last_status_of_a_worker_whose_planner_is_stuck(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        tab.turns(2)
+        self.show(worker, mock_worker.old)
+        self.assertIn("The planner has not answered for 2 s, so these figures are old.", tab.text("#summary"))
+        self.assertIn("Warning", tab.text("#problems li"))
+        self.assertEqual(tab.value("document.querySelector('#state').dataset.state"), "warning")
+        self.assertEqual(tab.text("#phase"), "Running")
+        self.assertEqual(tab.text("#clock"), "06:12:00 UTC")
+        self.assertIn("998,213", tab.text("#index"))
+        # They say nothing of now.
+        for selector in ("#accepted-rate", "#p50", "#outcomes tbody tr td:nth-child(3)"):
+            self.assertEqual(tab.text(selector), "–", selector)
+        drawn = self.lines(tab, "lit")
+        tab.turns(2)
+        self.assertEqual(sum(map(len, self.lines(tab, "lit"))), sum(map(len, drawn)))
         self.assertEqual([line for line in tab.complaints() if not FAILED_REQUEST.match(line)], [])
 
     def test_asks_once_for_the_token_and_keeps_it_in_the_tab(self):
@@ -180,11 +238,15 @@ class LivePage(PageTest):
     def test_asks_for_nothing_while_nobody_sees_it(self):
         worker = self.worker()
         tab = self.tab(worker)
-        tab.value("Object.defineProperty(document, 'hidden', { get: () => true })")
-        time.sleep(1.5)
+        tab.value("Object.defineProperty(document, 'hidden', { get: () => window.isUnseen, configurable: true })")
+        tab.value("window.isUnseen = true")
+        tab.turns(2)
         before = worker.turn
-        time.sleep(2.5)
+        tab.turns(3)
         self.assertEqual(worker.turn, before)
+        tab.value("window.isUnseen = false")
+        tab.turns(2)
+        self.assertGreater(worker.turn, before)
 
 
 if __name__ == "__main__":

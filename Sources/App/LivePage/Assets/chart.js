@@ -3,7 +3,14 @@
 
 // A chart of the last three minutes, drawn as SVG. Colours and sizes are in page.css.
 
-export const samplesMax = 180;
+import { isKnown } from "./format.js";
+
+/** How far a chart reaches back, in milliseconds. */
+export const reach = 180_000;
+
+/** A line ends where no sample follows for so long. The page asks a second after the last answer,
+ * and waits up to 2.5 s for one. */
+const gapMilliseconds = 4000;
 
 /** A linear scale from 0 to the next round number above the values. */
 export function linear(values) {
@@ -32,7 +39,7 @@ function shape(name, attributes, parent) {
     return element;
 }
 
-/** Draws series of samples, one a second, the newest at the right edge. */
+/** Draws series of samples by their times; the right edge is now. */
 export class Chart {
     #box;
     #scale;
@@ -50,7 +57,7 @@ export class Chart {
         this.#box = box;
         this.#scale = scale;
         this.#label = label;
-        const size = { viewBox: `0 0 ${samplesMax - 1} 100`, preserveAspectRatio: "none", "aria-hidden": "true" };
+        const size = { viewBox: `0 0 ${reach} 100`, preserveAspectRatio: "none", "aria-hidden": "true" };
         const svg = shape("svg", size, box);
         this.#grid = shape("g", {}, svg);
         this.#series = series.map((name, index) => ({
@@ -65,19 +72,21 @@ export class Chart {
         }
     }
 
-    /** Draws the samples: for each moment a number for each series, or undefined. */
-    draw(samples) {
-        const { marks, share } = this.#scale(samples.flat().filter((value) => value !== undefined));
+    /** Draws the samples, each with its time `at` and `values`: a number for each series, or none. */
+    draw(samples, now) {
+        const { marks, share } = this.#scale(samples.flatMap(({ values }) => values).filter(isKnown));
         const y = (value) => 100 - 100 * share(value);
         this.#mark(marks, y);
         this.#series.forEach(({ line, area }, index) => {
             const runs = [[]];
-            samples.forEach((sample, position) => {
-                const value = sample[index];
-                if (value === undefined) return runs.push([]);
-                const x = samplesMax - samples.length + position;
-                runs.at(-1).push(`${x} ${y(value).toFixed(2)}`);
-            });
+            let last;
+            for (const { at, values } of samples) {
+                const isApart = at - last > gapMilliseconds;
+                last = at;
+                if (isApart || !isKnown(values[index])) runs.push([]);
+                if (!isKnown(values[index])) continue;
+                runs.at(-1).push(`${reach - (now - at)} ${y(values[index]).toFixed(2)}`);
+            }
             const drawn = runs.filter((run) => run.length);
             line.setAttribute("d", drawn.map((run) => `M${run.join("L")}h0`).join(""));
             const closed = (run) => `M${run[0].split(" ")[0]} 100L${run.join("L")}V100Z`;
@@ -93,7 +102,7 @@ export class Chart {
         this.#grid.replaceChildren();
         for (const label of this.#box.querySelectorAll("span.mark")) label.remove();
         for (const mark of marks) {
-            shape("line", { x1: 0, x2: samplesMax - 1, y1: y(mark), y2: y(mark) }, this.#grid);
+            shape("line", { x1: 0, x2: reach, y1: y(mark), y2: y(mark) }, this.#grid);
             const label = document.createElement("span");
             label.className = "mark";
             label.textContent = this.#label(mark);

@@ -3,9 +3,9 @@
 
 // Asks the worker for its status once a second, and shows it.
 
-import { Chart, linear, logarithmic, samplesMax } from "./chart.js";
+import { Chart, linear, logarithmic, reach } from "./chart.js";
 import { count, duration, rate, time } from "./format.js";
-import { mainLatency, showPanels } from "./panels.js";
+import { busiestType, showPanels } from "./panels.js";
 import { fillCards, setText } from "./tables.js";
 import { Wall } from "./wall.js";
 
@@ -28,8 +28,10 @@ const wall = new Wall();
 let workers = [{ name: "", status: "status" }];
 let devices;
 let chosen = 0;
-/** Of each worker: its samples for the charts, its last answer and when that came. */
+/** Of each worker: its samples for the charts, its last status and when the last current one came. */
 const memory = new Map();
+/** The sentence that screen readers were told last, without what changes from second to second. */
+let announced;
 let token = sessionStorage.getItem("token");
 
 const remembered = () => {
@@ -41,6 +43,7 @@ const remembered = () => {
 
 class Refused extends Error {}
 
+/** Asks for JSON. Resolves to the answer, and whether it is of now. */
 async function ask(path) {
     const headers = token ? { Authorization: `Bearer ${token}` } : {};
     const answer = await fetch(path, { headers, signal: AbortSignal.timeout(patienceMilliseconds) });
@@ -48,19 +51,19 @@ async function ask(path) {
     // A worker that is stuck answers 503 with its status of an earlier moment, which says so.
     const isJSON = answer.headers.get("Content-Type")?.startsWith("application/json");
     if (!isJSON) throw new Error((await answer.text()).trim() || `it answers ${answer.status}`);
-    return answer.json();
+    return { answer: await answer.json(), isCurrent: answer.ok };
 }
 
 async function turn() {
     const asked = chosen;
     // The wall shows what the demo knows, whether the worker answers or not.
-    if (devices) ask(devices).then((lights) => wall.show(lights), () => {});
+    if (devices) ask(devices).then(({ answer }) => wall.show(answer), () => {});
     try {
-        const status = await ask(workers[chosen].status);
+        const { answer: status, isCurrent } = await ask(workers[chosen].status);
         if (asked !== chosen) return;
         byId("access").hidden = true;
         byId("problems").hidden = false;
-        showStatus(status);
+        showStatus(status, isCurrent);
     } catch (error) {
         if (asked !== chosen) return;
         if (error instanceof Refused) showAccess();
@@ -76,12 +79,21 @@ function showState(state, phase, summary) {
     byId("state").dataset.state = state;
     setText(byId("phase"), phase);
     setText(byId("summary"), summary);
+    announce(summary);
 }
 
-function showStatus(status) {
+/** Tells screen readers a sentence when its cause is new: not that a number in it counts on, or that
+ * the latest unmatched event has another subject. */
+function announce(summary) {
+    const cause = summary.replace(/, such as .* in \S+/, "").replace(/\d[\d,.:]*( (s|min|h|d)\b)?/g, "");
+    if (cause !== announced) setText(byId("announcement"), summary);
+    announced = cause;
+}
+
+function showStatus(status, isCurrent) {
     const own = remembered();
-    const now = performance.now();
-    const elapsed = own.at && (now - own.at) / 1000;
+    const now = Date.now();
+    const elapsed = isCurrent && now > own.at ? (now - own.at) / 1000 : undefined;
     const problems = (status.problems ?? []).map(({ severity, summary, remedy }) => ({
         badge: severity === "error" ? "Error" : "Warning",
         state: severity === "error" ? "error" : "warning",
@@ -96,9 +108,10 @@ function showStatus(status) {
     delete document.documentElement.dataset.quiet;
     showWorker(status);
     showPanels(status, own.status, elapsed);
-    [own.status, own.at] = [status, now];
-    addSample(own, [status.rates?.acceptedPerSecond, status.rates?.eventsPerSecond,
-        mainLatency(status)?.p50Seconds, mainLatency(status)?.p99Seconds]);
+    own.status = status;
+    if (isCurrent) own.at = now;
+    // Figures of an earlier moment say nothing of this one.
+    addSample(own, isCurrent ? status : {});
 }
 
 function showWorker({ worker = {}, at }) {
@@ -111,21 +124,32 @@ function showWorker({ worker = {}, at }) {
     setText(byId("clock"), `${time(at)} UTC`);
 }
 
-function addSample(own, sample) {
-    const isNumber = (value) => typeof value === "number" ? value : undefined;
-    own.samples.push(sample.map(isNumber));
-    if (own.samples.length > samplesMax) own.samples.shift();
+function addSample(own, { rates, latency: latencies }) {
+    const latenciesByType = latencies?.eventToAccepted ?? [];
+    own.samples.push({ at: Date.now(), rates: rates ?? {}, latencies: latenciesByType });
     drawCharts(own);
 }
 
-function drawCharts({ samples }) {
-    const [accepted, events, p50, p99] = samples.at(-1) ?? [];
+function drawCharts(own) {
+    const now = Date.now();
+    // A clock that was set back leaves samples of the future.
+    own.samples = own.samples.filter(({ at }) => at <= now && at >= now - reach);
+    const type = busiestType(own.samples);
+    const flows = own.samples.map(({ at, rates }) =>
+        ({ at, values: [rates.acceptedPerSecond, rates.eventsPerSecond] }));
+    const times = own.samples.map(({ at, latencies }) => {
+        const latency = latencies.find((each) => each.type === type);
+        return { at, values: [latency?.p50Seconds, latency?.p99Seconds] };
+    });
+    const [accepted, events] = flows.at(-1)?.values ?? [];
+    const [p50, p99] = times.at(-1)?.values ?? [];
     setText(byId("accepted-rate"), rate(accepted));
     setText(byId("event-rate"), rate(events));
     setText(byId("p50"), duration(p50));
     setText(byId("p99"), duration(p99));
-    throughput.draw(samples.map((sample) => sample.slice(0, 2)));
-    latency.draw(samples.map((sample) => sample.slice(2)));
+    setText(byId("latency-type"), type ? ` of ${type}` : "");
+    throughput.draw(flows, now);
+    latency.draw(times, now);
 }
 
 /** Says in the sentence's place that there is no answer; the figures stay as they were. */
@@ -138,7 +162,7 @@ function showSilence(error) {
     fillCards(byId("problems"), [], "If it has ended, the last line of its log says why.");
     document.documentElement.dataset.quiet = "";
     document.title = "(!) Lamplighter does not answer";
-    addSample(own, []);
+    addSample(own, {});
 }
 
 function showAccess() {
@@ -181,9 +205,9 @@ function offer(names) {
 
 /** Learns from the server whether it stands for several workers, and has devices to show. */
 async function learnFleet() {
-    const fleet = await ask("fleet");
+    const { answer: fleet } = await ask("fleet");
     if (fleet.workers.length) {
-        wall.show(await ask(fleet.devices));
+        wall.show((await ask(fleet.devices)).answer);
         ({ workers, devices } = fleet);
         offer(workers.map(({ name }) => name));
     }

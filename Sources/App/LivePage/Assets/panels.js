@@ -23,10 +23,13 @@ export function showPanels(status, before, elapsed) {
     showUnmatched(status.unmatched ?? []);
 }
 
-/** The latency of the push type with most pushes, which the chart shows. */
-export function mainLatency(status) {
-    const types = status.latency?.eventToAccepted ?? [];
-    return types.toSorted((one, other) => other.count - one.count)[0];
+/** The push type with most pushes over the samples, which the chart shows. */
+export function busiestType(samples) {
+    const counts = new Map();
+    for (const { type, count: pushes } of samples.flatMap(({ latencies }) => latencies)) {
+        counts.set(type, (counts.get(type) ?? 0) + (pushes ?? 0));
+    }
+    return [...counts].toSorted(([, one], [, other]) => other - one)[0]?.[0];
 }
 
 function showLatencies({ eventToAccepted = [], roundTrip }) {

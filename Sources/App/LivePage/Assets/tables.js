@@ -71,27 +71,28 @@ export function fillFigures(list, figures) {
  * @param quiet the text that is shown if there is none.
  */
 export function fillCards(list, cards, quiet) {
-    const wanted = JSON.stringify([cards, quiet]);
-    if (list.filledWith === wanted) return;
-    list.filledWith = wanted;
-    const items = cards.map(({ badge, state, title, lines }) => {
-        const item = document.createElement("li");
-        item.dataset.state = state;
-        const parts = [["span", badge, "badge"], ["b", title]].concat(lines.map((line) => ["p", line]));
-        for (const [name, text, className] of parts) {
-            if (!text) continue;
-            const part = document.createElement(name);
-            part.textContent = text;
-            if (className) part.className = className;
-            item.append(part);
-        }
-        return item;
+    const wanted = cards.length ? cards : [{ lines: [quiet] }];
+    while (list.children.length > wanted.length) list.lastElementChild.remove();
+    wanted.forEach(({ badge, state, title, lines }, index) => {
+        const item = list.children[index] ?? list.appendChild(document.createElement("li"));
+        item.classList.toggle("quiet", cards.length === 0);
+        setOption(item, "state", state);
+        const parts = [["span", badge], ["b", title], ...lines.map((line) => ["p", line])];
+        fillCard(item, parts.filter(([, text]) => text));
     });
-    if (!items.length) {
-        const item = document.createElement("li");
-        item.className = "quiet";
-        item.textContent = quiet;
-        items.push(item);
-    }
-    list.replaceChildren(...items);
+}
+
+/** Fills a card with elements, each a name and a text. Those that are there stay. */
+function fillCard(item, parts) {
+    while (item.children.length > parts.length) item.lastElementChild.remove();
+    parts.forEach(([name, text], index) => {
+        let part = item.children[index];
+        if (part?.localName !== name) {
+            const fresh = document.createElement(name);
+            part ? part.replaceWith(fresh) : item.append(fresh);
+            part = fresh;
+        }
+        part.classList.toggle("badge", name === "span");
+        setText(part, text);
+    });
 }
