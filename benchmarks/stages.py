@@ -25,7 +25,7 @@ class Collector:
 
     def __init__(self, rig):
         sys.path.insert(0, str(SURFACES))
-        from otlp_python import python
+        from processes import python
         self.folder = rig.folder
         rig.start("collector", python(), SURFACES / "otlp_receiver.py", self.folder)
         port = self.folder / "port"
