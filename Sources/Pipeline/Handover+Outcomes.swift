@@ -22,7 +22,7 @@ extension Handover {
         let route = book.pushes.route(of: slot)
         if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
-            recent.accepted(slot, book.slab, now: now)
+            recent.accepted(slot, route, book.slab, now: now)
             let push = book.pushes.accepted(slot)
             breakers.accepted(route, token: push.token, now: now.monotonic)
             if breakers.hasTokenFaults {
