@@ -149,7 +149,7 @@ extension PushPipeline {
     }
 
     /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
-    /// none waits, or its time is not known. It may be out of date by half a second.
+    /// none waits, or its time is not known. It may be out of date by a second.
     package func oldestWaiting(now: Now) -> Duration? {
         book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
     }
