@@ -73,8 +73,9 @@ package struct PushTally: ~Copyable {
     private struct Run {
         var route = RouteID(rawValue: 0)
         var type = PushType.controls
-        /// The milliseconds from event to acceptance; meaningless where `isTimed` is false.
-        var time: Int64 = 0
+        /// The milliseconds from event to acceptance; meaningless where `isTimed` is false. No push
+        /// has this first value, so that the first one begins a run of its own.
+        var time = Int64.min
         var isTimed = false
         var count = 0
     }
