@@ -53,13 +53,20 @@ package struct Counters: Sendable, Equatable {
 
     // On the way.
     package var handedOver = 0
+    // Pushes that were sent again, or are to be, by the outcome of the try before. One that ends
+    // with that outcome is not among them.
+    /// APNs has answered 5xx.
     package var retried = 0
-    /// Pushes that APNs has asked to be sent on another connection.
+    /// APNs has asked for another connection.
     package var resent = 0
-    /// Pushes that were sent and not answered, so that APNs may get them twice.
+    /// APNs has not answered, so that it may get them twice.
     package var unanswered = 0
+    /// APNs has answered TooManyRequests.
     package var cooledDown = 0
     package var unprocessed = 0
+    /// APNs has refused their credential or topic.
+    package var requeued = 0
+    /// Answers that called a token dead before its last registration.
     package var strikes = 0
 
     // Records.
