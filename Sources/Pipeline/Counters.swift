@@ -20,8 +20,14 @@ package struct Counters: Sendable, Equatable {
 
     // What events asked for.
     package var pushesQueued = 0
-    /// Requests that needed no push of their own, because another push answers for them.
+    /// Requests that needed no push of their own when they came, because another push, or its
+    /// follow-up, answers for them.
     package var pushesCoalesced = 0
+    /// Follow-ups that were queued when the push before them had ended.
+    package var pushesFollowedUp = 0
+    /// Pushes that ended without being in memory, so that nothing above counts them: those to
+    /// suppressed tokens, follow-ups that never began, and those that ended while deferred.
+    package var pushesUnqueued = 0
 
     // How pushes ended.
     package var accepted = 0
@@ -39,7 +45,8 @@ package struct Counters: Sendable, Equatable {
     // What waits in `deferred`.
     package var deferredRead = 0
     package var deferredUnreadable = 0
-    /// Deferred pushes that were taken out to be sent.
+    /// Deferred pushes that were taken out to be sent, and queued. One that joined another push is
+    /// coalesced.
     package var deferredSent = 0
     /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0

@@ -274,7 +274,7 @@ extension Handover {
         // A token that has registered again since is not suppressed: the follow-up is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)
         if isSuppressed, push.hasFollowUp {
-            book.tally.ended(.suppressed, route, book.pushes.followUp(of: slot).type)
+            book.endUnqueued(.suppressed, route, book.pushes.followUp(of: slot).type)
         }
         let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return holds }

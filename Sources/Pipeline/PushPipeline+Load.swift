@@ -180,6 +180,16 @@ extension PushPipeline {
 
     // MARK: Proof
 
+    /// Whether every push that came into memory has left it or is there, as `PushTally` has it.
+    var pushesAddUp: Bool {
+        let counters = counters
+        let came =
+            counters.pushesQueued + counters.pushesFollowedUp + counters.deferredSent
+            + counters.pushesUnqueued
+        let there = book.pushes.slots - book.pushes.freeSlots
+        return came == book.tally.total + counters.deferred + there
+    }
+
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
     /// holder without a claim would block its partition for ever.
     package func checkInvariants() {
@@ -194,5 +204,6 @@ extension PushPipeline {
         outbox.forEachHold { claimed.insert($0.holder) }
         deferral.table.forEachHold { claimed.insert($0.holder) }
         book.checkInvariants(claimed: claimed)
+        precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")
     }
 }
