@@ -93,7 +93,8 @@ extension PushPipeline {
             ("holders", book.tracker.bytes), ("recent_subjects", late.subjectBytes),
             ("recent_events", late.bytes), ("deferred", deferral.table.bytes),
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
-            ("outbox", outbox.bytes),
+            ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
+            ("correlations", book.correlations.bytes),
         ]
     }
 

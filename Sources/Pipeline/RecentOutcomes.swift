@@ -53,6 +53,9 @@ struct RecentOutcomes: ~Copyable {
     static let acceptancesMax = 16_384
     static let failuresMax = 4096
 
+    /// The memory of both rings once they are full.
+    var bytes: Int { acceptances.bytes + failures.bytes }
+
     /// A push of this route has come back with a 200.
     mutating func accepted(_ slot: PushSlot, _ route: RouteID, _ slab: PushSlab, now: Now) {
         acceptances.append(

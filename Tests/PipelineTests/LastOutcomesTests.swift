@@ -95,6 +95,14 @@ internal import Testing
         #expect(outcomes("roof").map(\.kind) == [.expired])
     }
 
+    @Test func `the last outcomes take the memory that the metrics say`() {
+        let memory = PipelineFixture().pipeline.memory
+        let bytes = memory.first { $0.part == "recent_outcomes" }?.bytes
+        let entries = (RecentOutcomes.acceptancesMax * 32, RecentOutcomes.failuresMax * 56)
+        #expect(bytes == entries.0 + entries.1, "whole pages both")
+        #expect(memory.first { $0.part == "correlations" }?.bytes == 0, "nothing is known yet")
+    }
+
     @Test func `the last outcomes keep a failure beyond any number of acceptances`() {
         let fixture = PipelineFixture { $0.slots = 2048 }
         fixture.checksEachCall = false

@@ -36,7 +36,7 @@ extension WorkerMetrics {
         metric(
             "lamplighter_memory_bytes", .gauge, labels: ["part"],
             "Memory of each part of the worker; of some, its peak. What the Kafka clients have "
-                + "fetched ahead is not among them."
+                + "fetched ahead and the events that are traced are not among them."
         ) { status in labelled("part", status.memory.map { ($0.part, $0.bytes) }) },
     ]
 
