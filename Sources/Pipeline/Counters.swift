@@ -20,8 +20,14 @@ package struct Counters: Sendable, Equatable {
 
     // What events asked for.
     package var pushesQueued = 0
-    /// Requests that needed no push of their own, because another push answers for them.
+    /// Requests that needed no push of their own when they came, because another push, or its
+    /// follow-up, answers for them.
     package var pushesCoalesced = 0
+    /// Follow-ups that were queued when the push before them had ended.
+    package var pushesFollowedUp = 0
+    /// Pushes that ended without being in memory, so that nothing above counts them: those to
+    /// suppressed tokens, follow-ups that never began, and those that ended while deferred.
+    package var pushesUnqueued = 0
 
     // How pushes ended.
     package var accepted = 0
@@ -39,7 +45,8 @@ package struct Counters: Sendable, Equatable {
     // What waits in `deferred`.
     package var deferredRead = 0
     package var deferredUnreadable = 0
-    /// Deferred pushes that were taken out to be sent.
+    /// Deferred pushes that were taken out to be sent, and queued. One that joined another push is
+    /// coalesced.
     package var deferredSent = 0
     /// Deferred payloads that this worker has forgotten, so that a newer one will not end them.
     package var payloadsForgotten = 0
@@ -53,13 +60,20 @@ package struct Counters: Sendable, Equatable {
 
     // On the way.
     package var handedOver = 0
+    // Pushes that were sent again, or are to be, by the outcome of the try before. One that ends
+    // with that outcome is not among them.
+    /// APNs has answered 5xx.
     package var retried = 0
-    /// Pushes that APNs has asked to be sent on another connection.
+    /// APNs has asked for another connection.
     package var resent = 0
-    /// Pushes that were sent and not answered, so that APNs may get them twice.
+    /// APNs has not answered, so that it may get them twice.
     package var unanswered = 0
+    /// APNs has answered TooManyRequests.
     package var cooledDown = 0
     package var unprocessed = 0
+    /// APNs has refused their credential or topic.
+    package var requeued = 0
+    /// Answers that called a token dead before its last registration.
     package var strikes = 0
 
     // Records.

@@ -37,7 +37,7 @@ extension DeferredPushes {
         _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) {
-        guard book.pushes.freeSlots < book.pushes.slots else { return }
+        guard book.pushes.freeSlots < book.pushes.slots else { return book.pushes.endLaps() }
         var steps = holdWatch.slotsToCheck(of: book.settings.slots, now: now.monotonic)
         let since = now.monotonic - HoldWatch.patience(book.settings.holdMax)
         while let slot = book.pushes.nextHeld(since: since, steps: &steps) {

@@ -94,7 +94,7 @@ extension DeferredPushes {
         endRows(&book, &outbox)
         guard endsOwn, !isOwned else { return }
         // The older payload's type is not known here; it is nearly always this one's.
-        book.tally.ended(.superseded, route, content.type)
+        book.endUnqueued(.superseded, route, content.type)
         ends.append(
             PayloadEnds.End(
                 key: token.withMemoryRebound(to: UInt8.self) { token in
@@ -131,7 +131,7 @@ extension DeferredPushes {
     }
 
     private mutating func endSuperseded(_ row: UInt32, _ book: inout PushBook) {
-        book.tally.ended(.superseded, table.route(of: row), table.content(of: row).push.type)
+        book.endUnqueued(.superseded, table.route(of: row), table.content(of: row).push.type)
         table.drop(row, &book.tracker)
     }
 }

@@ -112,7 +112,7 @@ extension DeferredPushes {
         letter.leaveOutOriginal()
         // A push without a payload is of its class's type; there would be no such push otherwise.
         let type = push.payload?.type ?? route.tokenClass.changeType!
-        book.tally.ended(.rejected, tokenKey.route, type, .deferralTooLarge)
+        book.endUnqueued(.rejected, tokenKey.route, type, .deferralTooLarge)
         outbox.writeAtOnce(letter, holds: ticket.holds, &book)
     }
 }

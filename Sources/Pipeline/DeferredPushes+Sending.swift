@@ -61,7 +61,7 @@ extension DeferredPushes {
         let content = table.content(of: row)
         let route = table.route(of: row)
         if content.push.expiresAt <= now.monotonic {
-            book.tally.ended(.expired, route, content.push.type)
+            book.endUnqueued(.expired, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
@@ -73,14 +73,13 @@ extension DeferredPushes {
         guard let token = known, book.audience.isRegistered(token) else {
             // Its registration may be on its way: another worker knew the token.
             if table.miss(row, until: now.monotonic + Self.indexPatience) { return }
-            book.tally.ended(.unregistered, route, content.push.type)
+            book.endUnqueued(.unregistered, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
         if book.audience.isSuppressed(token) {
-            book.tally.ended(.suppressed, route, content.push.type)
+            book.endUnqueued(.suppressed, route, content.push.type)
             return table.drop(row, &book.tracker)
         }
-        book.counters.deferredSent += 1
         makePush(of: row, content, token: token, route: route, &book, now: now)
     }
 
@@ -113,6 +112,7 @@ extension DeferredPushes {
             slot = existing
         } else {
             precondition(book.pushes.freeSlots > 0, "there was a free slot")
+            book.counters.deferredSent += 1
             slot = book.add(push, now: now)
         }
         _ = book.pushes.join(slot, push, hold: hold, &book.tracker)
@@ -128,7 +128,7 @@ extension DeferredPushes {
         while hasRoom(book, outbox),
             let row = table.nextExpired(now: now.monotonic, steps: &steps)
         {
-            book.tally.ended(.expired, table.route(of: row), table.content(of: row).push.type)
+            book.endUnqueued(.expired, table.route(of: row), table.content(of: row).push.type)
             table.drop(row, &book.tracker)
         }
         endRows(&book, &outbox)

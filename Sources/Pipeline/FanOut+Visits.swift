@@ -31,7 +31,7 @@ extension FanOut {
             return true
         }
         if book.audience.isSuppressed(token) {
-            book.tally.ended(.suppressed, route, type)
+            book.endUnqueued(.suppressed, route, type)
             drop(claims, &book)
             return true
         }
@@ -67,6 +67,7 @@ extension FanOut {
             return true
         }
         guard book.freeEventSlots > 0 else { return false }
+        book.counters.pushesQueued += 1
         let slot = book.add(push, now: now)
         claim(claims, for: slot, push, isNew: true, &book)
         return true

@@ -22,7 +22,7 @@ extension Handover {
         let route = book.pushes.route(of: slot)
         if book.traces.isFollowing { book.trace(outcome, now: now) }
         if case .answered = outcome.kind, outcome.status == 200 {
-            recent.accepted(slot, book.slab, now: now)
+            recent.accepted(slot, route, book.slab, now: now)
             let push = book.pushes.accepted(slot)
             breakers.accepted(route, token: push.token, now: now.monotonic)
             if breakers.hasTokenFaults {
@@ -72,19 +72,19 @@ extension Handover {
                 outcome, route: route, isProbe: isProbe, areWalking: areWalking, &book, &breakers,
                 &deferral, &outbox, now: now)
         case .unprocessed:
-            book.counters.unprocessed += 1
-            tryAgain(
+            let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: false, &book,
                 &deferral, &outbox, now: now)
+            if isTried { book.counters.unprocessed += 1 }
         case .unknown:
             Self.judge(slot, .silence, book, &breakers, now: now)
-            book.counters.unanswered += 1
-            tryAgain(
+            let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
                 &deferral, &outbox, now: now)
+            if isTried { book.counters.unanswered += 1 }
         case .expired where book.pushes.expiresAt(of: slot) > now.monotonic:
             // An event that expires later has joined it since the hand-over.
-            Self.requeue(slot, &book, now: now)
+            _ = Self.requeue(slot, &book, now: now)
         case .expired:
             book.count(.expired, slot)
             book.end(slot, now: now)
@@ -123,42 +123,44 @@ extension Handover {
         case .suppression:
             Self.tokenDied(outcome, route: route, &book, &breakers, &outbox, now: now)
         case .resend:
-            book.counters.resent += 1
-            tryAgain(
+            let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: true, &book, &deferral,
                 &outbox, now: now)
+            if isTried { book.counters.resent += 1 }
         case .coolDown:
-            book.counters.cooledDown += 1
-            tryAgain(
+            let isTried = tryAgain(
                 outcome, after: book.settings.coolDownBackoff, costsAttempt: true, &book,
                 &deferral, &outbox, now: now)
+            if isTried { book.counters.cooledDown += 1 }
         case .backOff:
-            book.counters.retried += 1
-            tryAgain(
+            let isTried = tryAgain(
                 outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
                 &deferral, &outbox, now: now)
+            if isTried { book.counters.retried += 1 }
         case .openPoolBreaker:
             breakers.credentialRefused(route, outcome.reason, now: now.monotonic)
-            Self.requeue(slot, &book, now: now)
+            if Self.requeue(slot, &book, now: now) { book.counters.requeued += 1 }
         case .openRouteBreaker:
             breakers.topicRefused(route, outcome.reason, now: now.monotonic)
-            Self.requeue(slot, &book, now: now)
+            if Self.requeue(slot, &book, now: now) { book.counters.requeued += 1 }
         }
     }
 
     // MARK: Another try
 
+    /// - Returns: whether the push is sent again; false if it has ended instead.
     private mutating func tryAgain(
         _ outcome: PushOutcome, after backoff: Backoff, costsAttempt: Bool,
         _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
-    ) {
+    ) -> Bool {
         let slot = outcome.slot
-        if book.endIfOrphaned(slot, now: now) { return }
+        if book.endIfOrphaned(slot, now: now) { return false }
         let attempts = Int(book.pushes[slot].attempts)
         if costsAttempt, attempts + 1 >= book.settings.attemptsMax {
             book.count(.rejected, slot, .attemptsExhausted)
             let reason = DeadLetter.OwnReason.attemptsExhausted.rawValue
-            return Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
+            Self.giveUp(slot, reason: reason, status: 0, &book, &outbox, now: now)
+            return false
         }
         // The answer may have asked for a longer delay.
         let delay = max(
@@ -168,12 +170,15 @@ extension Handover {
         let again = now.monotonic + delay
         book.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
         deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)
+        return true
     }
 
     /// Puts the push at the end of its route's queue: the fault is not the push's.
-    private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) {
-        if book.endIfOrphaned(slot, now: now) { return }
+    /// - Returns: whether the push is sent again; false if it has ended instead.
+    private static func requeue(_ slot: UInt32, _ book: inout PushBook, now: Now) -> Bool {
+        if book.endIfOrphaned(slot, now: now) { return false }
         book.retry(slot, at: now.monotonic, costsAttempt: false, now: now)
+        return true
     }
 
     // MARK: No further try
@@ -269,7 +274,7 @@ extension Handover {
         // A token that has registered again since is not suppressed: the follow-up is still owed.
         let isSuppressed = book.audience.isSuppressed(push.token)
         if isSuppressed, push.hasFollowUp {
-            book.tally.ended(.suppressed, route, book.pushes.followUp(of: slot).type)
+            book.endUnqueued(.suppressed, route, book.pushes.followUp(of: slot).type)
         }
         let holds = book.endTakingClaims(slot, withFollowUp: isSuppressed, now: now)
         guard isNews else { return holds }

@@ -25,13 +25,13 @@ extension LateRegistrations {
         let route = book.audience.route(of: late.entry.token)
         let (app, tokenClass) = (book.traits(of: route).app, book.traits(of: route).tokenClass)
         if late.changeExpiresAt != nil, late.entry.hearsChanges, let type = tokenClass.changeType {
-            book.tally.ended(.unregistered, route, type)
+            book.endUnqueued(.unregistered, route, type)
         }
         var walks = late.walks
         while let walk = fanOut.walks.walk(of: late.subject, in: walks) {
             let request = fanOut.walks.request(of: walk)
             if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
-                book.tally.ended(.unregistered, route, type)
+                book.endUnqueued(.unregistered, route, type)
             }
             walks = fanOut.walks.number(of: walk) + 1..<walks.upperBound
         }
@@ -40,7 +40,7 @@ extension LateRegistrations {
             var request = recentEvents[number].request
             book.audience.setKinds(recentEvents[number].kinds, of: app, in: &request.filter)
             if let type = FanOut.pushType(for: late.entry, of: request, route: route, book) {
-                book.tally.ended(.unregistered, route, type)
+                book.endUnqueued(.unregistered, route, type)
             }
             event = recentEvents.following(number)
         }

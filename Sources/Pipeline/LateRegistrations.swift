@@ -228,7 +228,7 @@ struct LateRegistrations: ~Copyable {
             } else if request.expiresAt > late.madeAt,
                 let type = FanOut.pushType(for: late.entry, of: request, route: route, book)
             {
-                book.tally.ended(.expired, route, type)
+                book.endUnqueued(.expired, route, type)
             }
             next = recentEvents.following(number)
         }

@@ -104,7 +104,6 @@ struct PushBook: ~Copyable {
     /// Makes the push of a token that has none of its key. It holds nothing until it is joined or
     /// claims are added. There must be a free slot.
     mutating func add(_ push: PushRequest, now: Now) -> UInt32 {
-        counters.pushesQueued += 1
         let slot = pushes.queue(push, now: now.monotonic)
         if push.coalescingKey != 0 {
             rememberPayloadPush(slot, for: push.token, key: push.coalescingKey)
@@ -146,13 +145,29 @@ struct PushBook: ~Copyable {
         tally.ended(outcome, pushes.route(of: slot), pushes.pushType(of: slot), reason)
     }
 
+    /// Counts the end of a push that is in no slot: it was never queued, is a follow-up that has
+    /// not begun, or waits in `deferred`.
+    // Not inlined, since every token that an event visits would otherwise pay for it.
+    @inline(never)
+    mutating func endUnqueued(
+        _ outcome: PushTally.Outcome, _ route: RouteID, _ type: PushType,
+        _ reason: PushTally.Reason = .none
+    ) {
+        counters.pushesUnqueued += 1
+        tally.ended(outcome, route, type, reason)
+    }
+
     /// The push has ended, and gives its claims back. Its follow-up is sent now.
     mutating func end(_ slot: UInt32, now: Now) {
         let token = pushes.token(of: slot)
         let key = pushes.coalescingKey(of: slot)
         let isOrphaned = pushes.isOrphaned(slot)
         let goesOn = pushes.ended(slot, now: now.monotonic, &tracker)
-        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+        if goesOn {
+            counters.pushesFollowedUp += 1
+        } else if !isOrphaned {
+            forget(slot, of: token, key: key)
+        }
     }
 
     /// Ends the push.
@@ -168,7 +183,11 @@ struct PushBook: ~Copyable {
         } else {
             goesOn = pushes.ended(slot, now: now.monotonic) { holds.append($0) }
         }
-        if !goesOn, !isOrphaned { forget(slot, of: token, key: key) }
+        if goesOn {
+            counters.pushesFollowedUp += 1
+        } else if !isOrphaned {
+            forget(slot, of: token, key: key)
+        }
         return holds
     }
 
@@ -181,7 +200,7 @@ struct PushBook: ~Copyable {
         for slot in slots {
             let (route, type) = (pushes.route(of: slot), pushes.pushType(of: slot))
             if pushes[slot].hasFollowUp {
-                tally.ended(.unregistered, route, pushes.followUp(of: slot).type)
+                endUnqueued(.unregistered, route, pushes.followUp(of: slot).type)
             }
             if pushes.orphan(slot, &tracker) { tally.ended(.unregistered, route, type) }
         }

@@ -40,18 +40,20 @@ extension PushPipeline {
         for slot in book.pushes(of: token) { explained.add(book.explainedPush(slot, now: now)) }
         explained.heldUntil = breakers.held(bytes, route, now: now.monotonic)
             .map { now.wall(at: $0) }
-        explained.outcomes = outcomes(of: bytes)
+        explained.outcomes = outcomes(of: bytes, route)
     }
 
     /// The last outcomes of pushes to this token, newest first.
-    private func outcomes(of token: UnsafeRawBufferPointer) -> [ExplainedOutcome] {
-        var outcomes = handover.recent.acceptances(of: token).map {
-            ExplainedOutcome(at: $0.at, kind: .answered, status: 200, apnsID: $0.apnsID)
+    private func outcomes(
+        of token: UnsafeRawBufferPointer, _ route: RouteID
+    ) -> [ExplainedOutcome] {
+        var outcomes = handover.recent.acceptances(of: token, route).map {
+            ExplainedOutcome(at: $0.stamp.at, kind: .answered, status: 200, apnsID: $0.apnsID)
         }
-        outcomes += handover.recent.failures(of: token).map { failure in
+        outcomes += handover.recent.failures(of: token, route).map { failure in
             ExplainedOutcome(
-                at: failure.at, type: failure.type, kind: failure.kind, status: failure.status,
-                reason: failure.reason, apnsID: failure.apnsID,
+                at: failure.stamp.at, type: failure.type, kind: failure.kind,
+                status: failure.status, reason: failure.reason, apnsID: failure.apnsID,
                 event: failure.origin.map {
                     (book.origins.names[Int($0.topic)], $0.partition, $0.offset)
                 })

@@ -93,7 +93,8 @@ extension PushPipeline {
             ("holders", book.tracker.bytes), ("recent_subjects", late.subjectBytes),
             ("recent_events", late.bytes), ("deferred", deferral.table.bytes),
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
-            ("outbox", outbox.bytes),
+            ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
+            ("correlations", book.correlations.bytes),
         ]
     }
 
@@ -149,7 +150,7 @@ extension PushPipeline {
     }
 
     /// How long ago the oldest event was written of which a push waits in memory to be sent; nil if
-    /// none waits, or its time is not known. It may be out of date by half a second.
+    /// none waits, or its time is not known. It may be out of date by a second.
     package func oldestWaiting(now: Now) -> Duration? {
         book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
     }
@@ -180,6 +181,16 @@ extension PushPipeline {
 
     // MARK: Proof
 
+    /// Whether every push that came into memory has left it or is there, as `PushTally` has it.
+    var pushesAddUp: Bool {
+        let counters = counters
+        let came =
+            counters.pushesQueued + counters.pushesFollowedUp + counters.deferredSent
+            + counters.pushesUnqueued
+        let there = book.pushes.slots - book.pushes.freeSlots
+        return came == book.tally.total + counters.deferred + there
+    }
+
     /// Traps unless every part agrees with itself, and claims and holders agree with each other: a
     /// holder without a claim would block its partition for ever.
     package func checkInvariants() {
@@ -194,5 +205,6 @@ extension PushPipeline {
         outbox.forEachHold { claimed.insert($0.holder) }
         deferral.table.forEachHold { claimed.insert($0.holder) }
         book.checkInvariants(claimed: claimed)
+        precondition(pushesAddUp, "the pushes do not add up: \(counters), \(load)")
     }
 }

@@ -8,7 +8,12 @@ internal import RecordFormats
 
 /// Counts pushes as they end, by app, push type, outcome and reason, and the times from event to
 /// acceptance. Each push that has been asked for and has not joined another one ends with exactly
-/// one outcome here.
+/// one outcome here. At any time the pushes of a worker add up:
+///
+///     pushesQueued + pushesFollowedUp + deferredSent + pushesUnqueued
+///         = all that ended here + deferred + what is queued, in flight or resting
+///
+/// The counters are those of `Counters`. `PushPipeline.pushesAddUp` checks it.
 ///
 /// Acceptances come in runs of the same kind, such as those of one event, so a run is counted as one.
 /// That costs a few instructions for a push, and no allocation. The cells of an app and a push type
@@ -73,8 +78,9 @@ package struct PushTally: ~Copyable {
     private struct Run {
         var route = RouteID(rawValue: 0)
         var type = PushType.controls
-        /// The milliseconds from event to acceptance; meaningless where `isTimed` is false.
-        var time: Int64 = 0
+        /// The milliseconds from event to acceptance; meaningless where `isTimed` is false. No push
+        /// has this first value, so that the first one begins a run of its own.
+        var time = Int64.min
         var isTimed = false
         var count = 0
     }
@@ -169,6 +175,9 @@ package struct PushTally: ~Copyable {
     }
 
     // MARK: What was counted
+
+    /// How many pushes have ended.
+    var total: Int { Outcome.allCases.reduce(0) { $0 + total($1) } }
 
     func total(_ outcome: Outcome) -> Int {
         totals[outcome.rawValue] + (outcome == .accepted ? run.count : 0)

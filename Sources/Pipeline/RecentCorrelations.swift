@@ -32,6 +32,9 @@ struct RecentCorrelations {
         self.textMax = textMax
     }
 
+    /// The memory; none before the first event that has an `id` or a `traceparent`.
+    var bytes: Int { rows.count * MemoryLayout<Row>.stride + text.count }
+
     private static let textBytesMax = Correlation.idBytesMax + TraceContext.textBytesMax
 
     /// Keeps what identifies an event. A text that is too long is left out.

@@ -8,22 +8,36 @@ internal import Planning
 internal import PushModel
 
 /// The last outcomes of pushes, for people who ask what became of a token's. They name a token by its
-/// first bytes (`PushSlab.tokenStart`): a row of the index may have become another token's.
+/// route and its first bytes (`PushSlab.tokenStart`): a row of the index may have become another
+/// token's.
 ///
 /// An entry is written for each outcome. That of an acceptance is as small as it can be, since it
 /// costs every push; acceptances have a ring of their own, so that they do not push out the few
 /// failures.
 struct RecentOutcomes: ~Copyable {
+    /// When a push ended, and its route, in 8 bytes: 48 bits of milliseconds last until the year
+    /// 6429.
+    struct Stamp: BitwiseCopyable {
+        private let bits: Int64
+
+        init(_ route: RouteID, at time: WallTime) {
+            bits = time.milliseconds << 16 | Int64(route.rawValue)
+        }
+
+        var at: WallTime { WallTime(milliseconds: bits >> 16) }
+        var route: RouteID { RouteID(rawValue: UInt16(truncatingIfNeeded: bits)) }
+    }
+
     struct Acceptance: BitwiseCopyable {
         var apnsID: APNSID
         var token: UInt64
-        var at: WallTime
+        var stamp: Stamp
     }
 
     struct Failure: BitwiseCopyable {
         var apnsID: APNSID
         var token: UInt64
-        var at: WallTime
+        var stamp: Stamp
         /// The oldest event that the push answered for.
         var origin: RecordPosition?
         var status: UInt16 = 0
@@ -39,13 +53,19 @@ struct RecentOutcomes: ~Copyable {
     static let acceptancesMax = 16_384
     static let failuresMax = 4096
 
-    mutating func accepted(_ slot: PushSlot, _ slab: PushSlab, now: Now) {
+    /// The memory of both rings once they are full.
+    var bytes: Int { acceptances.bytes + failures.bytes }
+
+    /// A push of this route has come back with a 200.
+    mutating func accepted(_ slot: PushSlot, _ route: RouteID, _ slab: PushSlab, now: Now) {
         acceptances.append(
             Acceptance(
-                apnsID: slab.push(slot).pointee.apnsID, token: slab.tokenStart(slot), at: now.wall))
+                apnsID: slab.push(slot).pointee.apnsID, token: slab.tokenStart(slot),
+                stamp: Stamp(route, at: now.wall)))
     }
 
-    /// A push has come back with another outcome, of which the book does not know yet.
+    /// A push has come back with another outcome, of which the book does not know yet. Another 2xx
+    /// is among them, though it counts as accepted: APNs documents none, and its status is kept.
     // Not inlined, since every acceptance would otherwise pay for the registers that it needs.
     @inline(never)
     mutating func failed(_ outcome: PushOutcome, _ book: borrowing PushBook, now: Now) {
@@ -53,7 +73,7 @@ struct RecentOutcomes: ~Copyable {
         failures.append(
             Failure(
                 apnsID: push.pointee.apnsID, token: book.slab.tokenStart(outcome.slot),
-                at: now.wall,
+                stamp: Stamp(push.pointee.route, at: now.wall),
                 origin: book.pushes[outcome.slot].content.origin, status: outcome.status,
                 reason: outcome.reason, kind: outcome.kind, type: push.pointee.type))
     }
@@ -67,23 +87,28 @@ struct RecentOutcomes: ~Copyable {
         failures.append(
             Failure(
                 apnsID: book.apnsID(content.origin, token: token),
-                token: TokenStart(of: token).bytes, at: now.wall, origin: content.origin,
+                token: TokenStart(of: token).bytes,
+                stamp: Stamp(book.pushes.route(of: slot), at: now.wall), origin: content.origin,
                 kind: .expired, type: content.type))
     }
 
     /// The acceptances of pushes to this token.
-    func acceptances(of token: UnsafeRawBufferPointer) -> [Acceptance] {
+    func acceptances(of token: UnsafeRawBufferPointer, _ route: RouteID) -> [Acceptance] {
         let start = TokenStart(of: token)
         var found: [Acceptance] = []
-        acceptances.forEach { if start.matches($0.token) { found.append($0) } }
+        acceptances.forEach {
+            if start.matches($0.token), $0.stamp.route == route { found.append($0) }
+        }
         return found
     }
 
     /// The other outcomes of pushes to this token.
-    func failures(of token: UnsafeRawBufferPointer) -> [Failure] {
+    func failures(of token: UnsafeRawBufferPointer, _ route: RouteID) -> [Failure] {
         let start = TokenStart(of: token)
         var found: [Failure] = []
-        failures.forEach { if start.matches($0.token) { found.append($0) } }
+        failures.forEach {
+            if start.matches($0.token), $0.stamp.route == route { found.append($0) }
+        }
         return found
     }
 }

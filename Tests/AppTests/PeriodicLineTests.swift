@@ -184,8 +184,8 @@ extension `The periodic line of the log` {
         let absent = figures.counters.named.filter { !line.contains("=\($0.value),") }.map(\.name)
         #expect(
             Set(absent) == [
-                "pushesQueued", "handedOver", "deferredRead", "deferredSent", "deferredEnded",
-                "deferredRewritten", "payloadsForgotten",
+                "pushesQueued", "pushesUnqueued", "handedOver", "deferredRead", "deferredSent",
+                "deferredEnded", "deferredRewritten", "payloadsForgotten",
             ])
     }
 

@@ -36,6 +36,10 @@ internal import Testing
         #expect(letters.map(\.topic) == [.deadLetters])
         #expect(letters.first?.value.contains(#""attempts":2"#) == true)
         #expect(letters.first?.value.contains(#""status""#) == false, "no answer ended it")
+        let counters = fixture.counters
+        #expect(
+            counters.retried + counters.resent + counters.cooledDown == 1,
+            "the last try is not followed by another")
     }
 
     @Test func `the only try allowed may be repeated if it was not processed`() {

@@ -55,6 +55,20 @@ internal import Testing
         #expect(fixture.committableOffset == 3)
     }
 
+    @Test func `a push that is sent once more for a later event is counted as a follow-up`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", token, shows: ["door"])
+        fixture.event("door")
+        let first = fixture.take()[0]
+        fixture.event("door")
+        #expect(fixture.counters.pushesFollowedUp == 0, "it may still join a retry")
+        fixture.answer(first, 200)
+        #expect(fixture.deliverAll().count == 1)
+        let counters = fixture.counters
+        #expect(counters.pushesQueued == 1 && counters.pushesCoalesced == 1)
+        #expect(counters.pushesFollowedUp == 1 && counters.accepted == 2)
+    }
+
     @Test func `the offset is held until the follow-up has ended`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", token, shows: ["door"])

@@ -113,10 +113,19 @@ internal import Testing
         Course(status: 429, reason: .tooManyRequests, counter: "cooledDown", attempts: 1),
         Course(status: 500, reason: .internalServerError, counter: "retried", attempts: 1),
         Course(status: 503, reason: .shutdown, counter: "resent", attempts: 1),
-        Course(status: 403, reason: .invalidProviderToken, attempts: 0, isBlocked: true),
-        Course(status: 400, reason: .topicDisallowed, attempts: 0, isBlocked: true),
+        Course(
+            status: 403, reason: .invalidProviderToken, counter: "requeued", attempts: 0,
+            isBlocked: true),
+        Course(
+            status: 400, reason: .topicDisallowed, counter: "requeued", attempts: 0,
+            isBlocked: true),
         Course(kind: .unprocessed, counter: "unprocessed", attempts: 0),
         Course(kind: .unknown, counter: "unanswered", attempts: 1),
+    ]
+
+    /// The counters of pushes that are sent again.
+    private static let tries = [
+        "retried", "resent", "unanswered", "cooledDown", "unprocessed", "requeued",
     ]
 
     @Test(arguments: courses)
@@ -127,10 +136,10 @@ internal import Testing
             PushOutcome(
                 slot: slot, kind: course.kind, status: course.status, reason: course.reason,
                 sentAt: fixture.now.monotonic))
-        let outcomes = [
+        let ends = [
             "accepted", "expired", "suppressed", "unregistered", "deadUnconfirmed", "rejected",
-            "retried", "resent", "unanswered", "cooledDown", "unprocessed",
         ]
+        let outcomes = ends + Self.tries
         let counted = fixture.counters.named.filter { outcomes.contains($0.name) && $0.value != 0 }
         #expect(counted.map(\.name) == (course.counter.map { [$0] } ?? []))
         #expect(counted.allSatisfy { $0.value == 1 })
@@ -156,6 +165,8 @@ internal import Testing
                 slot: slot, kind: course.kind, status: course.status, reason: course.reason,
                 sentAt: fixture.now.monotonic))
         #expect(fixture.counters.unregistered == 1 && fixture.pushes == 0)
+        let tries = fixture.counters.named.filter { Self.tries.contains($0.name) }
+        #expect(tries.allSatisfy { $0.value == 0 } && tries.count == Self.tries.count)
         #expect(fixture.takeRecordTopics() == [] && fixture.holders == 0)
     }
 }

@@ -72,6 +72,37 @@ internal import Testing
         #expect(counts == [1, 2, 3, 4, 5])
     }
 
+    @Test func `the last outcomes of the same bytes under two APNs topics are told apart`() {
+        let fixture = PipelineFixture()
+        fixture.registerControl("A", token, shows: ["door"])
+        fixture.registerControl("A", token, shows: ["hall"], environment: .development)
+        fixture.register("B", [.device(token, shows: ["roof"])])
+        fixture.event("door")
+        fixture.answer(fixture.take()[0], 200)
+        fixture.event("hall")
+        fixture.answer(fixture.take(pool: 1)[0], 503, .serviceUnavailable)
+        fixture.pass(.seconds(10))
+        #expect(fixture.deliverAll(pool: 1).count == 1)
+        fixture.event("roof", #"{"payload":{"aps":{"alert":"a"}},"ttlSeconds":1}"#)
+        fixture.pass(.seconds(2))
+        #expect(fixture.take().isEmpty)
+        func outcomes(_ subject: String) -> [ExplainedOutcome] {
+            fixture.explain(subject: subject)[0].outcomes
+        }
+        #expect(outcomes("door").map(\.status) == [200])
+        #expect(outcomes("door").map(\.at) == [fixture.now.wall + .seconds(-12)])
+        #expect(outcomes("hall").map(\.status) == [200, 503])
+        #expect(outcomes("roof").map(\.kind) == [.expired])
+    }
+
+    @Test func `the last outcomes take the memory that the metrics say`() {
+        let memory = PipelineFixture().pipeline.memory
+        let bytes = memory.first { $0.part == "recent_outcomes" }?.bytes
+        let entries = (RecentOutcomes.acceptancesMax * 32, RecentOutcomes.failuresMax * 56)
+        #expect(bytes == entries.0 + entries.1, "whole pages both")
+        #expect(memory.first { $0.part == "correlations" }?.bytes == 0, "nothing is known yet")
+    }
+
     @Test func `the last outcomes keep a failure beyond any number of acceptances`() {
         let fixture = PipelineFixture { $0.slots = 2048 }
         fixture.checksEachCall = false

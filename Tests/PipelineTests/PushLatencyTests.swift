@@ -51,6 +51,17 @@ internal import Testing
         #expect(fixture.deliverAll().count == 1 && milliseconds(.controls) == 0)
     }
 
+    @Test func `the first push of all is measured, even in its event's millisecond`() {
+        var routing = RoutingTable()
+        routing.add(
+            credential: "team", apps: ["com.example.Home"], environments: [.production])
+        var tally = PushTally(routing: routing)
+        let now = fixture.now.wall
+        tally.accepted(RouteID(rawValue: 0), .controls, writtenAt: now, now: now)
+        tally.closeRun()
+        #expect(tally.acceptanceTimes.map(\.times.count) == [1])
+    }
+
     @Test func `a record without a timestamp is measured from its reading`() {
         fixture.registerControl("A", [1], shows: ["door"])
         fixture.event("door", writtenAt: WallTime(milliseconds: -1))

@@ -136,6 +136,26 @@ internal import Testing
                 // The push to the token that is gone, and its follow-up.
                 "com.example.Home controls unregistered": 2,
             ])
+        let counters = fixture.counters
+        #expect(counters.pushesQueued == 4 && counters.pushesFollowedUp == 0)
+        #expect(counters.pushesUnqueued == 3, "both follow-ups, and the last event's push")
+    }
+
+    @Test func `a deferred push that comes back is not one that an event asked for`() {
+        let owner = DeferredOwner()
+        let fixture = owner.pipeline
+        owner.write(1)
+        fixture.pass(.milliseconds(10))
+        #expect(fixture.deliverAll().count == 1)
+        #expect(fixture.counters.pushesQueued == 0 && fixture.counters.deferredSent == 1)
+        // It joins the push that its token has by now.
+        fixture.event("s2")
+        owner.write(2)
+        fixture.pass(.milliseconds(10))
+        #expect(fixture.deliverAll().count == 1)
+        let counters = fixture.counters
+        #expect(counters.pushesQueued == 1 && counters.pushesCoalesced == 1)
+        #expect(counters.deferredSent == 1 && counters.accepted == 2)
     }
 
     @Test func `a payload that a newer one has overtaken is superseded`() {
@@ -191,7 +211,10 @@ internal import Testing
                 "unregistered": counters.unregistered,
             ])
         #expect(sums.values.allSatisfy { $0 > 0 } && counters.deadUnconfirmed == 0)
-        #expect(fixture.isIdle && sums.values.reduce(0, +) >= counters.pushesQueued)
+        #expect(fixture.isIdle && counters.pushesFollowedUp == 0)
+        #expect(
+            sums.values.reduce(0, +) == counters.pushesQueued + counters.pushesUnqueued,
+            "what was queued, and pushes to suppressed tokens")
     }
 }
 

@@ -29,8 +29,10 @@ extension SimulationWorker {
     }
 
     func check() throws(SimulationFailure) {
-        pipeline.checkInvariants()
         let load = pipeline.load
+        try require(
+            pipeline.pushesAddUp, "the pushes do not add up: \(pipeline.counters), \(load)")
+        pipeline.checkInvariants()
         try require(
             load.queued + load.inFlight + load.resting <= settings.slots, "more pushes than slots")
         try require(load.inFlight == flights.count, "what is in flight is miscounted")

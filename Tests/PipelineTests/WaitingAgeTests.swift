@@ -38,6 +38,25 @@ internal import Testing
         #expect(waiting == .seconds(first.token == [2] ? 34 : 9), "it waits for its next try")
     }
 
+    @Test func `the oldest waiting push is not told by one that waited before all had ended`() {
+        let fixture = PipelineFixture { $0.slots = 16_384 }
+        fixture.checksEachCall = false
+        fixture.register("D", [.device([9], shows: ["inbox"])])
+        // More than the watch looks at in one go, so that the incident ends in the middle of a lap.
+        for number in 0..<HoldWatch.chunk + 1000 {
+            fixture.event(
+                "inbox", EventValue.alert("\(number)"), writtenAt: fixture.now.wall + .seconds(-30))
+        }
+        func waiting() -> Duration? { fixture.pipeline.oldestWaiting(now: fixture.now) }
+        fixture.pass(.seconds(1))
+        #expect(waiting() == .seconds(31))
+        while !fixture.deliverAll().isEmpty {}
+        fixture.pass(.seconds(3600))
+        fixture.event("inbox", EventValue.alert("later"), writtenAt: fixture.now.wall)
+        fixture.pass(.seconds(1))
+        #expect(waiting() == .seconds(1))
+    }
+
     @Test func `the oldest uncommitted record is told by its reading, grace period and all`() {
         fixture.registerControl("A", [1], shows: ["door"])
         #expect(uncommitted == nil)

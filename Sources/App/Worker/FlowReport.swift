@@ -144,14 +144,14 @@ struct FlowReport {
 
     /// Counters of the pipeline's own steps, which tell an operator nothing while it works.
     private static let inTotalsAlone: Set<String> = [
-        "pushesQueued", "handedOver", "deferredRead", "deferredSent", "deferredEnded",
-        "deferredRewritten", "payloadsForgotten",
+        "pushesQueued", "pushesUnqueued", "handedOver", "deferredRead", "deferredSent",
+        "deferredEnded", "deferredRewritten", "payloadsForgotten",
     ]
     /// The names in the periodic line of those counters that have another one in the totals: there
     /// `deferred` is what waits at the moment.
     private static let names = [
         "deferred": "newlyDeferred", "deadLettersWritten": "deadLetters",
-        "pushesCoalesced": "coalesced",
+        "pushesCoalesced": "coalesced", "pushesFollowedUp": "followedUp",
     ]
 
     /// The number with one decimal.

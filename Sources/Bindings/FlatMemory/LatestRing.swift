@@ -24,6 +24,9 @@ package struct LatestRing<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
         end = first + capacity
     }
 
+    /// The memory of a full ring.
+    package var bytes: Int { memory.bytes }
+
     @inlinable
     package mutating func append(_ element: Element) {
         next.pointee = element

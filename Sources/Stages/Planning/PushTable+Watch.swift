@@ -32,8 +32,12 @@ extension PushTable {
         return nil
     }
 
+    /// There is no push to look at. What the last laps have seen is over: without this it would be
+    /// told of pushes that come later.
+    package mutating func endLaps() { waitingSince = OldestWaiting() }
+
     /// When the oldest event was written of which a push waits, as far as that is known; nil if none
-    /// waits. It may be out of date by a lap of the watch.
+    /// waits. It may be out of date by two laps of the watch.
     package var oldestWaitingWrittenAt: WallTime? {
         queuedCount + restingCount > 0 ? waitingSince.oldest : nil
     }

@@ -36,7 +36,7 @@ extension WorkerMetrics {
         metric(
             "lamplighter_memory_bytes", .gauge, labels: ["part"],
             "Memory of each part of the worker; of some, its peak. What the Kafka clients have "
-                + "fetched ahead is not among them."
+                + "fetched ahead and the events that are traced are not among them."
         ) { status in labelled("part", status.memory.map { ($0.part, $0.bytes) }) },
     ]
 
@@ -185,13 +185,24 @@ extension WorkerMetrics {
                     [(name: "topic", value: events.topic), ("outcome", events.outcome)])
             }
         },
-        counter("lamplighter_pushes_queued_total", "Pushes that events asked for.") {
-            $0.counters.pushesQueued
-        },
+        counter(
+            "lamplighter_pushes_queued_total", "Pushes that events asked for and that were queued."
+        ) { $0.counters.pushesQueued },
         counter(
             "lamplighter_pushes_coalesced_total",
-            "Pushes that were asked for and that one which waited already answers for."
+            "Pushes that were asked for while their token had one already: that one, or its "
+                + "follow-up, answers for them."
         ) { $0.counters.pushesCoalesced },
+        counter(
+            "lamplighter_pushes_followed_up_total",
+            "Follow-ups: pushes that were queued when the one before them had ended, since that one "
+                + "could not answer for a later event."
+        ) { $0.counters.pushesFollowedUp },
+        counter(
+            "lamplighter_pushes_unqueued_total",
+            "Pushes that ended while they were not in memory, such as those to suppressed tokens and "
+                + "those that expired in the deferred topic."
+        ) { $0.counters.pushesUnqueued },
         metric(
             "lamplighter_pushes_total", .counter, labels: ["app", "type", "outcome", "reason"],
             "Pushes that have ended, by how. The reason is APNs's or the worker's own (`other` for one "
@@ -230,6 +241,10 @@ extension WorkerMetrics {
             "lamplighter_pushes_deferred_total",
             "Pushes that were to be kept in the deferred topic because they had to wait."
         ) { $0.counters.deferred },
+        counter(
+            "lamplighter_pushes_resumed_total",
+            "Pushes that came back from the deferred topic and were queued."
+        ) { $0.counters.deferredSent },
         metric(
             "lamplighter_pushes_waiting", .gauge, labels: ["state"],
             "Pushes in memory: queued, in flight, resting before another try, or deferred."

@@ -34,8 +34,9 @@ extension WorkerMetrics {
                 "lamplighter_retries_total", .counter, labels: ["cause"],
                 "Pushes that were sent again, or are to be: after a 5xx (`fault`), after "
                     + "TooManyRequests (`cooldown`), since the connection was to be left (`moved`), "
-                    + "without having been processed (`unprocessed`), or without an answer "
-                    + "(`unanswered`), so that APNs may get them twice."
+                    + "without having been processed (`unprocessed`), since their credential or "
+                    + "topic was refused (`refused`), or without an answer (`unanswered`), so "
+                    + "that APNs may get them twice."
             ) { status in
                 let counters = status.counters
                 return labelled(
@@ -43,7 +44,7 @@ extension WorkerMetrics {
                     [
                         ("fault", counters.retried), ("cooldown", counters.cooledDown),
                         ("moved", counters.resent), ("unprocessed", counters.unprocessed),
-                        ("unanswered", counters.unanswered),
+                        ("refused", counters.requeued), ("unanswered", counters.unanswered),
                     ])
             },
             metric(

@@ -30,6 +30,11 @@ extension WorkerMetrics {
         `delivery.holdMax`, `lamplighter_topic_lag_records` that grows, a `lamplighter_breaker_state`
         above 0, `lamplighter_topic_blocked` at 1, and `lamplighter_index_age_seconds` above 30.
 
+        Pushes add up at any time: `lamplighter_pushes_queued_total`, `_followed_up_total`,
+        `_resumed_total` and `_unqueued_total` of a worker are together what has ended
+        (`lamplighter_pushes_total`), what was deferred (`lamplighter_pushes_deferred_total`) and what
+        is in memory (`lamplighter_pushes_waiting` but for its state `deferred`).
+
         | metric | type | labels | meaning |
         |---|---|---|---|
 
