@@ -233,8 +233,9 @@ package struct EventDecoder: ~Copyable {
             kinds: fields.kinds ?? (isWhole ? binding.kinds : []),
             classes: fields.classes ?? (isWhole ? binding.classes : .all),
             delay: isWhole ? binding.delay : .zero)
-        // A shard was written some time after its event.
-        event.writtenAt = isWhole ? recorded : min(time, recorded)
+        // A shard is written some time after its event, whose `time` may be of any age.
+        event.writtenAt =
+            isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
         event.environment = fields.environment
         event.shard = fields.shard
         event.priority = fields.priority
