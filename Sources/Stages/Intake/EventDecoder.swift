@@ -61,6 +61,15 @@ package struct EventDecoder: ~Copyable {
         parser = JSONParser(bytesMax: settings.recordBytesMax)
     }
 
+    /// A decoder that reads as `other` does, with buffers of its own. What was known before the first
+    /// record is shared, and not worked out again.
+    package init(like other: borrowing EventDecoder) {
+        bindings = other.bindings
+        settings = other.settings
+        routes = other.routes
+        parser = JSONParser(bytesMax: settings.recordBytesMax)
+    }
+
     /// The app of a binding's records where the key is the subject and the binding names the app;
     /// otherwise nil.
     package func appOfKeys(_ binding: Int) -> AppID? {
