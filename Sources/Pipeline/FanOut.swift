@@ -117,7 +117,7 @@ struct FanOut: ~Copyable {
             let list = EventList(kind: name, of: event, book)
             let ofKind = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            if outcome != .matched, ofKind != .unmatched { outcome = ofKind }
+            if ofKind == .split || outcome == .unmatched { outcome = ofKind }
         }
         return outcome
     }
