@@ -44,20 +44,22 @@ struct TraceBook {
     ///   - position: that of the event that its pushes name, which for a shard is the event that
     ///     was split.
     ///   - writtenAt: the record's timestamp; negative if it has none.
+    /// - Returns: whether the event's span begins here, so that it tells what comes of this record.
+    @discardableResult
     mutating func eventRead(
         _ position: RecordPosition, topic: String, traceparent: UnsafeRawBufferPointer?,
         id: UnsafeRawBufferPointer?, writtenAt: WallTime, now: Now
-    ) {
-        guard let settings else { return }
+    ) -> Bool {
+        guard let settings else { return false }
         let parent = traceparent.flatMap { TraceContext($0) }
         let isSampled =
             parent?.isSampled ?? (settings.ratio > 0 && random.nextFraction() < settings.ratio)
         // A shard beside the event that was split, or beside another shard of it, is part of that
         // one's span.
-        guard isSampled, rows[position] == nil else { return }
+        guard isSampled, rows[position] == nil else { return false }
         guard rows.count < settings.eventsMax else {
             counts.eventsLeftOut += 1
-            return
+            return false
         }
         counts.eventsTraced += 1
         var attributes = [
@@ -76,6 +78,7 @@ struct TraceBook {
             plan: newSpan(), startedAt: now.monotonic, attributes: attributes,
             age: writtenAt.milliseconds < 0 ? nil : max(.zero, now.wall - writtenAt))
         isFollowing = true
+        return true
     }
 
     private mutating func newTrace() -> TraceID {
