@@ -250,6 +250,18 @@ internal import Testing
         #expect(fixture.traceCounts == nil)
     }
 
+    @Test func `of the pushes of many events just those of the traced ones are spans`() {
+        let fixture = fixture(controls: 1)
+        // More events than the book has bits, so that most share theirs with a traced one.
+        for number in 0..<200 {
+            fixture.event("hot", headers: number % 4 == 0 ? ["traceparent": Self.sampled] : [:])
+            #expect(fixture.deliverAll().count == 1)
+            if number % 3 == 0 { fixture.pass(.milliseconds(6)) }
+        }
+        let names = spans(fixture).map(\.name)
+        for name in ["event", "plan", "push"] { #expect(names.count { $0 == name } == 50) }
+    }
+
     // MARK: Bounds
 
     @Test func `the requests of an event beyond the bound are counted in its span`() {
