@@ -3,7 +3,7 @@
 
 internal import Audience
 internal import Delivery
-package import Intake
+internal import Intake
 internal import Planning
 package import PushModel
 
@@ -35,16 +35,13 @@ package struct EventInquiry: Sendable {
     package init(_ record: TrialRecord) { self.record = record }
 
     /// Does the next part.
-    /// - Parameters:
-    ///   - bindings: those that the pipeline was made with.
-    ///   - tokenID: the token ID of a token's bytes, as a number.
+    /// - Parameter tokenID: the token ID of a token's bytes, as a number.
     /// - Returns: whether `explanation` is complete.
     package mutating func advance(
-        _ pipeline: borrowing PushPipeline, bindings: [TopicBinding], now: Now,
-        tokenID: TokenInquiry.TokenHash
+        _ pipeline: borrowing PushPipeline, now: Now, tokenID: TokenInquiry.TokenHash
     ) -> Bool {
         switch stage {
-        case .reading: stage = read(pipeline, bindings, now: now)
+        case .reading: stage = read(pipeline, now: now)
         case .lists(let event, let lists, let position):
             stage = goThrough(event, lists, position, pipeline, now: now, tokenID)
         case .ended: break
@@ -55,23 +52,17 @@ package struct EventInquiry: Sendable {
 
     // MARK: The record
 
-    private mutating func read(
-        _ pipeline: borrowing PushPipeline, _ bindings: [TopicBinding], now: Now
-    ) -> Stage {
-        do {
-            var decoder = try EventDecoder(
-                bindings: bindings, routing: pipeline.book.routing,
-                settings: pipeline.book.settings.events)
-            return try record.lend { record, header in
+    private mutating func read(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
+        var decoder = EventDecoder(like: pipeline.fanOut.decoder)
+        return record.lend { record, header in
+            do throws(UnreadableRecord) {
                 let event = try decoder.decode(record, now: now.wall, header: header)
                 return begin(event, pipeline, now: now)
+            } catch {
+                explanation.unreadable = error
+                return .ended
             }
-        } catch let problem as UnreadableRecord {
-            explanation.unreadable = problem
-        } catch {
-            preconditionFailure("the bindings of a running worker are sound: \(error)")
         }
-        return .ended
     }
 
     private mutating func begin(

@@ -10,7 +10,8 @@ package struct EventTally: ~Copyable {
     package enum Outcome: Int, Sendable, CaseIterable {
         /// Somebody shows its subject: pushes were made, or joined.
         case matched
-        /// Written again as shards, which come as events of their own.
+        /// Written again as shards, which come as events of their own; of an event of several kinds,
+        /// perhaps one of these alone.
         case split
         /// Nobody showed its subject when it was read.
         case unmatched

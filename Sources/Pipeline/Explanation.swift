@@ -72,9 +72,11 @@ package struct ExplainedToken: Sendable {
             if !registrations.contains(registration) { registrations.append(registration) }
         }
 
-        mutating func add(_ shown: Shown) {
+        mutating func add(_ shown: @autoclosure () -> Shown) {
             rows += 1
-            if shows.count < ExplainedToken.shownMax, !shows.contains(shown) { shows.append(shown) }
+            guard shows.count < ExplainedToken.shownMax else { return }
+            let shown = shown()
+            if !shows.contains(shown) { shows.append(shown) }
         }
     }
 

@@ -38,7 +38,13 @@ struct FailureSamples {
             reason: reason, count: count, status: letter.status, message: letter.message,
             app: letter.app, source: letter.source, eventID: letter.correlation.id,
             traceparent: letter.correlation.traceparent,
-            isUnreadable: letter.targets.isEmpty && letter.failures == nil)
+            isUnreadable: Self.isUnreadable(letter))
+    }
+
+    /// A letter of many failures names no targets, whatever has failed.
+    private static func isUnreadable(_ letter: DeadLetter) -> Bool {
+        UnreadableCode(rawValue: letter.reason) != nil
+            || letter.targets.isEmpty && letter.failures == nil
     }
 
     /// Returns the samples since the last call, by reason.

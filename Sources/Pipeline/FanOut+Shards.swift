@@ -65,7 +65,8 @@ extension FanOut {
         let source = book.source(position)
         draft.shard = EventShard(
             tokens: tokens, topic: source.topic, partition: source.partition,
-            offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil)
+            offset: source.offset, notBefore: event.delay > .zero ? now.wall + event.delay : nil,
+            writtenAt: event.writtenAt)
         return EventEncoder.value(draft)
     }
 

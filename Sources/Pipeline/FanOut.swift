@@ -74,16 +74,19 @@ struct FanOut: ~Copyable {
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)
         do throws(UnreadableRecord) {
             let event = try decoder.decode(record, now: now.wall, header: header)
-            if book.traces.isOn { trace(event, writtenAt: record.timestamp, position, now, &book) }
+            var traced: RecordPosition?
+            if book.traces.isOn {
+                traced = trace(event, writtenAt: record.timestamp, position, now, &book)
+            }
             guard event.expiresAt > now.wall else {
-                if book.traces.isFollowing { book.traces.read(.expired, position) }
+                if let traced { book.traces.read(.expired, traced) }
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
             let outcome = fanOut(
                 event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
             if outcome == .unmatched {
-                if book.traces.isFollowing { book.traces.read(.unmatched, position) }
+                if let traced { book.traces.read(.unmatched, traced) }
                 tally.unmatched(event.subject, topic: record.binding, now: now)
             } else {
                 tally.ended(outcome, topic: record.binding)
@@ -117,7 +120,7 @@ struct FanOut: ~Copyable {
             let list = EventList(kind: name, of: event, book)
             let ofKind = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            if outcome != .matched, ofKind != .unmatched { outcome = ofKind }
+            if ofKind == .split || outcome == .unmatched { outcome = ofKind }
         }
         return outcome
     }

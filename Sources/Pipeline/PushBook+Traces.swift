@@ -67,20 +67,23 @@ extension FanOut {
         book.correlations.note(id: event.id, traceparent: event.traceparent, of: position)
     }
 
+    /// - Returns: the position that the event's span is kept under, which for a shard is that of the
+    ///   event that was split; nil if no span began with this record.
     @inline(never)
     func trace(
         _ event: Event, writtenAt: WallTime, _ position: RecordPosition, _ now: Now,
         _ book: inout PushBook
-    ) {
+    ) -> RecordPosition? {
         let source = event.shard.flatMap { shard in
             book.position(
                 DeadLetter.Source(
                     topic: shard.topic, partition: shard.partition, offset: shard.offset))
         }
         let position = source ?? position
-        book.traces.eventRead(
+        let isBegun = book.traces.eventRead(
             position, topic: book.origins.names[Int(position.topic)],
             traceparent: event.traceparent, id: event.id, writtenAt: writtenAt, now: now)
+        return isBegun ? position : nil
     }
 
     @inline(never)
@@ -89,7 +92,7 @@ extension FanOut {
         _ position: RecordPosition, hold: OffsetClaim, _ now: Now, _ book: inout PushBook
     ) {
         var (id, traceparent) = (correlation.id ?? "", correlation.traceparent ?? "")
-        id.withUTF8 { id in
+        _ = id.withUTF8 { id in
             traceparent.withUTF8 { traceparent in
                 book.traces.eventRead(
                     position, topic: book.origins.names[Int(position.topic)],

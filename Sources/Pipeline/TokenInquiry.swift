@@ -14,19 +14,26 @@ internal import RecordFormats
 package struct TokenInquiry: Sendable {
     /// States, in their order; each finds tokens in another way, or says more of those found:
     /// - `lists`: goes through the lists of the subject, one for each app.
-    /// - `registrations`: looks up the installation's registrations, one app at a time.
+    /// - `registrations`: looks up the installation's registrations, one app after another.
     /// - `tokens`: goes through all tokens. Followed by `rows`.
     /// - `rows`: goes through all registrations, for what the found tokens show.
     /// - `states`: describes the found tokens.
     /// - `deferred`: goes through the deferred pushes of this worker.
     private enum Stage: Sendable {
         case lists([AppID], position: Int)
-        case registrations([AppID])
+        case registrations([AppID], Place)
         case tokens(cursor: UInt32)
         case rows(cursor: UInt32)
         case states(position: Int)
         case deferred(row: UInt32)
         case ended
+    }
+
+    /// A row of one of the registrations that the installation may have in an app.
+    private struct Place: Sendable {
+        /// Counts the environments of each handler. Handlers are only ever added.
+        var key = 0
+        var row = 0
     }
 
     /// A token that is known by its bytes, since its row may be another token's in the next turn.
@@ -72,7 +79,7 @@ package struct TokenInquiry: Sendable {
         }
         switch question {
         case .subject: stage = .lists(apps, position: 0)
-        case .installation: stage = .registrations(apps)
+        case .installation: stage = .registrations(apps, Place())
         case .token: stage = .tokens(cursor: 0)
         }
     }
@@ -85,7 +92,7 @@ package struct TokenInquiry: Sendable {
     ) -> Bool {
         switch stage {
         case .lists(let apps, let position): stage = goThrough(apps, position, pipeline)
-        case .registrations(let apps): stage = lookUp(apps, pipeline)
+        case .registrations(let apps, let place): stage = lookUp(apps, from: place, pipeline)
         case .tokens(let cursor): stage = search(from: cursor, pipeline, tokenID)
         case .rows(let cursor): stage = findRows(from: cursor, pipeline)
         case .states(let position): stage = describe(position, pipeline, now: now, tokenID)
@@ -112,11 +119,13 @@ package struct TokenInquiry: Sendable {
         let end = min(count, position + Self.gathered)
         while place < end, found.count < TokenExplanation.tokensMax {
             let entry = pipeline.book.audience.entry(list, at: place)
-            add(
-                entry.token,
-                ExplainedToken.Shown(
-                    subject: subject, kind: pipeline.book.audience.name(of: entry.kind, in: app),
-                    hearsChanges: entry.hearsChanges), nil, pipeline)
+            if let found = find(entry.token, pipeline) {
+                places[found].add(
+                    ExplainedToken.Shown(
+                        subject: subject,
+                        kind: pipeline.book.audience.name(of: entry.kind, in: app),
+                        hearsChanges: entry.hearsChanges))
+            }
             place += 1
         }
         if found.count >= TokenExplanation.tokensMax {
@@ -126,32 +135,45 @@ package struct TokenInquiry: Sendable {
         return place < count ? .lists(apps, position: place) : next
     }
 
-    private mutating func lookUp(_ apps: [AppID], _ pipeline: borrowing PushPipeline) -> Stage {
+    private mutating func lookUp(
+        _ apps: [AppID], from start: Place, _ pipeline: borrowing PushPipeline
+    ) -> Stage {
         guard let app = apps.first,
             case .installation(let installation, _, let environment, let handler) = question
         else { return .states(position: 0) }
-        let handlers = pipeline.index.handlers
-        if handler == nil, handlers.isFull(app) { explanation.gaps.insert(.manyHandlers) }
-        let names =
-            handler.map { [$0] }
-            ?? handlers.names(of: app).map { String(decoding: $0, as: UTF8.self) }
-        for environment in environment.map({ [$0] }) ?? PushEnvironment.allCases {
-            for name in names {
-                let key = RecordKey.registration(
-                    environment: environment, app: pipeline.book.routing.name(of: app),
-                    installation: installation, handler: name)
-                var rows: [RegistrationRow] = []
-                _ = key.withUnsafeBytes { key in
-                    pipeline.book.audience.forEachRow(ofRegistration: key) { rows.append($0) }
-                }
-                let registration = ExplainedToken.RegistrationName(
-                    installation: installation, handler: name)
-                for row in rows {
-                    add(row.token, pipeline.book.shown(row), registration, pipeline)
-                }
+        let environments = environment.map { [$0] } ?? PushEnvironment.allCases
+        let handlers = pipeline.index.handlers.names(of: app)
+        let keys = environments.count * (handler == nil ? handlers.count : 1)
+        var place = start
+        var left = Self.gathered
+        while place.key < keys, left > 0 {
+            let (number, inHandler) = place.key.quotientAndRemainder(dividingBy: environments.count)
+            let name = handler ?? String(decoding: handlers[number], as: UTF8.self)
+            let key = RecordKey.registration(
+                environment: environments[inHandler], app: pipeline.book.routing.name(of: app),
+                installation: installation, handler: name)
+            var rows: [RegistrationRow] = []
+            let count = key.withUnsafeBytes { key in
+                pipeline.book.audience.visitRows(
+                    ofRegistration: key, from: place.row, most: left
+                ) { rows.append($0) }
             }
+            let registration = ExplainedToken.RegistrationName(
+                installation: installation, handler: name)
+            for row in rows {
+                guard let position = find(row.token, pipeline) else { continue }
+                places[position].add(registration)
+                places[position].add(pipeline.book.shown(row))
+            }
+            left -= rows.count + 1
+            place.row += rows.count
+            if place.row >= count { place = Place(key: place.key + 1) }
         }
-        return .registrations(Array(apps.dropFirst()))
+        guard place.key >= keys else { return .registrations(apps, place) }
+        if handler == nil, pipeline.index.handlers.isFull(app) {
+            explanation.gaps.insert(.manyHandlers)
+        }
+        return .registrations(Array(apps.dropFirst()), Place())
     }
 
     private mutating func search(
@@ -164,29 +186,24 @@ package struct TokenInquiry: Sendable {
                 matches.append(token)
             }
         }
-        for token in matches { add(token, nil, nil, pipeline) }
+        for token in matches { _ = find(token, pipeline) }
         return next.map { .tokens(cursor: $0) } ?? .rows(cursor: 0)
     }
 
-    private mutating func add(
-        _ token: TokenID, _ shown: ExplainedToken.Shown?,
-        _ registration: ExplainedToken.RegistrationName?, _ pipeline: borrowing PushPipeline
-    ) {
+    /// Returns the token's position in `found`; nil if there is no room for another one.
+    private mutating func find(_ token: TokenID, _ pipeline: borrowing PushPipeline) -> Int? {
         let token = FoundToken(
             route: pipeline.book.audience.route(of: token),
             bytes: Array(pipeline.book.audience.tokenBytes(of: token)))
-        if positions[token] == nil {
-            guard found.count < TokenExplanation.tokensMax else {
-                explanation.more += 1
-                return
-            }
-            positions[token] = found.count
-            found.append(token)
-            places.append(ExplainedToken.Places())
+        if let position = positions[token] { return position }
+        guard found.count < TokenExplanation.tokensMax else {
+            explanation.more += 1
+            return nil
         }
-        guard let position = positions[token] else { return }
-        if let registration { places[position].add(registration) }
-        if let shown { places[position].add(shown) }
+        positions[token] = found.count
+        found.append(token)
+        places.append(ExplainedToken.Places())
+        return found.count - 1
     }
 
     private mutating func findRows(

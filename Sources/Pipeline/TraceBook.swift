@@ -10,8 +10,9 @@ internal import PushModel
 /// request to APNs. Facts come in while they happen, and finished spans are taken out.
 ///
 /// Everything is bounded by `TraceSettings`, and nothing waits for it: what finds no room is
-/// counted and left out. An event that is not sampled costs a look at `isOn`, a push a look at
-/// `isFollowing`.
+/// counted and left out. Where no event is sampled, an event costs a look at `isOn` and a push one at
+/// `isFollowing`. While an event is followed, each push of others costs a look at its bit as well,
+/// and a hash only if the bit is set.
 ///
 /// A push that answers for several events belongs to the oldest, as its `apns-id` does. The others
 /// are told in their plan's span that they have joined it.
@@ -24,6 +25,8 @@ struct TraceBook {
     private(set) var counts = TraceCounts()
     private let settings: TraceSettings?
     private var rows: [RecordPosition: Row] = [:]
+    /// The bits of all events in `rows`, and until the next full sweep of some that are over.
+    private var bits: UInt64 = 0
     /// Events of which a request has ended since the last sweep, so that they may be over.
     private var touched: Set<RecordPosition> = []
     private var sweptAt = MonotonicTime(nanoseconds: .min)
@@ -44,20 +47,22 @@ struct TraceBook {
     ///   - position: that of the event that its pushes name, which for a shard is the event that
     ///     was split.
     ///   - writtenAt: the record's timestamp; negative if it has none.
+    /// - Returns: whether the event's span begins here, so that it tells what comes of this record.
+    @discardableResult
     mutating func eventRead(
         _ position: RecordPosition, topic: String, traceparent: UnsafeRawBufferPointer?,
         id: UnsafeRawBufferPointer?, writtenAt: WallTime, now: Now
-    ) {
-        guard let settings else { return }
+    ) -> Bool {
+        guard let settings else { return false }
         let parent = traceparent.flatMap { TraceContext($0) }
         let isSampled =
             parent?.isSampled ?? (settings.ratio > 0 && random.nextFraction() < settings.ratio)
         // A shard beside the event that was split, or beside another shard of it, is part of that
         // one's span.
-        guard isSampled, rows[position] == nil else { return }
+        guard isSampled, rows[position] == nil else { return false }
         guard rows.count < settings.eventsMax else {
             counts.eventsLeftOut += 1
-            return
+            return false
         }
         counts.eventsTraced += 1
         var attributes = [
@@ -75,7 +80,9 @@ struct TraceBook {
             trace: parent?.trace ?? newTrace(), parent: parent?.span, event: newSpan(),
             plan: newSpan(), startedAt: now.monotonic, attributes: attributes,
             age: writtenAt.milliseconds < 0 ? nil : max(.zero, now.wall - writtenAt))
+        bits |= Self.bit(of: position)
         isFollowing = true
+        return true
     }
 
     private mutating func newTrace() -> TraceID {
@@ -89,7 +96,13 @@ struct TraceBook {
     // MARK: Events go on
 
     func isFollowed(_ position: RecordPosition?) -> Bool {
-        position.map { rows[$0] != nil } ?? false
+        // `rows[position]` would copy the row.
+        guard let position, bits & Self.bit(of: position) != 0 else { return false }
+        return rows.index(forKey: position) != nil
+    }
+
+    private static func bit(of position: RecordPosition) -> UInt64 {
+        1 &<< UInt64(truncatingIfNeeded: position.offset &+ Int64(position.partition))
     }
 
     /// What a record that is written for the event says of its trace; nil if it is not followed.
@@ -156,6 +169,7 @@ struct TraceBook {
             sweep(position, now: now, tracker, walks)
         }
         touched.removeAll(keepingCapacity: true)
+        if isFull { bits = rows.keys.reduce(0) { $0 | Self.bit(of: $1) } }
         isFollowing = !rows.isEmpty
     }
 
@@ -203,6 +217,8 @@ struct TraceBook {
 
     func checkInvariants() {
         precondition(isFollowing == !rows.isEmpty, "an event is followed unseen")
+        precondition(
+            rows.keys.allSatisfy { bits & Self.bit(of: $0) != 0 }, "an event without its bit")
         guard let settings else {
             return precondition(rows.isEmpty && finished.isEmpty, "traced though nothing is to be")
         }

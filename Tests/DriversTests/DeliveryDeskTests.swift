@@ -335,6 +335,25 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         }
     }
 
+    @Test func `a pool forgets its failed connects once it is idle, but not their back-off`() throws
+    {
+        var pool = try pool()
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<5 { pool.connectFailed(at: start, random: &random) }
+        pool.turned(at: start + .seconds(59))
+        #expect(pool.failuresSinceIdle == 5)
+        pool.turned(at: start + .seconds(60))
+        let push = start + .seconds(3600)
+        pool.usedAt = push
+        pool.turned(at: push)
+        #expect(pool.failuresSinceIdle == 0)
+        pool.connectFailed(at: push, random: &random)
+        #expect(pool.failuresSinceIdle == 1)
+        #expect(pool.connectAt - push >= .milliseconds(3200), "the sixth of its back-off")
+        pool.authenticated()
+        #expect(pool.failuresSinceIdle == 0)
+    }
+
     @Test func `a pool reads the trusted roots anew after a minute, and keeps them when it cannot`()
         throws
     {

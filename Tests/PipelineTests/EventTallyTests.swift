@@ -74,6 +74,24 @@ internal import Testing
         #expect(fixture.counters.shardsRefused == 4 && fixture.deliverAll().count == 3)
     }
 
+    @Test(arguments: [["fan", "light"], ["light", "fan"], ["fan", "none", "light"]])
+    func `an event of several kinds is split if it is for one of them`(kinds: [String]) {
+        let fixture = PipelineFixture { settings in
+            settings.events.allowKindWide = true
+            settings.splitAbove = 2
+            settings.shards = ShardTopic(binding: 0, partitions: 4)
+        }
+        for number in 1...3 {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["door"], kind: "fan")
+        }
+        fixture.registerControl("I4", [4], shows: ["door"], kind: "light")
+        let names = kinds.map { "\"\($0)\"" }.joined(separator: ",")
+        fixture.event(nil, #"{"kinds":[\#(names)]}"#)
+        #expect(fixture.takeRecords().count == 4)
+        #expect(fixture.pipeline.eventTally.count(.split, topic: 0) == 1)
+        #expect(fixture.pipeline.eventTally.count(.matched, topic: 0) == 0)
+    }
+
     @Test func `subjects that nobody shows are kept, ten a second of each topic`() {
         for number in 0..<30 {
             fixture.event("dor-\(number)")

@@ -43,13 +43,13 @@ extension PipelineFixture {
     /// Tries a record.
     func trial(
         _ key: String?, _ value: String? = nil, headers: [(name: String, value: [UInt8])] = [],
-        bindings: [TopicBinding] = [.standard], binding: Int = 0
+        binding: Int = 0
     ) -> EventExplanation {
         let record = TrialRecord(
             binding: binding, key: key.map { Array($0.utf8) }, value: value.map { Array($0.utf8) },
             timestamp: now.wall, headers: headers)
         var inquiry = EventInquiry(record)
-        while !inquiry.advance(pipeline, bindings: bindings, now: now, tokenID: Self.tokenID) {}
+        while !inquiry.advance(pipeline, now: now, tokenID: Self.tokenID) {}
         return inquiry.explanation
     }
 }

@@ -14,8 +14,12 @@ internal import Testing
 
     /// Two controls of kinds door and lamp, a widget, a device that hears changes and one that does
     /// not, all of which show `door`.
-    private func fixture(apps: [String] = [PipelineFixture.app]) -> PipelineFixture {
-        let fixture = PipelineFixture(apps: apps) { $0.events.allowKindWide = true }
+    private func fixture(
+        apps: [String] = [PipelineFixture.app], bindings: [TopicBinding] = [.standard]
+    ) -> PipelineFixture {
+        let fixture = PipelineFixture(apps: apps, bindings: bindings) {
+            $0.events.allowKindWide = true
+        }
         fixture.registerControl("A", [1], shows: ["door"], kind: "door")
         fixture.registerControl("B", [2], shows: ["door"], kind: "lamp")
         fixture.registerControl("C", [3], shows: ["door"], environment: .development)
@@ -111,14 +115,13 @@ internal import Testing
     }
 
     @Test func `a record's headers are read as those of a CloudEvent`() {
-        let fixture = fixture()
-        let bindings = [TopicBinding.standard, TopicBinding(decode: .cloudevents)]
+        let fixture = fixture(bindings: [.standard, TopicBinding(decode: .cloudevents)])
         let headers = [
             ("ce_specversion", "1.0"), ("ce_id", "1"), ("ce_source", "/s"), ("ce_type", "t"),
             ("ce_subject", "door"), ("ce_pushkinds", "lamp"),
         ].map { (name: $0.0, value: Array($0.1.utf8)) }
         expect(
-            fixture.trial("x", headers: headers, bindings: bindings, binding: 1),
+            fixture.trial("x", headers: headers, binding: 1),
             [.push(.controls): 1, .passedOver(.otherKind): 5])
     }
 

@@ -60,6 +60,32 @@ internal import Testing
         #expect(none.tokens.isEmpty && none.gaps.isEmpty)
     }
 
+    @Test(arguments: [0, 3])
+    func `an installation's registrations are gone through in parts, however large`(
+        replacedAfter: Int
+    ) throws {
+        let fixture = PipelineFixture()
+        let subjects = (0..<1000).map { "s\($0)" }
+        for handler in ["H1", "H2"] {
+            fixture.register("A", [.control(token, shows: subjects)], handler: handler)
+        }
+        var parts = 0
+        let question = TokenQuestion.installation("A", app: nil, environment: nil, handler: nil)
+        let tokens = fixture.explain(question) { part in
+            parts = part
+            guard part == replacedAfter else { return }
+            fixture.register("A", [.control(token, shows: ["s0"])], handler: "H1")
+        }.tokens
+        #expect(tokens.count == 1)
+        let places = try #require(tokens.first).places
+        #expect(places.registrations.map(\.handler) == ["H1", "H2"])
+        // A registration that shrinks meanwhile is left where it ends.
+        #expect(places.rows == (replacedAfter == 0 ? 2000 : 1300))
+        #expect(places.shows.count == ExplainedToken.shownMax)
+        // A part looks at 100 rows at most, and each planner turn has one.
+        #expect(parts >= places.rows / 100)
+    }
+
     @Test func `an installation's answer says that an app has too many handlers to try`() {
         let fixture = PipelineFixture()
         fixture.checksEachCall = false

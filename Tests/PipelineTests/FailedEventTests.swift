@@ -133,4 +133,18 @@ internal import Testing
         #expect(taken.first { $0.reason == "SeveralReasons" }?.count == 68)
         #expect(taken.reduce(0) { $0 + $1.count } == 100)
     }
+
+    @Test func `records that cannot be read are sampled as such though many are one letter`() {
+        var samples = FailureSamples()
+        for reason in ["BadMessageId", "SeveralReasons", "invalidJSON"] {
+            var letter = DeadLetter(
+                reason: reason, source: DeadLetter.Source(topic: "t", partition: 0, offset: 0),
+                firstAt: WallTime(milliseconds: 0), lastAt: WallTime(milliseconds: 0))
+            letter.failures = 7
+            samples.note(letter)
+        }
+        let taken = samples.take()
+        #expect(taken.map(\.count) == [7, 7, 7])
+        #expect(taken.map(\.isUnreadable) == [false, false, true])
+    }
 }

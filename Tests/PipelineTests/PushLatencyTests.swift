@@ -79,6 +79,36 @@ internal import Testing
         #expect(milliseconds(.controls) == 100 * 300)
     }
 
+    @Test func `a push of a shard is measured from the writing of the event that was split`() {
+        let fixture = PipelineFixture { settings in
+            settings.splitAbove = 3
+            settings.shards = ShardTopic(binding: 0, partitions: 2)
+        }
+        for number in 1...4 {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["door"])
+        }
+        let changedAt = fixture.now.wall + .seconds(-7200)
+        fixture.event(
+            "door", #"{"time":"\#(changedAt.rfc3339)"}"#,
+            writtenAt: fixture.now.wall + .seconds(-3))
+        let shards = fixture.takeRecords()
+        fixture.acknowledge(shards)
+        #expect(shards.count == 2)
+        fixture.pass(.milliseconds(40))
+        for shard in shards { fixture.event(shard.key, shard.value) }
+        #expect(fixture.deliverAll().count == 4)
+        let first = fixture.acceptanceTimes.map(\.times)
+        #expect(first.map(\.sum) == [4 * 3_040_000_000])
+        // A shard that an earlier version wrote says nothing of its event.
+        for shard in shards {
+            let value = shard.value.replacing(/,"writtenAt":"[^"]*"/, with: "")
+            #expect(value != shard.value)
+            fixture.event(shard.key, value)
+        }
+        #expect(fixture.deliverAll().count == 4)
+        #expect(fixture.acceptanceTimes.map(\.times.count) == first.map(\.count))
+    }
+
     @Test func `a token that registers after the event is not measured`() {
         fixture.event("door")
         fixture.pass(.seconds(1))

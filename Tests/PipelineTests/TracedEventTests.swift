@@ -191,6 +191,27 @@ internal import Testing
         #expect(read["messaging.kafka.offset"] == event["messaging.kafka.offset"])
     }
 
+    @Test(arguments: ["unmatched", "expired"])
+    func `a shard that comes to nothing where it is read says so`(outcome: String) throws {
+        let fixture = fixture(controls: 2) { _ in
+        } adjust: { settings in
+            settings.splitAbove = 1
+            settings.shards = ShardTopic(binding: 0, partitions: 2)
+        }
+        fixture.event(
+            "hot", #"{"ttlSeconds":60}"#, headers: ["traceparent": Self.sampled])
+        let shards = fixture.takeRecords()
+        #expect(shards.count == 2)
+        let reader = self.fixture(controls: outcome == "unmatched" ? 0 : 2)
+        // The offset of the shard is not that of its event.
+        reader.event("nobody-shows-this")
+        if outcome == "expired" { reader.pass(.seconds(61)) }
+        reader.event(shards[0].key, shards[0].value, headers: ["traceparent": Self.sampled])
+        let event = try #require(spans(reader).first { $0.name == "event" })
+        #expect(event["lamplighter.outcome"] == .text(outcome))
+        #expect(event["messaging.kafka.offset"] == .integer(0))
+    }
+
     // MARK: Which are traced
 
     @Test func `an event is traced if its traceparent says so, whatever the share is`() {
@@ -227,6 +248,18 @@ internal import Testing
         _ = fixture.deliverAll()
         #expect(spans(fixture).isEmpty)
         #expect(fixture.traceCounts == nil)
+    }
+
+    @Test func `of the pushes of many events just those of the traced ones are spans`() {
+        let fixture = fixture(controls: 1)
+        // More events than the book has bits, so that most share theirs with a traced one.
+        for number in 0..<200 {
+            fixture.event("hot", headers: number % 4 == 0 ? ["traceparent": Self.sampled] : [:])
+            #expect(fixture.deliverAll().count == 1)
+            if number % 3 == 0 { fixture.pass(.milliseconds(6)) }
+        }
+        let names = spans(fixture).map(\.name)
+        for name in ["event", "plan", "push"] { #expect(names.count { $0 == name } == 50) }
     }
 
     // MARK: Bounds

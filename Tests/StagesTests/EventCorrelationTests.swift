@@ -113,4 +113,22 @@ internal import Testing
         }
         #expect(found == expected)
     }
+
+    /// A header may be of any bytes, and what repairs them makes them longer.
+    @Test(arguments: [[], [0xFF], [0x00, 0x1B, 0x7F], Array(repeating: 0xFF, count: 72)])
+    func `a dead letter takes of a later traceparent what this version knows`(tail: [UInt8]) throws
+    {
+        let later = Array("cc".utf8) + Self.traceparent.utf8.dropFirst(2) + [0x2D] + tail
+        let id = Array("\u{1}\u{7F}\n".utf8)
+        var written = letter()
+        written.correlation = lending(id) { id in
+            lending(later) { Correlation(checking: id, traceparent: $0) }
+        }
+        #expect(written.correlation.traceparent == Self.traceparent)
+        #expect(written.correlation.id == "\u{1}\u{7F}\n")
+        let value = DeadLetterEncoder.value(written, eventBytesMax: 1000)
+        var decoder = DeadLetterDecoder()
+        let read = try lending(value) { try decoder.letter($0) }
+        #expect(read.isSame(as: written))
+    }
 }

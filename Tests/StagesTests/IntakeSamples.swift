@@ -30,7 +30,7 @@ enum IntakeSamples {
         #"{"shard":{"index":3,"of":4,"topic":"orders","partition":7,"offset":12345}}"#,
         #"""
         {"shard":{"index":0,"of":1,"topic":"o","partition":0,"offset":0,
-         "notBefore":"2026-11-21T06:12:00.123Z"}}
+         "notBefore":"2026-11-21T06:12:00.123Z","writtenAt":"2026-11-21T06:11:59Z"}}
         """#,
     ]
 

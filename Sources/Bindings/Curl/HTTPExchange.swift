@@ -94,8 +94,6 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         TransferOptions.secure(easy, caFile: caFile)
         TransferOptions.tunnel(easy, through: proxy)
         TransferOptions.limit(easy, connect: connectTimeout, transfer: timeout)
-        // Otherwise a name look-up that hangs would be waited for when the time is over.
-        check(CCurl_setLong(easy, CURLOPT_QUICK_EXIT, 1))
         check(CCurl_setWriteFunction(easy, AnswerReceiver.receive))
         check(
             CCurl_setPointer(

@@ -37,6 +37,10 @@ enum TransferOptions {
         check(CCurl_setLong(easy, CURLOPT_TIMEOUT_MS, transfer.milliseconds))
         // libcurl would use a signal for the timeout of a name look-up.
         check(CCurl_setLong(easy, CURLOPT_NOSIGNAL, 1))
+        // Otherwise libcurl would join its resolver's thread when the time is over, and a look-up
+        // that nobody answers would hold its caller, such as a delivery thread, for minutes. The
+        // thread ends by itself.
+        check(CCurl_setLong(easy, CURLOPT_QUICK_EXIT, 1))
     }
 
     /// `::host:port`, for CURLOPT_CONNECT_TO: instead of any host and any port of the URL.

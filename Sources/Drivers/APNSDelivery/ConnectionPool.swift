@@ -19,7 +19,11 @@ struct ConnectionPool: ~Copyable {
     /// No connection is opened before this time.
     var connectAt = MonotonicTime(nanoseconds: 0)
     /// Consecutive connects on none of which APNs has accepted the provider token.
-    var failures = 0
+    private(set) var failures = 0
+    /// Those of them since the pool was last idle. APNs may have been back for hours when the next
+    /// push comes, so that earlier ones say nothing of it; the back-off goes on from them, since
+    /// otherwise a push a minute would have it begin anew each time.
+    private(set) var failuresSinceIdle = 0
     /// Rotates through the addresses of a host, so that connections spread over them.
     var addressTurn = 0
     /// When the pool last had something to send.
@@ -94,7 +98,17 @@ struct ConnectionPool: ~Copyable {
     mutating func connectFailed(at now: MonotonicTime, random: inout SplitMix64) {
         connectAt = now + backoff.delay(attempt: failures, random: &random)
         failures += 1
+        failuresSinceIdle += 1
     }
 
-    mutating func authenticated() { failures = 0 }
+    mutating func authenticated() {
+        failures = 0
+        failuresSinceIdle = 0
+    }
+
+    /// Notes a turn of the thread, of which there is at least one while the pool is idle: that of
+    /// its next connect, which is then left out.
+    mutating func turned(at now: MonotonicTime) {
+        if !wantsConnections(at: now) { failuresSinceIdle = 0 }
+    }
 }

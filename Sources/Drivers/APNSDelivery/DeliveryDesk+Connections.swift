@@ -126,11 +126,11 @@ extension DeliveryDesk {
                     waiting: pools[pool].waiting.count, inFlight: pools[pool].inFlight,
                     serving: serving, streams: streams, isFull: isFull), connections)
             publish(capacity: phase == .running ? Self.room(carried) : 0, of: pool)
+            pools[pool].turned(at: now.monotonic)
             port.counters.publish(
                 PoolStreams(
                     connections: serving, inFlight: pools[pool].inFlight, limit: streams,
-                    failedConnects: pools[pool].wantsConnections(at: now.monotonic)
-                        ? pools[pool].failures : 0),
+                    failedConnects: pools[pool].failuresSinceIdle),
                 of: pools[pool].settings.id)
         }
     }

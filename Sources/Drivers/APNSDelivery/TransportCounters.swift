@@ -34,8 +34,8 @@ package struct PoolStreams: Sendable, Equatable {
     package var inFlight = 0
     /// How many requests `connections` may carry at once.
     package var limit = 0
-    /// The connects in a row on none of which APNs has accepted the provider token; 0 while the
-    /// pool wants no connection.
+    /// The connects in a row on none of which APNs has accepted the provider token, since the pool
+    /// last wanted no connection.
     package var failedConnects = 0
 
     package init() {}

@@ -8,19 +8,18 @@ package struct Correlation: Sendable, Equatable {
 
     /// The event's `id`.
     package var id: String?
-    /// A valid `traceparent`.
+    /// A valid `traceparent` of version 00.
     package var traceparent: String?
 
     package static let none = Correlation(id: nil, traceparent: nil)
 
-    /// Takes what may be kept: a name of at most 256 bytes, and a `traceparent` that is one.
+    /// Takes what may be kept: a name of at most 256 bytes, and of a `traceparent` the parts that
+    /// version 00 has. What a later version adds may be any bytes.
     package init(checking id: UnsafeRawBufferPointer?, traceparent: UnsafeRawBufferPointer?) {
         if let id, (1...Self.idBytesMax).contains(id.count) {
             self.id = String(validating: id, as: UTF8.self)
         }
-        if let traceparent, TraceContext(traceparent) != nil {
-            self.traceparent = String(decoding: traceparent, as: UTF8.self)
-        }
+        self.traceparent = traceparent.flatMap { TraceContext($0) }?.text
     }
 
     package init(id: String?, traceparent: String?) {

@@ -15,7 +15,8 @@ package struct Event {
     package var isPlain = false
     /// When it happened: the event's `time`, else the record's timestamp.
     package var time: WallTime
-    /// When the record was written, by its timestamp; when it was read, if it has none.
+    /// When the record was written, by its timestamp; when it was read, if it has none. Of a shard,
+    /// when the event was written that was split; 0 if the shard does not say.
     package var writtenAt: WallTime
     /// When the push becomes worthless.
     package var expiresAt: WallTime
@@ -61,15 +62,19 @@ package struct EventShard: Sendable, Equatable {
     package var offset: Int64
     /// The event's pushes wait until then; nil where the event that was split had no delay.
     package var notBefore: WallTime?
+    /// When the event that was split was written; nil in a shard of an earlier version.
+    package var writtenAt: WallTime?
 
     package init(
-        tokens: TokenShard, topic: String, partition: Int32, offset: Int64, notBefore: WallTime?
+        tokens: TokenShard, topic: String, partition: Int32, offset: Int64, notBefore: WallTime?,
+        writtenAt: WallTime?
     ) {
         self.tokens = tokens
         self.topic = topic
         self.partition = partition
         self.offset = offset
         self.notBefore = notBefore
+        self.writtenAt = writtenAt
     }
 }
 

@@ -7,7 +7,7 @@ internal import Simdjson
 // The member `shard`, which makes an event a part of a large event's audience.
 
 package enum ShardField: UInt8, RecordField {
-    case index, of, topic, partition, offset, notBefore
+    case index, of, topic, partition, offset, notBefore, writtenAt
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -18,6 +18,7 @@ package enum ShardField: UInt8, RecordField {
         case .partition: SourceField.partition.row
         case .offset: SourceField.offset.row
         case .notBefore: .optional("notBefore", .instant, "Its pushes wait until then.")
+        case .writtenAt: .optional("writtenAt", .instant, "When the whole event was written.")
         }
     }
 }
@@ -39,7 +40,8 @@ extension EventShard {
             tokens: TokenShard(index: UInt16(index), count: UInt16(count)), topic: String(topic),
             partition: Int32(try fields.integer(.partition, in: RecordLimits.partitions)),
             offset: try fields.integer(.offset, in: RecordLimits.offsets),
-            notBefore: try fields.optionalInstant(.notBefore))
+            notBefore: try fields.optionalInstant(.notBefore),
+            writtenAt: try fields.optionalInstant(.writtenAt))
     }
 }
 
@@ -53,6 +55,7 @@ extension ObjectWriter {
             json.member(.partition, shard.partition)
             json.member(.offset, shard.offset)
             json.member(.notBefore, shard.notBefore)
+            json.member(.writtenAt, shard.writtenAt)
         }
     }
 }

@@ -42,15 +42,17 @@ package struct RegistrationRow: Sendable, Equatable {
 /// What people ask of the index. It is large, so whoever looks for something without its key does
 /// so in parts: `visit…` looks at some rows and returns where to go on.
 extension Audience {
-    /// Calls `body` with the rows of the registration with this key.
-    /// - Returns: false if no such registration is in force.
-    package func forEachRow(
-        ofRegistration key: UnsafeRawBufferPointer, _ body: (RegistrationRow) -> Void
-    ) -> Bool {
+    /// Visits at most `most` rows of the registration with this key, from the row at `first` on.
+    /// - Returns: how many rows it has; 0 if no such registration is in force.
+    package func visitRows(
+        ofRegistration key: UnsafeRawBufferPointer, from first: Int, most: Int,
+        _ body: (RegistrationRow) -> Void
+    ) -> Int {
         let identity = RegistrationTable.Identity(key: key, seed: keySeed)
-        guard let block = registrations.find(identity) else { return false }
-        registrations.forEachRow(of: block) { body(RegistrationRow($0)) }
-        return true
+        guard let block = registrations.find(identity) else { return 0 }
+        return registrations.visitRows(of: block, from: first, most: most) {
+            body(RegistrationRow($0))
+        }
     }
 
     /// Visits tokens that a registration holds or a suppression names.

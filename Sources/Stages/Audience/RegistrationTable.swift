@@ -131,6 +131,17 @@ struct RegistrationTable: ~Copyable, Sendable {
         for offset in 0..<count(block) { body(self[row(block, offset)]) }
     }
 
+    /// Calls `body` with at most `most` rows of a block, and returns how many it has.
+    func visitRows(
+        of block: UInt32, from first: Int, most: Int, _ body: (Subscription) -> Void
+    ) -> Int {
+        let count = count(block)
+        for offset in min(first, count)..<min(first + most, count) {
+            body(self[row(block, offset)])
+        }
+        return count
+    }
+
     /// Calls `body` with the rows of some registrations; see `IndexTable.visit`.
     func visit(from cursor: UInt32, most: Int, _ body: (Subscription) -> Void) -> UInt32? {
         index.visit(from: cursor, most: most) { forEachRow(of: $0, body) }

@@ -61,6 +61,15 @@ package struct EventDecoder: ~Copyable {
         parser = JSONParser(bytesMax: settings.recordBytesMax)
     }
 
+    /// A decoder that reads as `other` does, with buffers of its own. What was known before the first
+    /// record is shared, and not worked out again.
+    package init(like other: borrowing EventDecoder) {
+        bindings = other.bindings
+        settings = other.settings
+        routes = other.routes
+        parser = JSONParser(bytesMax: settings.recordBytesMax)
+    }
+
     /// The app of a binding's records where the key is the subject and the binding names the app;
     /// otherwise nil.
     package func appOfKeys(_ binding: Int) -> AppID? {
@@ -233,8 +242,9 @@ package struct EventDecoder: ~Copyable {
             kinds: fields.kinds ?? (isWhole ? binding.kinds : []),
             classes: fields.classes ?? (isWhole ? binding.classes : .all),
             delay: isWhole ? binding.delay : .zero)
-        // A shard was written some time after its event.
-        event.writtenAt = isWhole ? recorded : min(time, recorded)
+        // A shard is written some time after its event, whose `time` may be of any age.
+        event.writtenAt =
+            isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
         event.environment = fields.environment
         event.shard = fields.shard
         event.priority = fields.priority

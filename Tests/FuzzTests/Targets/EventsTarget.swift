@@ -98,7 +98,7 @@ enum EventsTarget {
             event.shard
             ?? EventShard(
                 tokens: TokenShard(index: 1, count: 2), topic: "t", partition: 0, offset: 7,
-                notBefore: nil)
+                notBefore: nil, writtenAt: RecordWorld.now)
         let key = Array(event.subject)
         let value = EventEncoder.value(draft)
         var decoder = try EventDecoder(bindings: bindings, routing: routing, settings: settings)

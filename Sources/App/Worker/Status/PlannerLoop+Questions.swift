@@ -55,7 +55,7 @@ extension PlannerLoop {
             done.answer.tell(done.inquiry.explanation)
         } else if !inquiries.events.isEmpty {
             let isDone = inquiries.events[0].inquiry.advance(
-                pipeline, bindings: plan.bindings, now: now, tokenID: tokenID)
+                pipeline, now: now, tokenID: tokenID)
             guard isDone else { return }
             let done = inquiries.events.removeFirst()
             done.answer.tell(done.inquiry.explanation)
