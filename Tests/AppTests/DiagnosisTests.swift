@@ -106,14 +106,11 @@ internal import Testing
     }
 
     @Test func `a replay that stands still is Kafka's`() {
-        let text = problem(.replaying) { status in
-            status.index.recordsRead = 250
-            status.earlier.recordsRead = 250
-        }
+        let text = problem(.replaying) { $0.earlier.readAt = .seconds(90) }
         #expect(
             text.hasPrefix(
                 "error: Reading registrations and suppressions has stood still for 10 s. Check"))
-        let soon = diagnosis(.replaying) { $0.earlier.elapsed = .seconds(96) }
+        let soon = diagnosis(.replaying) { $0.earlier.readAt = .seconds(96) }
         #expect(soon.problems.isEmpty)
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Logging
+internal import OpenSSL
 internal import Testing
 
 @testable internal import Worker
@@ -41,6 +43,26 @@ internal import Testing
         #expect(answered == 1000)
         // On a slow machine the answer may be too old for the last of them.
         #expect(await planner.value <= 5)
+    }
+
+    @Test func `an admin listener keeps a history without being asked`() async throws {
+        let worker = try LamplighterWorker(
+            configuration: try configuration(
+                "admin: {port: 0}",
+                ["LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY": try ES256Key.generate().privatePEM]),
+            log: FixedLog(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let listening = Task { try await worker.listen() }
+        defer { listening.cancel() }
+        var questions = worker.control.takeQuestions()
+        while questions.isEmpty {
+            await Task.yield()
+            questions = worker.control.takeQuestions()
+        }
+        guard case .status(let answer) = questions[0] else {
+            Issue.record("another question")
+            return
+        }
+        answer.tell(.well())
     }
 
     @Test func `while the planner does not answer, its last answer is shown as such`() async {

@@ -17,6 +17,9 @@ extension LamplighterWorker {
                 for listener in listeners {
                     group.addTask { try await serve(listener) }
                 }
+                if configuration.adminSettings != nil {
+                    group.addTask { await status.keepHistory() }
+                }
                 // The first that fails ends the others.
                 while try await group.next() != nil {}
             }

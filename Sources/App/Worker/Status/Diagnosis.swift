@@ -74,7 +74,9 @@ struct Diagnosis {
     private static let silenceMax = Duration.seconds(15)
 
     /// How long reading may stand still before the first event.
-    private static let standstill = Duration.seconds(5)
+    private static let standstillMax = Duration.seconds(5)
+
+    private var standstill: Duration { status.index.elapsed - status.earlier.readAt }
 
     private mutating func checkKafka() {
         let isRunning = status.phase == .running
@@ -91,11 +93,9 @@ struct Diagnosis {
                         + "registrations",
                     "check the leaders of that topic's partitions, and the right to read it")
             }
-        } else if status.phase == .replaying, over >= Self.standstill,
-            status.index.recordsRead == status.earlier.recordsRead
-        {
+        } else if status.phase == .replaying, standstill >= Self.standstillMax {
             reportKafka(
-                "reading registrations and suppressions has stood still for \(over.rounded)")
+                "reading registrations and suppressions has stood still for \(standstill.rounded)")
         }
         if isRunning, !status.hasJoinedGroup, !isSilent {
             report(

@@ -52,6 +52,15 @@ actor StatusSource {
         return status
     }
 
+    /// Takes a status for the history every few seconds, so that each answer can be compared with the
+    /// seconds before it. Returns when the worker stops, which must not wait for another answer.
+    func keepHistory() async {
+        while !Task.isCancelled, [.replaying, .running].contains(control.currentPhase) {
+            _ = await status()
+            try? await Task.sleep(for: StatusHistory.interval)
+        }
+    }
+
     /// The status of at most 200 ms ago. If the planner does not answer in time, the latest one that
     /// it gave, with what is known without it.
     func currentOrLatest() async -> WorkerStatus {

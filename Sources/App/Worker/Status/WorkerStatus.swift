@@ -90,7 +90,8 @@ struct WorkerStatus: Sendable {
     struct Earlier: Sendable {
         /// The value of `Index.elapsed` then.
         var elapsed = Duration.zero
-        var recordsRead: UInt64 = 0
+        /// The value of `Index.elapsed` when a record of the index was last known to have been read.
+        var readAt = Duration.zero
         var counters = Counters()
         var lag: Int64 = 0
         var roundTrips = LatencyHistogram()
