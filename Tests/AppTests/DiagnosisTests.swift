@@ -11,7 +11,7 @@ internal import Testing
 
 /// Each case is a worker that does well but for one thing.
 @Suite struct `The diagnosis of a worker` {
-    private func diagnosis(
+    func diagnosis(
         _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void = { _ in }
     ) -> Diagnosis {
         var status = WorkerStatus.well(phase)
@@ -20,7 +20,7 @@ internal import Testing
     }
 
     /// The one problem as `severity: summary remedy`; all of them where there are several.
-    private func problem(
+    func problem(
         _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void
     ) -> String {
         let diagnosis = diagnosis(phase, change)
@@ -156,96 +156,6 @@ internal import Testing
             text.hasSuffix(
                 " Create the topic (lamplighter topics create), give this user WRITE on it, or "
                     + "restore its leaders."))
-    }
-
-    // MARK: APNs
-
-    @Test(
-        arguments: [
-            (
-                .credentialRefused(.invalidProviderToken), "APNs answers InvalidProviderToken. ",
-                "Check the credential's key, key ID, team and environments."
-            ),
-            (
-                .credentialRefused(.expiredProviderToken), "APNs answers ExpiredProviderToken. ",
-                "check this machine's clock (NTP)."
-            ),
-            (
-                .credentialRefused(.tooManyProviderTokenUpdates),
-                "APNs answers TooManyProviderTokenUpdates. ",
-                "other programs that sign for the team."
-            ),
-            (
-                .credentialRefused(.badEnvironmentKeyIdInToken),
-                "APNs answers BadEnvironmentKeyIdInToken. ", "in the credential's environments."
-            ),
-            (
-                .topicRefused(.badTopic), "APNs answers BadTopic. ",
-                "check the app's bundle identifier."
-            ),
-            (
-                .topicRefused(.topicDisallowed), "APNs answers TopicDisallowed. ",
-                "Check that the credential's team owns the app."
-            ),
-            (
-                .ill, "half of APNs's latest answers are 5xx or missing. ",
-                "keeps the pushes until they expire."
-            ),
-            (.silent, "APNs does not answer. ", "the worker tries again by itself."),
-        ] as [(TrippedBreaker.Cause, String, String)])
-    func `an open circuit breaker says why and what to do`(
-        cause: TrippedBreaker.Cause, words: String, end: String
-    ) {
-        let text = problem {
-            $0.breakers = [
-                TrippedBreaker(name: "credential home in production", cause: cause, probeIn: nil)
-            ]
-        }
-        #expect(text.hasPrefix("error: Pushes of credential home in production wait: \(words)"))
-        #expect(text.hasSuffix(end), "\(text)")
-    }
-
-    @Test func `a pool without a connection or an answer is named while pushes wait`() {
-        var pool = WorkerStatus.Pool(credential: "home", environment: .production)
-        pool.silence = .seconds(3)
-        let unconnected =
-            "error: Pushes of credential home in production wait: no connection to APNs is open. "
-            + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
-            + "apns.proxy) and accepts its certificate; the log says why connects fail."
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        // Pushes that are put off end the silence, and change nothing.
-        (pool.silence, pool.failedConnects) = (.zero, 1)
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        (pool.silence, pool.failedConnects) = (nil, 1)
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        // One of two addresses may not answer.
-        pool.connections = 1
-        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
-        (pool.silence, pool.failedConnects) = (.seconds(3), 0)
-        #expect(
-            problem { $0.pools = [pool] }.hasPrefix(
-                "error: Pushes of credential home in production wait: APNs has not answered for 3 s"
-            ))
-        pool.silence = .milliseconds(2999)
-        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
-        // Then the breaker opens.
-        (pool.silence, pool.connections, pool.failedConnects) = (nil, 0, 4)
-        let text = problem { status in
-            status.pools = [pool]
-            status.breakers = [
-                TrippedBreaker(name: pool.breakerName, cause: .silent, probeIn: .zero)
-            ]
-        }
-        #expect(text == unconnected)
-        // A refused credential ends each connection. The breaker's cause is the one to tell.
-        let refused = diagnosis { status in
-            status.pools = [pool]
-            status.breakers = [
-                TrippedBreaker(name: pool.breakerName, cause: .ill, probeIn: .zero)
-            ]
-        }
-        #expect(refused.problems.count == 1)
-        #expect(refused.summary.contains("half of APNs's latest answers"))
     }
 
     // MARK: The flow

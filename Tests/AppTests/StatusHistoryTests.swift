@@ -55,7 +55,9 @@ internal import Testing
     }
 
     /// When somebody may have asked before.
-    private static let questions = [[], [599], [598, 599], [480, 599.5], (590...599).map(Double.init)]
+    private static let questions: [[Double]] = [
+        [], [599], [598, 599], [480, 599.5], Array(stride(from: 590, to: 600, by: 1)),
+    ]
 
     @Test(arguments: questions)
     func `a replay that has stood still is told, whoever asked before`(asked: [Double]) {

@@ -161,8 +161,8 @@ internal import Testing
                     + "250 ms",
                 "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
-                "pool         home in production: 2 connections, 13 of 2,000 streams, provider token "
-                    + "12 min old, no answer for 20 ms",
+                "pool         home in production: open, 2 connections, 13 of 2,000 streams, provider "
+                    + "token 12 min old, no answer for 20 ms",
                 "breaker      credential home in production: APNs answers InvalidProviderToken, "
                     + "next probe in 12 s",
                 "             Check the credential's key, key ID, team and environments.",

@@ -65,6 +65,28 @@ struct `The diagnosis of a running worker` {
         }
     }
 
+    @Test func `an APNs that answers nothing from the start is not called unreachable`()
+        async throws
+    {
+        let fleet = try await Fleet(TestPlan(workers: 0))
+        defer { fleet.end() }
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        // It takes connections and requests.
+        fleet.simulator.perform(.stall(true))
+        let worker = try fleet.startWorker()
+        try await fleet.statusSays("running: All is well.", of: worker)
+        try fleet.emit("door")
+        try await fleet.statusSays("wait: APNs has not answered for ", of: worker)
+        // Until the circuit breaker has opened, and between its probes.
+        try await fleet.statusSays("wait: APNs does not answer. ", of: worker)
+        for _ in 0..<20 {
+            let text = try await fleet.status(of: worker).output
+            #expect(!text.contains("no connection to APNs is open"))
+            try await Task.sleep(for: .milliseconds(250))
+        }
+    }
+
     /// The embedded Kafka stands still, as one whose machine is away.
     @Test(.enabled(if: Fleet.testBootstrap == nil))
     func `a Kafka that is away is told`() async throws {

@@ -108,6 +108,7 @@ def healthy(turn=0, workers=1):
             {
                 "credential": "home",
                 "environment": environment,
+                "state": "open",
                 "connections": connections,
                 "streams": streams,
                 "streamsMax": connections * 1000,
@@ -192,7 +193,7 @@ def stalled(turn=0, workers=1):
     ]
     status["waiting"] |= {"queued": 3118, "inFlight": 4000, "oldestWaitingSeconds": 4.2}
     status["rates"]["acceptedPerSecond"] = 0
-    status["pools"][0] |= {"streams": 4000, "streamsMax": 4000, "silentSeconds": 4.1}
+    status["pools"][0] |= {"streams": 4000, "streamsMax": 4000, "silentSeconds": 4.1, "state": "stalled"}
     return status
 
 

@@ -20,6 +20,8 @@ struct ConnectionPool: ~Copyable {
     var connectAt = MonotonicTime(nanoseconds: 0)
     /// Consecutive connects on none of which APNs has accepted the provider token.
     var failures = 0
+    /// Whether the latest of them was established.
+    private(set) var hasReachedAPNs = false
     /// Rotates through the addresses of a host, so that connections spread over them.
     var addressTurn = 0
     /// When the pool last had something to send.
@@ -91,10 +93,16 @@ struct ConnectionPool: ~Copyable {
         }
     }
 
-    mutating func connectFailed(at now: MonotonicTime, random: inout SplitMix64) {
+    mutating func connectFailed(
+        at now: MonotonicTime, hasReachedAPNs: Bool, random: inout SplitMix64
+    ) {
         connectAt = now + backoff.delay(attempt: failures, random: &random)
         failures += 1
+        self.hasReachedAPNs = hasReachedAPNs
     }
 
-    mutating func authenticated() { failures = 0 }
+    mutating func authenticated() {
+        failures = 0
+        hasReachedAPNs = false
+    }
 }

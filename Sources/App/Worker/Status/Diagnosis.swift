@@ -127,13 +127,10 @@ struct Diagnosis {
 
     // MARK: APNs
 
-    /// How long APNs may leave a pool without an answer. A round trip takes milliseconds.
-    private static let stallMax = Duration.seconds(3)
-
     private mutating func checkAPNS() {
         for breaker in status.breakers {
             let pool = status.pools.first { $0.breakerName == breaker.name }
-            if breaker.cause == .silent, let pool, pool.connections == 0 {
+            if breaker.cause == .silent, let pool, pool.state == .unconnected {
                 reportUnconnected(pool)
             } else {
                 report(
@@ -143,15 +140,15 @@ struct Diagnosis {
         }
         for pool in status.pools
         where !status.breakers.contains(where: { $0.name == pool.breakerName }) {
-            let silence = pool.silence ?? .zero
-            if pool.connections == 0, pool.failedConnects > 0 || silence >= Self.stallMax {
-                reportUnconnected(pool)
-            } else if silence >= Self.stallMax {
+            switch pool.state {
+            case .unconnected: reportUnconnected(pool)
+            case .stalled:
                 report(
                     .error,
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "
-                        + silence.rounded,
+                        + (pool.silence ?? .zero).rounded,
                     TrippedBreaker.Cause.silent.remedy)
+            case .idle, .connecting, .open: break
             }
         }
     }

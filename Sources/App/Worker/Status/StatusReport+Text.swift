@@ -158,7 +158,7 @@ extension StatusReport.Pool {
             ", provider token \(StatusReport.seconds($0)) old"
         }
         let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
-        return "\(credential) in \(environment): \(connections.counted("connection")), "
+        return "\(credential) in \(environment): \(state), \(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
             + (silence ?? "")
     }

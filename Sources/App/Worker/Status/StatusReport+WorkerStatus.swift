@@ -26,7 +26,8 @@ extension StatusReport {
         pools = status.pools.map {
             Pool(
                 credential: $0.credential, environment: $0.environment.name,
-                connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
+                state: $0.state.rawValue, connections: $0.connections, streams: $0.streams,
+                streamsMax: $0.streamsMax,
                 providerTokenAgeSeconds: $0.providerTokenAge?.shown,
                 silentSeconds: $0.silence?.shown)
         }

@@ -102,6 +102,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pool: Codable, Sendable, Equatable {
         package var credential: String
         package var environment: String
+        package var state: String
         package var connections: Int
         package var streams: Int
         package var streamsMax: Int

@@ -191,29 +191,6 @@ struct WorkerStatus: Sendable {
         var count: Int
     }
 
-    struct Pool: Sendable {
-        var credential: String
-        var environment: PushEnvironment
-        /// Connections on which APNs has accepted the provider token.
-        var connections = 0
-        /// Requests in flight.
-        var streams = 0
-        /// How many streams the open connections allow together.
-        var streamsMax = 0
-        /// The connects in a row that have failed; 0 where no connection is wanted.
-        var failedConnects = 0
-        /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
-        /// or if its circuit breaker is not closed.
-        var silence: Duration?
-        /// How long ago the provider token in use was made; nil before the first one.
-        var providerTokenAge: Duration?
-        /// How many answers have refused the credential.
-        var refusals = 0
-
-        /// The name of its circuit breaker.
-        var breakerName: String { "credential \(credential) in \(environment.name)" }
-    }
-
     struct UnmatchedSubjects: Sendable {
         var topic: String
         var count: Int
