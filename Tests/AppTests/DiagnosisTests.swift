@@ -81,6 +81,13 @@ internal import Testing
         #expect(text.hasPrefix("warning: The planner has not answered for 2 s, so these figures"))
     }
 
+    @Test func `a planner that waits for Kafka's topics is not to be restarted`() {
+        let text = problem(.replaying) { ($0.isCurrent, $0.isStarting) = (false, true) }
+        #expect(
+            text == "warning: The worker is starting: it looks up its topics in Kafka. If it stays "
+                + "so, check that the brokers of kafka.bootstrap run and can be reached from here.")
+    }
+
     // MARK: Kafka
 
     private static let refused = ConnectionFailure(

@@ -3,6 +3,7 @@
 
 internal import Logging
 internal import OpenSSL
+internal import PushModel
 internal import Testing
 
 @testable internal import Worker
@@ -12,7 +13,8 @@ internal import Testing
 
     /// Answers like a planner until the task is cancelled, and counts the questions.
     private func planner() -> Task<Int, Never> {
-        Task {
+        control.heartbeat.beat(PlannerLoop.clock().monotonic)
+        return Task {
             var questions = 0
             while !Task.isCancelled {
                 for question in control.takeQuestions() {
@@ -51,6 +53,7 @@ internal import Testing
                 "admin: {port: 0}",
                 ["LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY": try ES256Key.generate().privatePEM]),
             log: FixedLog(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        worker.control.heartbeat.beat(PlannerLoop.clock().monotonic)
         let listening = Task { try await worker.listen() }
         defer { listening.cancel() }
         var questions = worker.control.takeQuestions()

@@ -59,7 +59,12 @@ struct Diagnosis {
                 "restart the worker, which loses nothing, and report this with the end of its log; "
                     + "a liveness probe of /livez restarts it by itself")
         }
-        if !status.isCurrent, status.stuckThreads.isEmpty, status.phase != .stopped {
+        if status.isStarting {
+            report(
+                .warning, Probes.starting,
+                "if it stays so, check that the brokers of kafka.bootstrap run and can be reached "
+                    + "from here")
+        } else if !status.isCurrent, status.stuckThreads.isEmpty, status.phase != .stopped {
             report(
                 .warning, "the planner has not answered for 2 s, so these figures are old",
                 "ask again: it may be reopening its Kafka consumer; if it stays so for a minute, "

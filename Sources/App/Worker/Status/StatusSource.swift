@@ -39,8 +39,10 @@ actor StatusSource {
         self.exports = exports
     }
 
-    /// The status of at most 200 ms ago; nil if the planner does not answer in time.
+    /// The status of at most 200 ms ago; nil if the planner does not answer in time, and at once
+    /// while it has not begun.
     func status() async -> WorkerStatus? {
+        guard !control.isStarting else { return nil }
         let askedAt = clock.now
         if let latest, askedAt - latest.askedAt < Self.freshFor { return latest.status }
         if let pending { return await pending.value }
@@ -74,6 +76,7 @@ actor StatusSource {
                 load: snapshot.load ?? PipelineLoad())
         status.phase = control.currentPhase
         status.isCurrent = false
+        status.isStarting = control.isStarting
         status.process = process
         return status
     }

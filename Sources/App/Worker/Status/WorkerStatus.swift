@@ -75,6 +75,8 @@ struct WorkerStatus: Sendable {
     var stuckThreads: [StuckThread] = []
     /// Whether the planner has answered. If not, what it fills in is of an earlier moment.
     var isCurrent = true
+    /// Whether the planner has not turned yet: it still waits for Kafka's topics.
+    var isStarting = false
 
     /// The records of events that are not committed yet.
     var lag: Int64 { partitions.reduce(0) { $0 + ($1.lag ?? 0) } }
