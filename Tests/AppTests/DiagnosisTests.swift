@@ -206,6 +206,29 @@ internal import Testing
         #expect(caused.problems.count == 1, "the breaker is why")
     }
 
+    // MARK: Compacted topics
+
+    @Test func `what was set aside in the last seconds is told with why`() {
+        let set: (inout WorkerStatus) -> Void = { status in
+            status.setAside = [
+                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
+                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 1204),
+                .init(topic: "r", isOfRows: true, reason: "outOfBounds", count: 2),
+                .init(topic: "s", isOfRows: false, reason: "notJSON", count: 5),
+            ]
+            status.earlier.setAside = [
+                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
+                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 4),
+            ]
+        }
+        #expect(
+            diagnosis(.running, set).problems.map(\.summary) == [
+                "Records of s were set aside in the last 10 s: 5 notJSON.",
+                "Rows of r were set aside in the last 10 s: 1,200 unroutable, 2 outOfBounds.",
+            ])
+        #expect(diagnosis(.replaying, set).problems.isEmpty)
+    }
+
     // MARK: Events
 
     @Test func `dead letters of the last seconds are counted`() {

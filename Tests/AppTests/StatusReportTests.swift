@@ -55,6 +55,12 @@ internal import Testing
                     .init(subject: "dor-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
                 ]), .init(topic: "doors", count: 0, sample: []),
         ]
+        status.setAside = [
+            .init(
+                topic: "lamplighter.registrations", isOfRows: true, reason: "unroutable",
+                count: 1204)
+        ]
+        status.earlier.setAside = status.setAside
         status.pushes = [
             .init(
                 app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
@@ -172,6 +178,7 @@ internal import Testing
                 "             Create the topic (lamplighter topics create), give this user WRITE on "
                     + "it, or restore its leaders.",
                 "unmatched    orders: 1,204 events, such as dor-1",
+                "set aside    lamplighter.registrations: 1,204 rows, unroutable",
                 "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
                     + "0 dead letters",
                 "",

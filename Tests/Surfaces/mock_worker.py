@@ -133,6 +133,7 @@ def healthy(turn=0, workers=1):
                 ],
             }
         ],
+        "setAside": [],
         "pushes": [
             {"app": "com.example.Home", "type": kind, "outcome": outcome, "reason": reason, "count": count}
             for kind, outcome, reason, count in (

@@ -19,6 +19,7 @@ struct Diagnosis {
         checkKafka()
         checkAPNS()
         checkFlow()
+        checkSetAside()
         checkEvents()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
@@ -188,6 +189,30 @@ struct Diagnosis {
                     + "\(over.rounded) ago",
                 "add workers, up to one for each partition; if the CPU is idle, raise "
                     + "apns.connectionsMax")
+        }
+    }
+
+    // MARK: Compacted topics
+
+    /// What a replay sets aside again is no news.
+    private mutating func checkSetAside() {
+        guard status.phase != .replaying else { return }
+        var parts: [String: [(reason: String, count: Int)]] = [:]
+        for now in status.setAside {
+            let before = status.earlier.setAside.first {
+                ($0.topic, $0.unit, $0.reason) == (now.topic, now.unit, now.reason)
+            }
+            let count = now.count - (before?.count ?? 0)
+            if count > 0 {
+                parts["\(now.unit) of \(now.topic)", default: []].append((now.reason, count))
+            }
+        }
+        for (part, reasons) in parts.sorted(by: { $0.key < $1.key }) {
+            let text = reasons.map { "\($0.count.withCommas) \($0.reason)" }.joined(separator: ", ")
+            report(
+                .warning, "\(part) were set aside in the last \(over.rounded): \(text)",
+                "nobody gets pushes by them; compare what writes them with docs/records.md, and "
+                    + "the apps with those of the credentials (the log names some records)")
         }
     }
 

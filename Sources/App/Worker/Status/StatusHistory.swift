@@ -36,7 +36,8 @@ struct StatusHistory {
             moments.append(
                 WorkerStatus.Earlier(
                     elapsed: elapsed, counters: status.counters, lag: status.lag,
-                    roundTrips: status.roundTrips, eventToAccepted: status.eventToAccepted))
+                    setAside: status.setAside, roundTrips: status.roundTrips,
+                    eventToAccepted: status.eventToAccepted))
         }
         var earlier = moments[0]
         earlier.readAt = readAt

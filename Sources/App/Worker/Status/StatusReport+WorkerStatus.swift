@@ -46,6 +46,9 @@ extension StatusReport {
                 topic: unmatched.topic, count: unmatched.count,
                 sample: unmatched.sample.map { Sighting(subject: $0.subject, at: $0.at.rfc3339) })
         }
+        setAside = status.setAside.map {
+            SetAside(topic: $0.topic, unit: $0.unit, reason: $0.reason, count: $0.count)
+        }
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,

@@ -26,6 +26,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var breakers: [Breaker]
     package var topics: [Topic]
     package var unmatched: [Unmatched]
+    package var setAside: [SetAside]
     package var pushes: [Push]
 
     package struct Worker: Codable, Sendable, Equatable {
@@ -132,6 +133,13 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Sighting: Codable, Sendable, Equatable {
         package var subject: String
         package var at: String
+    }
+
+    package struct SetAside: Codable, Sendable, Equatable {
+        package var topic: String
+        package var unit: String
+        package var reason: String
+        package var count: Int
     }
 
     package struct Push: Codable, Sendable, Equatable {

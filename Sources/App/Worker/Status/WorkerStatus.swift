@@ -96,6 +96,7 @@ struct WorkerStatus: Sendable {
         var readAt = Duration.zero
         var counters = Counters()
         var lag: Int64 = 0
+        var setAside: [SetAsideCount] = []
         var roundTrips = LatencyHistogram()
         var eventToAccepted: [PushLatency] = []
     }
@@ -160,6 +161,9 @@ struct WorkerStatus: Sendable {
         var isOfRows: Bool
         var reason: String
         var count: Int
+
+        /// What is counted.
+        var unit: String { isOfRows ? "rows" : "records" }
     }
 
     struct ReasonCount: Sendable {
