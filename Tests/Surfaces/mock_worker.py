@@ -61,7 +61,7 @@ def healthy(turn=0, workers=1):
             "tokens": 998_213,
             "subjects": 402_118,
             "subscriptions": 1_996_304,
-            "installations": 499_870,
+            "registrations": 499_870,
             "bytes": 187 << 20,
             "topics": [
                 {"topic": "lamplighter.registrations", "partitions": 12, "unread": 0, "ageSeconds": 0.4},

@@ -154,7 +154,7 @@ function showIndex(index, phase) {
         ["device tokens", count(index.tokens)],
         ["subjects", count(index.subjects)],
         ["subscriptions", count(index.subscriptions)],
-        ["installations", count(index.installations)],
+        ["registrations", count(index.registrations)],
         ["memory", bytes(index.bytes)],
     ]);
     fillTable(byId("tables"), (index.topics ?? []).map(({ topic, partitions, unread, ageSeconds }) => [

@@ -141,7 +141,7 @@ extension PlannerLoop {
         index.tokens = statistics.tokens
         index.subjects = statistics.subjects
         index.subscriptions = statistics.subscriptions
-        index.installations = statistics.registrations
+        index.registrations = statistics.registrations
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt

@@ -93,7 +93,7 @@ extension StatusReport.Index {
         tokens = index.tokens
         subjects = index.subjects
         subscriptions = index.subscriptions
-        installations = index.installations
+        registrations = index.registrations
         bytes = index.bytes
         topics = index.tables.map {
             StatusReport.Table(

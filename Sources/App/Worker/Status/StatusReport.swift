@@ -46,7 +46,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var tokens: Int
         package var subjects: Int
         package var subscriptions: Int
-        package var installations: Int
+        package var registrations: Int
         package var bytes: Int
         package var topics: [Table]
     }

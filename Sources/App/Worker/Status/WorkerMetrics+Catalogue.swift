@@ -54,7 +54,7 @@ extension WorkerMetrics {
         },
         gauge("lamplighter_index_registrations", "Registrations in force, one for each record key.")
         {
-            $0.index.installations
+            $0.index.registrations
         },
         gauge("lamplighter_index_suppressions", "Suppressions in force.") {
             $0.index.suppressions

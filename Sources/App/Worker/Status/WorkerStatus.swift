@@ -121,7 +121,7 @@ struct WorkerStatus: Sendable {
         var tokens = 0
         var subjects = 0
         var subscriptions = 0
-        var installations = 0
+        var registrations = 0
         var suppressions = 0
         var bytes = 0
         /// How long the worker has been reading.
