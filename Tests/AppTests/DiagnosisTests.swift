@@ -189,9 +189,9 @@ internal import Testing
             status.earlier.lag = 2000
         }
         #expect(
-            text == "warning: Events come faster than their pushes are sent: 12,000 wait in Kafka, "
-                + "10,000 more than 10 s ago. Add workers, up to one for each partition; if the CPU "
-                + "is idle, raise apns.connectionsMax.")
+            text == "warning: Events come faster than their pushes are sent: the lag is 12,000 "
+                + "records, 10,000 more than 10 s ago. Add workers, up to one for each partition; "
+                + "if the CPU is idle, raise apns.connectionsMax.")
         let falling = diagnosis { status in
             status.hasRoomForEvents = false
             status.partitions[0].lag = 2000

@@ -184,9 +184,9 @@ struct Diagnosis {
         if !status.hasRoomForEvents, status.lag > earlier.lag, problems.isEmpty {
             report(
                 .warning,
-                "events come faster than their pushes are sent: \(Int(status.lag).withCommas) wait "
-                    + "in Kafka, \(Int(status.lag - earlier.lag).withCommas) more than "
-                    + "\(over.rounded) ago",
+                "events come faster than their pushes are sent: the lag is "
+                    + "\(Int(status.lag).counted("record")), "
+                    + "\(Int(status.lag - earlier.lag).withCommas) more than \(over.rounded) ago",
                 "add workers, up to one for each partition; if the CPU is idle, raise "
                     + "apns.connectionsMax")
         }

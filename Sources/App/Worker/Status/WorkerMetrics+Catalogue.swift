@@ -104,7 +104,7 @@ extension WorkerMetrics {
 
     static let log: [Metric] = [
         metric(
-            "lamplighter_topic_lag_records", .gauge, labels: ["topic"],
+            "lamplighter_topic_unread_records", .gauge, labels: ["topic"],
             "Records of a topic that this worker has not read yet: of its partitions, or of all "
                 + "where it reads all."
         ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },
