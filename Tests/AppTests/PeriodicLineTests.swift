@@ -118,8 +118,9 @@ internal import Testing
         figures.unavailablePartitions = 2
         flow.report(figures, now: Self.at(0), logger: logger)
         #expect(
-            lines.taken() == ["info waiting [accepted=0, events=0, partitionsUnavailable=2, unread=0]"]
-        )
+            lines.taken() == [
+                "info waiting [accepted=0, events=0, partitionsUnavailable=2, unread=0]"
+            ])
     }
 
     @Test func `a report that is asked for comes at once, with the totals`() {

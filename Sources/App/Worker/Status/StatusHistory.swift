@@ -3,7 +3,7 @@
 
 /// Remembers the statuses of the last seconds, so that the next one can be compared with one of
 /// about ten seconds before. It is given one every `interval`, however seldom somebody asks, so that
-/// a verdict does not depend on when somebody asked last.
+/// no problem is found or missed because of when somebody asked last.
 struct StatusHistory {
     /// Half of the age that is compared with: the nearest moment is then 7.5 to 12.5 s old.
     static let interval = Duration.seconds(5)
