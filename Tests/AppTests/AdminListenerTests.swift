@@ -3,6 +3,7 @@
 
 internal import HTTPListener
 internal import Logging
+internal import PushModel
 internal import Synchronization
 internal import Testing
 
@@ -45,8 +46,9 @@ internal import Testing
     private let log = RecordedLog()
     private var admin: AdminListener {
         let control = WorkerControl()
+        control.heartbeat.beat(PlannerLoop.clock().monotonic)
         return AdminListener(
-            probes: Probes(heartbeats: []),
+            probes: Probes(control: control, delivery: []),
             source: StatusSource(control, build: WorkerBuild()),
             explain: ExplainSource(control, plan: WorkerPlan(try! configuration(""))), log: log,
             logger: log.logger)

@@ -11,7 +11,7 @@ internal import Testing
 
 /// Each case is a worker that does well but for one thing.
 @Suite struct `The diagnosis of a worker` {
-    private func diagnosis(
+    func diagnosis(
         _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void = { _ in }
     ) -> Diagnosis {
         var status = WorkerStatus.well(phase)
@@ -20,7 +20,7 @@ internal import Testing
     }
 
     /// The one problem as `severity: summary remedy`; all of them where there are several.
-    private func problem(
+    func problem(
         _ phase: WorkerControl.Phase = .running, _ change: (inout WorkerStatus) -> Void
     ) -> String {
         let diagnosis = diagnosis(phase, change)
@@ -81,6 +81,13 @@ internal import Testing
         #expect(text.hasPrefix("warning: The planner has not answered for 2 s, so these figures"))
     }
 
+    @Test func `a planner that waits for Kafka's topics is not to be restarted`() {
+        let text = problem(.replaying) { ($0.isCurrent, $0.isStarting) = (false, true) }
+        #expect(
+            text == "warning: The worker is starting: it looks up its topics in Kafka. If it stays "
+                + "so, check that the brokers of kafka.bootstrap run and can be reached from here.")
+    }
+
     // MARK: Kafka
 
     private static let refused = ConnectionFailure(
@@ -106,14 +113,11 @@ internal import Testing
     }
 
     @Test func `a replay that stands still is Kafka's`() {
-        let text = problem(.replaying) { status in
-            status.index.recordsRead = 250
-            status.earlier.recordsRead = 250
-        }
+        let text = problem(.replaying) { $0.earlier.readAt = .seconds(90) }
         #expect(
             text.hasPrefix(
                 "error: Reading registrations and suppressions has stood still for 10 s. Check"))
-        let soon = diagnosis(.replaying) { $0.earlier.elapsed = .seconds(96) }
+        let soon = diagnosis(.replaying) { $0.earlier.readAt = .seconds(96) }
         #expect(soon.problems.isEmpty)
     }
 
@@ -161,96 +165,6 @@ internal import Testing
                     + "restore its leaders."))
     }
 
-    // MARK: APNs
-
-    @Test(
-        arguments: [
-            (
-                .credentialRefused(.invalidProviderToken), "APNs answers InvalidProviderToken. ",
-                "Check the credential's key, key ID, team and environments."
-            ),
-            (
-                .credentialRefused(.expiredProviderToken), "APNs answers ExpiredProviderToken. ",
-                "check this machine's clock (NTP)."
-            ),
-            (
-                .credentialRefused(.tooManyProviderTokenUpdates),
-                "APNs answers TooManyProviderTokenUpdates. ",
-                "other programs that sign for the team."
-            ),
-            (
-                .credentialRefused(.badEnvironmentKeyIdInToken),
-                "APNs answers BadEnvironmentKeyIdInToken. ", "in the credential's environments."
-            ),
-            (
-                .topicRefused(.badTopic), "APNs answers BadTopic. ",
-                "check the app's bundle identifier."
-            ),
-            (
-                .topicRefused(.topicDisallowed), "APNs answers TopicDisallowed. ",
-                "Check that the credential's team owns the app."
-            ),
-            (
-                .ill, "half of APNs's latest answers are 5xx or missing. ",
-                "keeps the pushes until they expire."
-            ),
-            (.silent, "APNs does not answer. ", "the worker tries again by itself."),
-        ] as [(TrippedBreaker.Cause, String, String)])
-    func `an open circuit breaker says why and what to do`(
-        cause: TrippedBreaker.Cause, words: String, end: String
-    ) {
-        let text = problem {
-            $0.breakers = [
-                TrippedBreaker(name: "credential home in production", cause: cause, probeIn: nil)
-            ]
-        }
-        #expect(text.hasPrefix("error: Pushes of credential home in production wait: \(words)"))
-        #expect(text.hasSuffix(end), "\(text)")
-    }
-
-    @Test func `a pool without a connection or an answer is named while pushes wait`() {
-        var pool = WorkerStatus.Pool(credential: "home", environment: .production)
-        pool.silence = .seconds(3)
-        let unconnected =
-            "error: Pushes of credential home in production wait: no connection to APNs is open. "
-            + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
-            + "apns.proxy) and accepts its certificate; the log says why connects fail."
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        // Pushes that are put off end the silence, and change nothing.
-        (pool.silence, pool.failedConnects) = (.zero, 1)
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        (pool.silence, pool.failedConnects) = (nil, 1)
-        #expect(problem { $0.pools = [pool] } == unconnected)
-        // One of two addresses may not answer.
-        pool.connections = 1
-        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
-        (pool.silence, pool.failedConnects) = (.seconds(3), 0)
-        #expect(
-            problem { $0.pools = [pool] }.hasPrefix(
-                "error: Pushes of credential home in production wait: APNs has not answered for 3 s"
-            ))
-        pool.silence = .milliseconds(2999)
-        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty)
-        // Then the breaker opens.
-        (pool.silence, pool.connections, pool.failedConnects) = (nil, 0, 4)
-        let text = problem { status in
-            status.pools = [pool]
-            status.breakers = [
-                TrippedBreaker(name: pool.breakerName, cause: .silent, probeIn: .zero)
-            ]
-        }
-        #expect(text == unconnected)
-        // A refused credential ends each connection. The breaker's cause is the one to tell.
-        let refused = diagnosis { status in
-            status.pools = [pool]
-            status.breakers = [
-                TrippedBreaker(name: pool.breakerName, cause: .ill, probeIn: .zero)
-            ]
-        }
-        #expect(refused.problems.count == 1)
-        #expect(refused.summary.contains("half of APNs's latest answers"))
-    }
-
     // MARK: The flow
 
     @Test func `an offset that is held for too long is told with its age`() {
@@ -275,9 +189,9 @@ internal import Testing
             status.earlier.lag = 2000
         }
         #expect(
-            text == "warning: Events come faster than their pushes are sent: 12,000 wait in Kafka, "
-                + "10,000 more than 10 s ago. Add workers, up to one for each partition; if the CPU "
-                + "is idle, raise apns.connectionsMax.")
+            text == "warning: Events come faster than their pushes are sent: the lag is 12,000 "
+                + "records, 10,000 more than 10 s ago. Add workers, up to one for each partition; "
+                + "if the CPU is idle, raise apns.connectionsMax.")
         let falling = diagnosis { status in
             status.hasRoomForEvents = false
             status.partitions[0].lag = 2000
@@ -290,6 +204,29 @@ internal import Testing
             status.breakers = [TrippedBreaker(name: "x", cause: .silent, probeIn: nil)]
         }
         #expect(caused.problems.count == 1, "the breaker is why")
+    }
+
+    // MARK: Compacted topics
+
+    @Test func `what was set aside in the last seconds is told with why`() {
+        let set: (inout WorkerStatus) -> Void = { status in
+            status.setAside = [
+                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
+                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 1204),
+                .init(topic: "r", isOfRows: true, reason: "outOfBounds", count: 2),
+                .init(topic: "s", isOfRows: false, reason: "notJSON", count: 5),
+            ]
+            status.earlier.setAside = [
+                .init(topic: "r", isOfRows: false, reason: "notJSON", count: 7),
+                .init(topic: "r", isOfRows: true, reason: "unroutable", count: 4),
+            ]
+        }
+        #expect(
+            diagnosis(.running, set).problems.map(\.summary) == [
+                "Records of s were set aside in the last 10 s: 5 notJSON.",
+                "Rows of r were set aside in the last 10 s: 1,200 unroutable, 2 outOfBounds.",
+            ])
+        #expect(diagnosis(.replaying, set).problems.isEmpty)
     }
 
     // MARK: Events

@@ -9,11 +9,10 @@ internal import Testing
 @testable internal import Worker
 
 @Suite struct `Kubernetes probes` {
-    private let planner = Heartbeat()
+    private let control = WorkerControl()
     private let delivery = Heartbeat()
-    private var probes: Probes {
-        Probes(heartbeats: [("the planner", planner), ("delivery thread 0", delivery)])
-    }
+    private var planner: Heartbeat { control.heartbeat }
+    private var probes: Probes { Probes(control: control, delivery: [delivery]) }
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
     private func status(_ phase: WorkerControl.Phase) -> WorkerStatus {
@@ -27,7 +26,7 @@ internal import Testing
         #expect(probes.isAlive(now: start).status == 200)
         planner.beat(start)
         delivery.beat(start + .seconds(100))
-        #expect(probes.isAlive(now: start + Probes.silenceMax).status == 200)
+        #expect(probes.isAlive(now: start + probes.silenceMax).status == 200)
         let answer = probes.isAlive(now: start + .seconds(100))
         #expect(answer == .text("the planner has not turned for 100 s", status: 503))
     }
@@ -52,6 +51,19 @@ internal import Testing
     func `a worker that stops has started and is not ready`(phase: WorkerControl.Phase) {
         #expect(probes.isReady(status(phase)).status == 503)
         #expect(probes.hasStarted(status(phase)).status == 200)
+    }
+
+    @Test func `a worker that looks up its topics is starting, and alive`() async {
+        let starting = HTTPAnswer.text(
+            "the worker is starting: it looks up its topics in Kafka", status: 503)
+        #expect(probes.hasStarted(nil) == starting && probes.isReady(nil) == starting)
+        #expect(probes.isAlive(now: start + .seconds(3600)).status == 200)
+        let source = StatusSource(control, build: WorkerBuild())
+        #expect(await source.currentOrLatest().isStarting)
+        planner.beat(start)
+        #expect(!control.isStarting)
+        let silent = HTTPAnswer.text("the planner does not answer", status: 503)
+        #expect(probes.hasStarted(nil) == silent && probes.isReady(nil) == silent)
     }
 
     @Test func `a worker that replays says how far it is`() {

@@ -22,8 +22,13 @@ final class PlannerLoopFixture {
     let control = WorkerControl()
     var loop: PlannerLoop
 
-    /// - Parameter prepare: is called before any client connects.
-    init(prepare: (EmbeddedKafka) throws -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - log: what the loop writes to; by default nothing.
+    ///   - prepare: is called before any client connects.
+    init(
+        log: Logger = Logger(label: "planner") { _ in SwiftLogNoOpLogHandler() },
+        prepare: (EmbeddedKafka) throws -> Void = { _ in }
+    ) throws {
         let names = WorkerPlan(try configuration(""))
         let topics = names.consumedTopics + names.tableTopics + names.producedTopics
         kafka = try EmbeddedKafka(topics: Dictionary(topics.map { ($0, 1) }) { first, _ in first })
@@ -44,7 +49,7 @@ final class PlannerLoopFixture {
             plan: plan, ports: [port], tables: tables, producer: producer, control: control,
             epoll: try PlannerLoop.makeEpoll(
                 port: port, control: control, tables: tables, producer: producer),
-            logger: logger)
+            logger: log)
     }
 
     var now: Now { PlannerLoop.clock() }

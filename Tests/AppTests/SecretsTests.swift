@@ -56,7 +56,7 @@ import Testing
 }
 
 /// A log whose level no test changes.
-private struct FixedLog: AdjustableLog {
+struct FixedLog: AdjustableLog {
     let level = Logger.Level.info
 
     func change(level: Logger.Level) {}

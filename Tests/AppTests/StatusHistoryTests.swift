@@ -40,6 +40,51 @@ internal import Testing
         #expect(ages(at: [86_400, 86_401, 86_402]) == [86_400, 1, 2])
     }
 
+    /// The diagnosis at a moment when the history is given a status every five seconds.
+    ///
+    /// - Parameter asked: further times before, at which somebody asks.
+    private func diagnosis(
+        at seconds: Double, asked: [Double] = [], _ status: (Double) -> WorkerStatus
+    ) -> Diagnosis {
+        var history = StatusHistory()
+        let samples = stride(from: 0, to: seconds, by: StatusHistory.interval / .seconds(1))
+        for time in (Array(samples) + asked).sorted() { _ = history.earlier(than: status(time)) }
+        var now = status(seconds)
+        now.earlier = history.earlier(than: now)
+        return Diagnosis(now)
+    }
+
+    /// When somebody may have asked before.
+    private static let questions: [[Double]] = [
+        [], [599], [598, 599], [480, 599.5], Array(stride(from: 590, to: 600, by: 1)),
+    ]
+
+    @Test(arguments: questions)
+    func `a replay that has stood still is told, whoever asked before`(asked: [Double]) {
+        let diagnosis = diagnosis(at: 600, asked: asked) { seconds in
+            var status = WorkerStatus.well(.replaying)
+            status.index.elapsed = .seconds(seconds)
+            status.index.recordsRead = UInt64(min(seconds, 60) * 10)
+            return status
+        }
+        #expect(
+            diagnosis.problems.map(\.summary) == [
+                "Reading registrations and suppressions has stood still for 9 min."
+            ])
+    }
+
+    @Test(arguments: questions)
+    func `a dead letter every five seconds is told, whoever asked before`(asked: [Double]) {
+        for tenths in 0..<50 {
+            let diagnosis = diagnosis(at: 600 + Double(tenths) / 10, asked: asked) { seconds in
+                var status = status(at: seconds)
+                status.counters.deadLettersWritten = Int(seconds / 5)
+                return status
+            }
+            #expect(diagnosis.problems.count == 1, "\(tenths)")
+        }
+    }
+
     @Test func `statuses in quick succession cost no memory`() {
         let quick = (1...1000).map { Double($0) / 10 }
         let ages = ages(at: quick)

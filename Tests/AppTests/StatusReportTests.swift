@@ -55,6 +55,12 @@ internal import Testing
                     .init(subject: "dor-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
                 ]), .init(topic: "doors", count: 0, sample: []),
         ]
+        status.setAside = [
+            .init(
+                topic: "lamplighter.registrations", isOfRows: true, reason: "unroutable",
+                count: 1204)
+        ]
+        status.earlier.setAside = status.setAside
         status.pushes = [
             .init(
                 app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
@@ -161,8 +167,8 @@ internal import Testing
                     + "250 ms",
                 "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
-                "pool         home in production: 2 connections, 13 of 2,000 streams, provider token "
-                    + "12 min old, no answer for 20 ms",
+                "pool         home in production: open, 2 connections, 13 of 2,000 streams, provider "
+                    + "token 12 min old, no answer for 20 ms",
                 "breaker      credential home in production: APNs answers InvalidProviderToken, "
                     + "next probe in 12 s",
                 "             Check the credential's key, key ID, team and environments.",
@@ -172,6 +178,7 @@ internal import Testing
                 "             Create the topic (lamplighter topics create), give this user WRITE on "
                     + "it, or restore its leaders.",
                 "unmatched    orders: 1,204 events, such as dor-1",
+                "set aside    lamplighter.registrations: 1,204 rows, unroutable",
                 "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
                     + "0 dead letters",
                 "",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Logging
+internal import OpenSSL
+internal import PushModel
 internal import Testing
 
 @testable internal import Worker
@@ -10,7 +13,8 @@ internal import Testing
 
     /// Answers like a planner until the task is cancelled, and counts the questions.
     private func planner() -> Task<Int, Never> {
-        Task {
+        control.heartbeat.beat(PlannerLoop.clock().monotonic)
+        return Task {
             var questions = 0
             while !Task.isCancelled {
                 for question in control.takeQuestions() {
@@ -41,6 +45,27 @@ internal import Testing
         #expect(answered == 1000)
         // On a slow machine the answer may be too old for the last of them.
         #expect(await planner.value <= 5)
+    }
+
+    @Test func `an admin listener keeps a history without being asked`() async throws {
+        let worker = try LamplighterWorker(
+            configuration: try configuration(
+                "admin: {port: 0}",
+                ["LAMPLIGHTER_APNS_CREDENTIALS_HOME_KEY": try ES256Key.generate().privatePEM]),
+            log: FixedLog(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        worker.control.heartbeat.beat(PlannerLoop.clock().monotonic)
+        let listening = Task { try await worker.listen() }
+        defer { listening.cancel() }
+        var questions = worker.control.takeQuestions()
+        while questions.isEmpty {
+            await Task.yield()
+            questions = worker.control.takeQuestions()
+        }
+        guard case .status(let answer) = questions[0] else {
+            Issue.record("another question")
+            return
+        }
+        answer.tell(.well())
     }
 
     @Test func `while the planner does not answer, its last answer is shown as such`() async {

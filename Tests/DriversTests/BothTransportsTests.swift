@@ -4,6 +4,7 @@
 internal import APNSDelivery
 internal import APNSSimulator
 internal import Delivery
+internal import FleetKit
 internal import LinuxIO
 internal import PushModel
 internal import Testing
@@ -49,6 +50,18 @@ internal import Testing
         #expect(longest < .seconds(60))
         #expect(bench.drain())
         #expect(bench.wait { counters.streams(of: pool) == PoolStreams() })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a transport without pushes goes on beating`(_ kind: TransportKind) throws {
+        let server = try DeliverySimulator()
+        let bench = try server.bench(kind)
+        let heartbeat = bench.port.heartbeat
+        for _ in 0..<2 {
+            let start = Now.current.monotonic
+            // It has beaten since then.
+            #expect(bench.wait { heartbeat.age(now: start) == .zero })
+        }
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -97,6 +97,23 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `a pool knows that a connection without an answer has reached APNs`(
+        _ kind: TransportKind
+    ) throws {
+        let server = try FrameServer()
+        let bench = try server.bench(kind, limits: Self.never)
+        let counters = bench.transport.counters
+        bench.submit(1)
+        #expect(bench.wait { server.streams.count == 1 })
+        #expect(bench.wait { counters.streams(of: pool).inFlight == 1 })
+        #expect(!counters.streams(of: pool).hasReachedAPNs)
+        server.stop()
+        #expect(bench.collect(1).map(\.kind) == [.unknown])
+        #expect(bench.wait { counters.streams(of: pool).hasReachedAPNs })
+        #expect(counters.streams(of: pool).failedConnects > 0)
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `a server without HTTP/2 is left alone`(_ kind: TransportKind) throws {
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
         let server = try ForeignServer.openssl(

@@ -327,7 +327,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         var random = SplitMix64(seed: 1)
         for _ in 0..<2 {
             for ceiling in [1, 2, 4, 8, 16, 32, 60, 60] {
-                pool.connectFailed(at: start, random: &random)
+                pool.connectFailed(at: start, hasReachedAPNs: false, random: &random)
                 let wait = pool.connectAt - start
                 #expect(wait >= .milliseconds(100 * ceiling) && wait <= .seconds(ceiling))
             }

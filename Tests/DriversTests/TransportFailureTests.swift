@@ -108,6 +108,8 @@ internal import Testing
         #expect(outcomes.allSatisfy { $0.kind == .unprocessed })
         let failures = bench.transport.counters.snapshot.connectFailures
         #expect(failures >= 2 && failures < 20)
+        let streams = bench.transport.counters.streams(of: PoolID(rawValue: 0))
+        #expect(streams.failedConnects > 0 && !streams.hasReachedAPNs)
         #expect(bench.port.capacity(of: PoolID(rawValue: 0)) == 32)
     }
 

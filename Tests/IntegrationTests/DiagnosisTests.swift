@@ -65,6 +65,28 @@ struct `The diagnosis of a running worker` {
         }
     }
 
+    @Test func `an APNs that answers nothing from the start is not called unreachable`()
+        async throws
+    {
+        let fleet = try await Fleet(TestPlan(workers: 0))
+        defer { fleet.end() }
+        let token = TestToken()
+        try fleet.register(.controls([token], show: ["door"]))
+        // It takes connections and requests.
+        fleet.simulator.perform(.stall(true))
+        let worker = try fleet.startWorker()
+        try await fleet.statusSays("running: All is well.", of: worker)
+        try fleet.emit("door")
+        try await fleet.statusSays("wait: APNs has not answered for ", of: worker)
+        // Until the circuit breaker has opened, and between its probes.
+        try await fleet.statusSays("wait: APNs does not answer. ", of: worker)
+        for _ in 0..<20 {
+            let text = try await fleet.status(of: worker).output
+            #expect(!text.contains("no connection to APNs is open"))
+            try await Task.sleep(for: .milliseconds(250))
+        }
+    }
+
     /// The embedded Kafka stands still, as one whose machine is away.
     @Test(.enabled(if: Fleet.testBootstrap == nil))
     func `a Kafka that is away is told`() async throws {
@@ -76,6 +98,34 @@ struct `The diagnosis of a running worker` {
         try await fleet.statusSays("Kafka has not answered for ", of: worker)
         broker.signal(SIGCONT)
         try await fleet.statusSays("running: All is well.", of: worker)
+    }
+
+    /// Fetches fail at first, so that the broker can be stopped before the worker has read anything.
+    @Test(.enabled(if: Fleet.testBootstrap == nil))
+    func `a replay that is held is told, and the startup probe waits for its end`() async throws {
+        let fleet = try await Fleet(TestPlan(workers: 0))
+        defer { fleet.end() }
+        try fleet.register(.controls([TestToken()], show: ["door"]))
+        // NOT_LEADER_OR_FOLLOWER on Fetch.
+        try await fleet.tellKafka("err 1 6 40")
+        let worker = try fleet.startWorker()
+        try await fleet.eventually("the listener") { worker.healthPort != nil }
+        let health = try #require(worker.healthPort)
+        let progress = "reading registrations and suppressions: 0 records"
+        try await fleet.request("/startupz", port: health, until: 503, progress)
+        let broker = try #require(fleet.broker)
+        broker.signal(SIGSTOP)
+        defer { broker.signal(SIGCONT) }
+        for path in ["/startupz", "/readyz"] {
+            let answer = try await fleet.request(path, port: health)
+            #expect(answer.status == 503 && answer.body.contains(progress), "\(answer)")
+        }
+        #expect(try await fleet.request("/livez", port: health).status == 200)
+        try await fleet.statusSays(
+            "Reading registrations and suppressions has stood still for ", of: worker)
+        broker.signal(SIGCONT)
+        try await fleet.request("/startupz", port: health, until: 200, "ok")
+        try await fleet.request("/readyz", port: health, until: 200, "ok")
     }
 
     @Test func `listeners answer while a worker stops`() async throws {

@@ -32,6 +32,16 @@ extension Fleet {
             body: lines.dropLast().joined(separator: "\n"))
     }
 
+    /// Asks until the answer is of this status and contains this.
+    func request(_ path: String, port: Int, until status: Int, _ text: String) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            let answer = try await request(path, port: port)
+            if answer.status == status, answer.body.contains(text) { return }
+            try #require(ContinuousClock.now < deadline, "\(path): \(answer)")
+        }
+    }
+
     // MARK: lamplighter status
 
     func status(of worker: FleetProcess, _ options: [String] = []) async throws -> CommandResult {

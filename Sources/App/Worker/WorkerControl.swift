@@ -29,6 +29,9 @@ package final class WorkerControl: Sendable {
     private let questions = PlannerQuestions()
     /// The heartbeat of the planner thread.
     let heartbeat = Heartbeat()
+    /// Whether the planner has not turned yet. Until then its thread connects to Kafka and looks up
+    /// its topics.
+    var isStarting: Bool { heartbeat.age(now: PlannerLoop.clock().monotonic) == nil }
     /// The spans that the planner has finished.
     let spans = SpanQueue()
 

@@ -58,18 +58,8 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    /// An answer that compares with a moment longer ago says nothing of now.
-    private static let comparedSecondsMax = 30.0
-
     private func once(_ inquiry: WorkerInquiry) async throws {
-        var answers = await ask(inquiry)
-        let isOld = answers.contains {
-            ($0.value?.rates.overSeconds ?? 0) > Self.comparedSecondsMax
-        }
-        if isOld {
-            try await Task.sleep(for: .seconds(1))
-            answers = await ask(inquiry)
-        }
+        let answers = await ask(inquiry)
         StandardOutput.write(text(answers).map { $0 + "\n" }.joined())
         try WorkerInquiry.report(answers)
     }

@@ -24,6 +24,8 @@ struct ConnectionPool: ~Copyable {
     /// push comes, so that earlier ones say nothing of it; the back-off goes on from them, since
     /// otherwise a push a minute would have it begin anew each time.
     private(set) var failuresSinceIdle = 0
+    /// Whether the latest of them was established.
+    private(set) var hasReachedAPNs = false
     /// Rotates through the addresses of a host, so that connections spread over them.
     var addressTurn = 0
     /// When the pool last had something to send.
@@ -95,15 +97,19 @@ struct ConnectionPool: ~Copyable {
         }
     }
 
-    mutating func connectFailed(at now: MonotonicTime, random: inout SplitMix64) {
+    mutating func connectFailed(
+        at now: MonotonicTime, hasReachedAPNs: Bool, random: inout SplitMix64
+    ) {
         connectAt = now + backoff.delay(attempt: failures, random: &random)
         failures += 1
         failuresSinceIdle += 1
+        self.hasReachedAPNs = hasReachedAPNs
     }
 
     mutating func authenticated() {
         failures = 0
         failuresSinceIdle = 0
+        hasReachedAPNs = false
     }
 
     /// Notes a turn of the thread, of which there is at least one while the pool is idle: that of

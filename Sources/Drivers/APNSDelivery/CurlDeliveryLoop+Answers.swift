@@ -70,7 +70,9 @@ extension CurlDeliveryLoop {
             shown: connections[index].shownTokens)
         if effect.isAuthenticated { noteAuthentication(index) }
         if effect.isToLeave {
-            if !connections[index].isAuthenticated { desk.holdBackConnects(of: pool) }
+            if !connections[index].isAuthenticated {
+                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+            }
             connections[index].machine.retired()
         }
         return effect.isAuthenticated
@@ -109,7 +111,7 @@ extension CurlDeliveryLoop {
         sendAgain(slot, pool: pool)
         guard !connections[index].multi.isEstablished else { return }
         desk.counts.connectFailures &+= 1
-        desk.holdBackConnects(of: pool)
+        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
         let isCertificate = end.code.cause == .certificate
         if isCertificate { desk.counts.certificatesRefused &+= 1 }
         desk.pools[pool].log.write(
@@ -145,7 +147,7 @@ extension CurlDeliveryLoop {
 
     private mutating func http2Refused(_ pool: Int) {
         desk.counts.http2Refused &+= 1
-        desk.holdBackConnects(of: pool)
+        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
         desk.pools[pool].log.write(
             .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
             remedy: "check for a TLS-inspecting proxy between here and APNs",
@@ -182,7 +184,8 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
-            desk.holdBackConnects(of: pool)
+            desk.holdBackConnects(
+                of: pool, hasReachedAPNs: connections[index].multi.isEstablished)
         }
         let inFlight = connections[index].machine.requestsInFlight
         desk.pools[pool].log.write(

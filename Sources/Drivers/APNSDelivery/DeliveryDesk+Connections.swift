@@ -97,8 +97,11 @@ extension DeliveryDesk {
     }
 
     /// Delays the pool's next connect, with back-off and jitter, because the last one failed.
-    mutating func holdBackConnects(of pool: Int) {
-        pools[pool].connectFailed(at: now.monotonic, random: &random)
+    ///
+    /// - Parameter hasReachedAPNs: whether it was established, and nothing was accepted on it.
+    mutating func holdBackConnects(of pool: Int, hasReachedAPNs: Bool) {
+        pools[pool].connectFailed(
+            at: now.monotonic, hasReachedAPNs: hasReachedAPNs, random: &random)
     }
 
     /// Tells the planner how many pushes each pool takes, if that has changed, publishes the state of
@@ -130,7 +133,8 @@ extension DeliveryDesk {
             port.counters.publish(
                 PoolStreams(
                     connections: serving, inFlight: pools[pool].inFlight, limit: streams,
-                    failedConnects: pools[pool].failuresSinceIdle),
+                    failedConnects: pools[pool].failuresSinceIdle,
+                    hasReachedAPNs: pools[pool].hasReachedAPNs),
                 of: pools[pool].settings.id)
         }
     }

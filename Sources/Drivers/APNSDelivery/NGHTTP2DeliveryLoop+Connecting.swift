@@ -208,7 +208,7 @@ extension NGHTTP2DeliveryLoop {
         let pool = connections[index].pool
         assert(connections[index].stage != .established, "a connect fails that has succeeded")
         desk.counts.connectFailures &+= 1
-        desk.holdBackConnects(of: pool)
+        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
         desk.pools[pool].log.write(
             kind, .error, "cannot connect: \(text)", remedy: remedy, at: desk.now.monotonic)
         vacate(index)
@@ -231,7 +231,7 @@ extension NGHTTP2DeliveryLoop {
         giveBackInFlight(index)
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
-            desk.holdBackConnects(of: pool)
+            desk.holdBackConnects(of: pool, hasReachedAPNs: true)
             if inFlight == 0 {
                 desk.pools[pool].log.write(
                     .lost, .warning, "connection lost before its first answer: \(why)",
@@ -264,7 +264,7 @@ extension NGHTTP2DeliveryLoop {
             // Nothing was ever accepted on it, so an immediate successor would fare no better.
             if !connections[index].isAuthenticated {
                 let pool = connections[index].pool
-                desk.holdBackConnects(of: pool)
+                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
             }
         }
         vacate(index)

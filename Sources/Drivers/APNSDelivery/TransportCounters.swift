@@ -37,14 +37,19 @@ package struct PoolStreams: Sendable, Equatable {
     /// The connects in a row on none of which APNs has accepted the provider token, since the pool
     /// last wanted no connection.
     package var failedConnects = 0
+    /// Whether the latest of them was established, so that APNs can be reached.
+    package var hasReachedAPNs = false
 
     package init() {}
 
-    package init(connections: Int, inFlight: Int, limit: Int, failedConnects: Int) {
+    package init(
+        connections: Int, inFlight: Int, limit: Int, failedConnects: Int, hasReachedAPNs: Bool
+    ) {
         self.connections = connections
         self.inFlight = inFlight
         self.limit = limit
         self.failedConnects = failedConnects
+        self.hasReachedAPNs = hasReachedAPNs
     }
 }
 
@@ -79,19 +84,21 @@ package final class TransportCounters: Sendable {
         pools[Int(pool.rawValue)].set(streams)
     }
 
-    /// Four numbers that may be of different turns.
+    /// Values that may be of different turns.
     private final class PoolGauge: Sendable {
         private let connections = Atomic<Int>(0)
         private let inFlight = Atomic<Int>(0)
         private let limit = Atomic<Int>(0)
         private let failedConnects = Atomic<Int>(0)
+        private let hasReachedAPNs = Atomic<Bool>(false)
 
         var streams: PoolStreams {
             PoolStreams(
                 connections: connections.load(ordering: .relaxed),
                 inFlight: inFlight.load(ordering: .relaxed),
                 limit: limit.load(ordering: .relaxed),
-                failedConnects: failedConnects.load(ordering: .relaxed))
+                failedConnects: failedConnects.load(ordering: .relaxed),
+                hasReachedAPNs: hasReachedAPNs.load(ordering: .relaxed))
         }
 
         func set(_ streams: PoolStreams) {
@@ -99,6 +106,7 @@ package final class TransportCounters: Sendable {
             inFlight.store(streams.inFlight, ordering: .relaxed)
             limit.store(streams.limit, ordering: .relaxed)
             failedConnects.store(streams.failedConnects, ordering: .relaxed)
+            hasReachedAPNs.store(streams.hasReachedAPNs, ordering: .relaxed)
         }
     }
 }

@@ -8,14 +8,11 @@ import { fillCards, fillFigures, fillTable, setText } from "./tables.js";
 
 const byId = (id) => document.getElementById(id);
 
-/** A pool is stalled when it has been waiting for any answer of APNs for so long. */
-const stalledAfterSeconds = 1;
-
 /** Shows everything but the charts. `elapsed` is the time since `before`, the previous status. */
 export function showPanels(status, before, elapsed) {
     showLatencies(status.latency ?? {});
     showOutcomes(status.pushes ?? [], before?.pushes ?? [], elapsed);
-    showPools(status.pools ?? [], status.waiting ?? {});
+    showPools(status.pools ?? []);
     showBreakers(status);
     showWaiting(status.waiting ?? {}, status.pools ?? []);
     showLag(status.partitions ?? [], status.unavailablePartitions);
@@ -65,17 +62,23 @@ function showOutcomes(pushes, before, elapsed) {
     fillTable(byId("outcomes"), rows);
 }
 
-function showPools(pools, { queued = 0 }) {
+/** What a pool is doing: its state, and of an open one whether anything is in flight. */
+function poolState({ state, streams, silentSeconds }) {
+    if (state === "open") {
+        return streams > 0 ? { text: "moving", state: "good" } : { text: "idle" };
+    }
+    const title = isKnown(silentSeconds)
+        ? `APNs has answered nothing for ${seconds(silentSeconds)}` : undefined;
+    const isTrouble = state === "stalled" || state === "unconnected";
+    return { text: state ?? "–", state: isTrouble ? "error" : undefined, title };
+}
+
+function showPools(pools) {
     fillTable(byId("pools"), pools.map((pool) => {
-        const { credential, environment, connections, streams, streamsMax, silentSeconds } = pool;
-        const isStalled = silentSeconds >= stalledAfterSeconds && (streams > 0 || queued > 0);
-        const since = `APNs has answered nothing for ${seconds(silentSeconds)}`;
-        const state = isStalled
-            ? { text: "stalled", state: "error", title: since }
-            : { text: streams > 0 ? "moving" : "idle", state: streams > 0 ? "good" : undefined };
+        const { credential, environment, connections, streams, streamsMax } = pool;
         return [
             `${credential} · ${environment}`,
-            state,
+            poolState(pool),
             {
                 text: `${count(streams)} / ${count(streamsMax)}`,
                 share: streamsMax > 0 ? streams / streamsMax : 0,
@@ -154,7 +157,7 @@ function showIndex(index, phase) {
         ["device tokens", count(index.tokens)],
         ["subjects", count(index.subjects)],
         ["subscriptions", count(index.subscriptions)],
-        ["installations", count(index.installations)],
+        ["registrations", count(index.registrations)],
         ["memory", bytes(index.bytes)],
     ]);
     fillTable(byId("tables"), (index.topics ?? []).map(({ topic, partitions, unread, ageSeconds }) => [

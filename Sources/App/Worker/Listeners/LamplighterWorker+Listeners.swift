@@ -17,6 +17,9 @@ extension LamplighterWorker {
                 for listener in listeners {
                     group.addTask { try await serve(listener) }
                 }
+                if configuration.adminSettings != nil {
+                    group.addTask { await status.keepHistory() }
+                }
                 // The first that fails ends the others.
                 while try await group.next() != nil {}
             }
@@ -26,9 +29,7 @@ extension LamplighterWorker {
     }
 
     private var listeners: [HTTPListener] {
-        let probes = Probes(
-            heartbeats: [("the planner", control.heartbeat)]
-                + ports.enumerated().map { ("delivery thread \($0)", $1.heartbeat) })
+        let probes = Probes(control: control, delivery: ports.map(\.heartbeat))
         let health = configuration.healthSettings.map { settings in
             let health = HealthListener(probes: probes, source: status)
             return listener(settings, purpose: "for probes and for requests of metrics") {

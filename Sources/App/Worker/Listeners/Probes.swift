@@ -8,17 +8,22 @@ internal import PushModel
 /// Answers the three probes of Kubernetes. Each looks at this process alone: an outage of Kafka or
 /// APNs must not restart workers that are well.
 struct Probes: Sendable {
-    /// The worker's threads with their heartbeats.
-    let heartbeats: [(thread: String, heartbeat: Heartbeat)]
-
+    /// That of the planner.
+    let control: WorkerControl
+    /// The heartbeats of the delivery threads.
+    let delivery: [Heartbeat]
     /// A thread that has not beaten for so long is stuck. An idle thread beats once a second, and
     /// the longest call that blocks one, the closing of a consumer, takes 5 s.
-    static let silenceMax = Duration.seconds(20)
+    var silenceMax = Duration.seconds(20)
 
-    /// The threads that do not turn any more. One that has not begun yet counts as alive.
+    /// The threads that do not turn any more. One that has not begun yet counts as alive: it looks
+    /// up its topics in Kafka, and gives up by itself.
     func stuckThreads(now: MonotonicTime) -> [WorkerStatus.StuckThread] {
-        heartbeats.compactMap { thread, heartbeat in
-            guard let age = heartbeat.age(now: now), age > Self.silenceMax else { return nil }
+        let threads =
+            [("the planner", control.heartbeat)]
+            + delivery.enumerated().map { ("delivery thread \($0)", $1) }
+        return threads.compactMap { thread, heartbeat in
+            guard let age = heartbeat.age(now: now), age > silenceMax else { return nil }
             return WorkerStatus.StuckThread(thread: thread, silence: age)
         }
     }
@@ -34,7 +39,7 @@ struct Probes: Sendable {
     /// `/readyz`: whether the worker's index is complete and fresh, and it is a member of its group.
     /// - Parameter status: nil if the planner has not answered.
     func isReady(_ status: WorkerStatus?) -> HTTPAnswer {
-        guard let status else { return .text("the planner does not answer", status: 503) }
+        guard let status else { return unanswered }
         switch status.phase {
         case .replaying: return .text(Self.progress(status.index), status: 503)
         case .draining, .stopped: return .text("the worker is stopping", status: 503)
@@ -52,10 +57,17 @@ struct Probes: Sendable {
 
     /// `/startupz`: whether the worker has read all registrations and suppressions once.
     func hasStarted(_ status: WorkerStatus?) -> HTTPAnswer {
-        guard let status else { return .text("the planner does not answer yet", status: 503) }
+        guard let status else { return unanswered }
         return status.phase == .replaying
             ? .text(Self.progress(status.index), status: 503) : .text("ok")
     }
+
+    private var unanswered: HTTPAnswer {
+        .text(control.isStarting ? Self.starting : "the planner does not answer", status: 503)
+    }
+
+    /// What the planner's thread does before its first turn.
+    static let starting = "the worker is starting: it looks up its topics in Kafka"
 
     static func progress(_ index: WorkerStatus.Index) -> String {
         var text = "reading registrations and suppressions: \(index.recordsRead) records"

@@ -19,6 +19,7 @@ struct Diagnosis {
         checkKafka()
         checkAPNS()
         checkFlow()
+        checkSetAside()
         checkEvents()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
@@ -59,7 +60,12 @@ struct Diagnosis {
                 "restart the worker, which loses nothing, and report this with the end of its log; "
                     + "a liveness probe of /livez restarts it by itself")
         }
-        if !status.isCurrent, status.stuckThreads.isEmpty, status.phase != .stopped {
+        if status.isStarting {
+            report(
+                .warning, Probes.starting,
+                "if it stays so, check that the brokers of kafka.bootstrap run and can be reached "
+                    + "from here")
+        } else if !status.isCurrent, status.stuckThreads.isEmpty, status.phase != .stopped {
             report(
                 .warning, "the planner has not answered for 2 s, so these figures are old",
                 "ask again: it may be reopening its Kafka consumer; if it stays so for a minute, "
@@ -74,7 +80,9 @@ struct Diagnosis {
     private static let silenceMax = Duration.seconds(15)
 
     /// How long reading may stand still before the first event.
-    private static let standstill = Duration.seconds(5)
+    private static let standstillMax = Duration.seconds(5)
+
+    private var standstill: Duration { status.index.elapsed - status.earlier.readAt }
 
     private mutating func checkKafka() {
         let isRunning = status.phase == .running
@@ -91,11 +99,9 @@ struct Diagnosis {
                         + "registrations",
                     "check the leaders of that topic's partitions, and the right to read it")
             }
-        } else if status.phase == .replaying, over >= Self.standstill,
-            status.index.recordsRead == status.earlier.recordsRead
-        {
+        } else if status.phase == .replaying, standstill >= Self.standstillMax {
             reportKafka(
-                "reading registrations and suppressions has stood still for \(over.rounded)")
+                "reading registrations and suppressions has stood still for \(standstill.rounded)")
         }
         if isRunning, !status.hasJoinedGroup, !isSilent {
             report(
@@ -127,13 +133,10 @@ struct Diagnosis {
 
     // MARK: APNs
 
-    /// How long APNs may leave a pool without an answer. A round trip takes milliseconds.
-    private static let stallMax = Duration.seconds(3)
-
     private mutating func checkAPNS() {
         for breaker in status.breakers {
             let pool = status.pools.first { $0.breakerName == breaker.name }
-            if breaker.cause == .silent, let pool, pool.connections == 0 {
+            if breaker.cause == .silent, let pool, pool.state == .unconnected {
                 reportUnconnected(pool)
             } else {
                 report(
@@ -143,15 +146,15 @@ struct Diagnosis {
         }
         for pool in status.pools
         where !status.breakers.contains(where: { $0.name == pool.breakerName }) {
-            let silence = pool.silence ?? .zero
-            if pool.connections == 0, pool.failedConnects > 0 || silence >= Self.stallMax {
-                reportUnconnected(pool)
-            } else if silence >= Self.stallMax {
+            switch pool.state {
+            case .unconnected: reportUnconnected(pool)
+            case .stalled:
                 report(
                     .error,
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "
-                        + silence.rounded,
+                        + (pool.silence ?? .zero).rounded,
                     TrippedBreaker.Cause.silent.remedy)
+            case .idle, .connecting, .open: break
             }
         }
     }
@@ -181,11 +184,35 @@ struct Diagnosis {
         if !status.hasRoomForEvents, status.lag > earlier.lag, problems.isEmpty {
             report(
                 .warning,
-                "events come faster than their pushes are sent: \(Int(status.lag).withCommas) wait "
-                    + "in Kafka, \(Int(status.lag - earlier.lag).withCommas) more than "
-                    + "\(over.rounded) ago",
+                "events come faster than their pushes are sent: the lag is "
+                    + "\(Int(status.lag).counted("record")), "
+                    + "\(Int(status.lag - earlier.lag).withCommas) more than \(over.rounded) ago",
                 "add workers, up to one for each partition; if the CPU is idle, raise "
                     + "apns.connectionsMax")
+        }
+    }
+
+    // MARK: Compacted topics
+
+    /// What a replay sets aside again is no news.
+    private mutating func checkSetAside() {
+        guard status.phase != .replaying else { return }
+        var parts: [String: [(reason: String, count: Int)]] = [:]
+        for now in status.setAside {
+            let before = status.earlier.setAside.first {
+                ($0.topic, $0.unit, $0.reason) == (now.topic, now.unit, now.reason)
+            }
+            let count = now.count - (before?.count ?? 0)
+            if count > 0 {
+                parts["\(now.unit) of \(now.topic)", default: []].append((now.reason, count))
+            }
+        }
+        for (part, reasons) in parts.sorted(by: { $0.key < $1.key }) {
+            let text = reasons.map { "\($0.count.withCommas) \($0.reason)" }.joined(separator: ", ")
+            report(
+                .warning, "\(part) were set aside in the last \(over.rounded): \(text)",
+                "nobody gets pushes by them; compare what writes them with docs/records.md, and "
+                    + "the apps with those of the credentials (the log names some records)")
         }
     }
 

@@ -3,6 +3,7 @@
 
 internal import APNSDelivery
 internal import Audience
+internal import Delivery
 internal import KafkaLog
 internal import OTLPExporter
 internal import Pipeline
@@ -27,7 +28,7 @@ extension PlannerLoop {
         status.transports = ports.map(\.counters.snapshot)
         status.roundTrips = roundTrips
         status.connectTimes = connectTimes
-        status.pools = pools(now: now)
+        status.pools = pools(tripped: status.breakers, now: now)
         status.unread = unread
         status.setAside = setAside
         status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
@@ -105,7 +106,7 @@ extension PlannerLoop {
         ports.reduce(into: LatencyHistogram()) { $0.add($1.counters.connectTimes) }
     }
 
-    private func pools(now: Now) -> [WorkerStatus.Pool] {
+    private func pools(tripped: [TrippedBreaker], now: Now) -> [WorkerStatus.Pool] {
         plan.routing.pools.enumerated().map { number, pool in
             let id = PoolID(rawValue: UInt16(number))
             var said = WorkerStatus.Pool(
@@ -116,8 +117,12 @@ extension PlannerLoop {
                 said.streams += streams.inFlight
                 said.streamsMax += streams.limit
                 said.failedConnects += streams.failedConnects
+                if streams.hasReachedAPNs { said.hasReachedAPNs = true }
             }
             said.silence = pipeline.silence(of: id, now: now)
+            said.isGivenUpAsSilent = tripped.contains {
+                $0.name == said.breakerName && $0.cause == .silent
+            }
             said.refusals = pipeline.credentialRefusals(of: id)
             return said
         }
@@ -136,7 +141,7 @@ extension PlannerLoop {
         index.tokens = statistics.tokens
         index.subjects = statistics.subjects
         index.subscriptions = statistics.subscriptions
-        index.installations = statistics.registrations
+        index.registrations = statistics.registrations
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt

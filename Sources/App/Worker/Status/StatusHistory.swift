@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// Remembers what the latest statuses said, so that the next one can be compared with one of about
-/// ten seconds before.
+/// Remembers the statuses of the last seconds, so that the next one can be compared with one of
+/// about ten seconds before. It is given one every `interval`, however seldom somebody asks, so that
+/// no problem is found or missed because of when somebody asked last.
 struct StatusHistory {
+    /// Half of the age that is compared with: the nearest moment is then 7.5 to 12.5 s old.
+    static let interval = Duration.seconds(5)
+
     /// Oldest first, and at least `spacingMin` apart.
     private var moments = [WorkerStatus.Earlier()]
+    private var recordsRead: UInt64 = 0
+    private var readAt = Duration.zero
 
     var count: Int { moments.count }
 
@@ -17,6 +23,9 @@ struct StatusHistory {
     /// age is nearest to ten seconds; the first time, the start.
     mutating func earlier(than status: WorkerStatus) -> WorkerStatus.Earlier {
         let elapsed = status.index.elapsed
+        if status.index.recordsRead != recordsRead {
+            (recordsRead, readAt) = (status.index.recordsRead, elapsed)
+        }
         let ages = moments.map { elapsed - $0.elapsed }
         let distances = ages.map { $0 > Self.age ? $0 - Self.age : Self.age - $0 }
         let nearest = moments.indices.filter { ages[$0] >= Self.spacingMin }
@@ -26,10 +35,12 @@ struct StatusHistory {
         if elapsed - moments[moments.count - 1].elapsed >= Self.spacingMin {
             moments.append(
                 WorkerStatus.Earlier(
-                    elapsed: elapsed, recordsRead: status.index.recordsRead,
-                    counters: status.counters, lag: status.lag, roundTrips: status.roundTrips,
+                    elapsed: elapsed, counters: status.counters, lag: status.lag,
+                    setAside: status.setAside, roundTrips: status.roundTrips,
                     eventToAccepted: status.eventToAccepted))
         }
-        return moments[0]
+        var earlier = moments[0]
+        earlier.readAt = readAt
+        return earlier
     }
 }

@@ -15,7 +15,8 @@ extension StatusReport {
                 ("index", indexText),
             ] + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
             + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
-            + unmatched.map { ("unmatched", $0.text) } + [("totals", totalsText)]
+            + unmatched.map { ("unmatched", $0.text) } + setAside.map { ("set aside", $0.text) }
+            + [("totals", totalsText)]
         let findings = problems.flatMap { problem in
             [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
         }
@@ -158,7 +159,7 @@ extension StatusReport.Pool {
             ", provider token \(StatusReport.seconds($0)) old"
         }
         let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
-        return "\(credential) in \(environment): \(connections.counted("connection")), "
+        return "\(credential) in \(environment): \(state), \(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
             + (silence ?? "")
     }
@@ -169,6 +170,10 @@ extension StatusReport.Breaker {
         let probe = nextProbeSeconds.map { "next probe in \(StatusReport.seconds($0))" }
         return [("breaker", "\(name): \(cause), \(probe ?? "a probe is out")"), ("", remedy)]
     }
+}
+
+extension StatusReport.SetAside {
+    fileprivate var text: String { "\(topic): \(count.withCommas) \(unit), \(reason)" }
 }
 
 extension StatusReport.Unmatched {

@@ -26,7 +26,8 @@ extension StatusReport {
         pools = status.pools.map {
             Pool(
                 credential: $0.credential, environment: $0.environment.name,
-                connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
+                state: $0.state.rawValue, connections: $0.connections, streams: $0.streams,
+                streamsMax: $0.streamsMax,
                 providerTokenAgeSeconds: $0.providerTokenAge?.shown,
                 silentSeconds: $0.silence?.shown)
         }
@@ -44,6 +45,9 @@ extension StatusReport {
             Unmatched(
                 topic: unmatched.topic, count: unmatched.count,
                 sample: unmatched.sample.map { Sighting(subject: $0.subject, at: $0.at.rfc3339) })
+        }
+        setAside = status.setAside.map {
+            SetAside(topic: $0.topic, unit: $0.unit, reason: $0.reason, count: $0.count)
         }
         pushes = status.pushes.map {
             Push(
@@ -89,7 +93,7 @@ extension StatusReport.Index {
         tokens = index.tokens
         subjects = index.subjects
         subscriptions = index.subscriptions
-        installations = index.installations
+        registrations = index.registrations
         bytes = index.bytes
         topics = index.tables.map {
             StatusReport.Table(

@@ -26,6 +26,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var breakers: [Breaker]
     package var topics: [Topic]
     package var unmatched: [Unmatched]
+    package var setAside: [SetAside]
     package var pushes: [Push]
 
     package struct Worker: Codable, Sendable, Equatable {
@@ -45,7 +46,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var tokens: Int
         package var subjects: Int
         package var subscriptions: Int
-        package var installations: Int
+        package var registrations: Int
         package var bytes: Int
         package var topics: [Table]
     }
@@ -102,6 +103,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pool: Codable, Sendable, Equatable {
         package var credential: String
         package var environment: String
+        package var state: String
         package var connections: Int
         package var streams: Int
         package var streamsMax: Int
@@ -131,6 +133,13 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Sighting: Codable, Sendable, Equatable {
         package var subject: String
         package var at: String
+    }
+
+    package struct SetAside: Codable, Sendable, Equatable {
+        package var topic: String
+        package var unit: String
+        package var reason: String
+        package var count: Int
     }
 
     package struct Push: Codable, Sendable, Equatable {

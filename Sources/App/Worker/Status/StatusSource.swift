@@ -39,8 +39,10 @@ actor StatusSource {
         self.exports = exports
     }
 
-    /// The status of at most 200 ms ago; nil if the planner does not answer in time.
+    /// The status of at most 200 ms ago; nil if the planner does not answer in time, and at once
+    /// while it has not begun.
     func status() async -> WorkerStatus? {
+        guard !control.isStarting else { return nil }
         let askedAt = clock.now
         if let latest, askedAt - latest.askedAt < Self.freshFor { return latest.status }
         if let pending { return await pending.value }
@@ -50,6 +52,15 @@ actor StatusSource {
         pending = nil
         if let status { latest = (status, askedAt) }
         return status
+    }
+
+    /// Takes a status for the history every few seconds, so that each answer can be compared with the
+    /// seconds before it. Returns when the worker stops, which must not wait for another answer.
+    func keepHistory() async {
+        while !Task.isCancelled, [.replaying, .running].contains(control.currentPhase) {
+            _ = await status()
+            try? await Task.sleep(for: StatusHistory.interval)
+        }
     }
 
     /// The status of at most 200 ms ago. If the planner does not answer in time, the latest one that
@@ -65,6 +76,7 @@ actor StatusSource {
                 load: snapshot.load ?? PipelineLoad())
         status.phase = control.currentPhase
         status.isCurrent = false
+        status.isStarting = control.isStarting
         status.process = process
         return status
     }

@@ -54,7 +54,7 @@ extension WorkerMetrics {
         },
         gauge("lamplighter_index_registrations", "Registrations in force, one for each record key.")
         {
-            $0.index.installations
+            $0.index.registrations
         },
         gauge("lamplighter_index_suppressions", "Suppressions in force.") {
             $0.index.suppressions
@@ -104,7 +104,7 @@ extension WorkerMetrics {
 
     static let log: [Metric] = [
         metric(
-            "lamplighter_topic_lag_records", .gauge, labels: ["topic"],
+            "lamplighter_topic_unread_records", .gauge, labels: ["topic"],
             "Records of a topic that this worker has not read yet: of its partitions, or of all "
                 + "where it reads all."
         ) { status in labelled("topic", status.unread.map { ($0.topic, $0.count) }) },

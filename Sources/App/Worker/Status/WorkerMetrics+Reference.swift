@@ -27,7 +27,7 @@ extension WorkerMetrics {
         known reasons, parts and threads are bounded.
 
         Worth an alert: `lamplighter_oldest_uncommitted_seconds` above a few times
-        `delivery.holdMax`, `lamplighter_topic_lag_records` that grows, a `lamplighter_breaker_state`
+        `delivery.holdMax`, `lamplighter_topic_unread_records` that grows, a `lamplighter_breaker_state`
         above 0, `lamplighter_topic_blocked` at 1, and `lamplighter_index_age_seconds` above 30.
 
         Pushes add up at any time: `lamplighter_pushes_queued_total`, `_followed_up_total`,

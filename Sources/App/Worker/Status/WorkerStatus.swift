@@ -75,6 +75,8 @@ struct WorkerStatus: Sendable {
     var stuckThreads: [StuckThread] = []
     /// Whether the planner has answered. If not, what it fills in is of an earlier moment.
     var isCurrent = true
+    /// Whether the planner has not turned yet: it still waits for Kafka's topics.
+    var isStarting = false
 
     /// The records of events that are not committed yet.
     var lag: Int64 { partitions.reduce(0) { $0 + ($1.lag ?? 0) } }
@@ -90,9 +92,11 @@ struct WorkerStatus: Sendable {
     struct Earlier: Sendable {
         /// The value of `Index.elapsed` then.
         var elapsed = Duration.zero
-        var recordsRead: UInt64 = 0
+        /// The value of `Index.elapsed` when a record of the index was last known to have been read.
+        var readAt = Duration.zero
         var counters = Counters()
         var lag: Int64 = 0
+        var setAside: [SetAsideCount] = []
         var roundTrips = LatencyHistogram()
         var eventToAccepted: [PushLatency] = []
     }
@@ -117,7 +121,7 @@ struct WorkerStatus: Sendable {
         var tokens = 0
         var subjects = 0
         var subscriptions = 0
-        var installations = 0
+        var registrations = 0
         var suppressions = 0
         var bytes = 0
         /// How long the worker has been reading.
@@ -157,6 +161,9 @@ struct WorkerStatus: Sendable {
         var isOfRows: Bool
         var reason: String
         var count: Int
+
+        /// What is counted.
+        var unit: String { isOfRows ? "rows" : "records" }
     }
 
     struct ReasonCount: Sendable {
@@ -188,29 +195,6 @@ struct WorkerStatus: Sendable {
         /// named an unknown one.
         var reason: String
         var count: Int
-    }
-
-    struct Pool: Sendable {
-        var credential: String
-        var environment: PushEnvironment
-        /// Connections on which APNs has accepted the provider token.
-        var connections = 0
-        /// Requests in flight.
-        var streams = 0
-        /// How many streams the open connections allow together.
-        var streamsMax = 0
-        /// The connects in a row that have failed; 0 where no connection is wanted.
-        var failedConnects = 0
-        /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
-        /// or if its circuit breaker is not closed.
-        var silence: Duration?
-        /// How long ago the provider token in use was made; nil before the first one.
-        var providerTokenAge: Duration?
-        /// How many answers have refused the credential.
-        var refusals = 0
-
-        /// The name of its circuit breaker.
-        var breakerName: String { "credential \(credential) in \(environment.name)" }
     }
 
     struct UnmatchedSubjects: Sendable {

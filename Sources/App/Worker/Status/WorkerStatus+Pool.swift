@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+
+extension WorkerStatus {
+    struct Pool: Sendable {
+        var credential: String
+        var environment: PushEnvironment
+        /// Connections on which APNs has accepted the provider token.
+        var connections = 0
+        /// Requests in flight.
+        var streams = 0
+        /// How many streams the open connections allow together.
+        var streamsMax = 0
+        /// The connects in a row that have failed; 0 where no connection is wanted.
+        var failedConnects = 0
+        /// Whether the latest of them was established, so that APNs can be reached.
+        var hasReachedAPNs = false
+        /// Whether its circuit breaker is open because APNs does not answer.
+        var isGivenUpAsSilent = false
+        /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
+        /// or if its circuit breaker is not closed.
+        var silence: Duration?
+        /// How long ago the provider token in use was made; nil before the first one.
+        var providerTokenAge: Duration?
+        /// How many answers have refused the credential.
+        var refusals = 0
+
+        /// The name of its circuit breaker.
+        var breakerName: String { "credential \(credential) in \(environment.name)" }
+
+        enum State: String {
+            /// No connection is open, and none is wanted.
+            case idle
+            /// The first connection is on its way, or awaits APNs's first answer.
+            case connecting
+            /// APNs takes pushes.
+            case open
+            /// APNs can be reached and answers nothing.
+            case stalled
+            /// A connection is wanted, and none can be made.
+            case unconnected
+        }
+
+        /// How long APNs may leave a pool without an answer. A round trip takes milliseconds, across
+        /// the world 0.3 s, and the first answer on a new connection four of them.
+        static let stallMax = Duration.milliseconds(1500)
+
+        var state: State {
+            let isSilent = isGivenUpAsSilent || (silence ?? .zero) >= Self.stallMax
+            let isReached = connections > 0 || streams > 0 || hasReachedAPNs
+            if !isReached, isSilent || failedConnects > 0 { return .unconnected }
+            if isSilent { return .stalled }
+            if connections > 0 { return .open }
+            return streams > 0 || failedConnects > 0 || silence != nil ? .connecting : .idle
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import PushModel
+internal import Testing
+
+@testable internal import Worker
+
+extension `The diagnosis of a worker` {
+    @Test(
+        arguments: [
+            (
+                .credentialRefused(.invalidProviderToken), "APNs answers InvalidProviderToken. ",
+                "Check the credential's key, key ID, team and environments."
+            ),
+            (
+                .credentialRefused(.expiredProviderToken), "APNs answers ExpiredProviderToken. ",
+                "check this machine's clock (NTP)."
+            ),
+            (
+                .credentialRefused(.tooManyProviderTokenUpdates),
+                "APNs answers TooManyProviderTokenUpdates. ",
+                "other programs that sign for the team."
+            ),
+            (
+                .credentialRefused(.badEnvironmentKeyIdInToken),
+                "APNs answers BadEnvironmentKeyIdInToken. ", "in the credential's environments."
+            ),
+            (
+                .topicRefused(.badTopic), "APNs answers BadTopic. ",
+                "check the app's bundle identifier."
+            ),
+            (
+                .topicRefused(.topicDisallowed), "APNs answers TopicDisallowed. ",
+                "Check that the credential's team owns the app."
+            ),
+            (
+                .ill, "half of APNs's latest answers are 5xx or missing. ",
+                "keeps the pushes until they expire."
+            ),
+            (.silent, "APNs does not answer. ", "the worker tries again by itself."),
+        ] as [(TrippedBreaker.Cause, String, String)])
+    func `an open circuit breaker says why and what to do`(
+        cause: TrippedBreaker.Cause, words: String, end: String
+    ) {
+        let text = problem {
+            $0.breakers = [
+                TrippedBreaker(name: "credential home in production", cause: cause, probeIn: nil)
+            ]
+        }
+        #expect(text.hasPrefix("error: Pushes of credential home in production wait: \(words)"))
+        #expect(text.hasSuffix(end), "\(text)")
+    }
+
+    private var pool: WorkerStatus.Pool {
+        WorkerStatus.Pool(credential: "home", environment: .production)
+    }
+    private static let unconnected =
+        "error: Pushes of credential home in production wait: no connection to APNs is open. "
+        + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
+        + "apns.proxy) and accepts its certificate; the log says why connects fail."
+    private static let unanswered =
+        "error: Pushes of credential home in production wait: APNs has not answered for "
+
+    @Test func `a pool without a connection is named while pushes wait`() {
+        var pool = pool
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .idle)
+        pool.silence = .milliseconds(1499)
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .connecting)
+        pool.silence = .milliseconds(1500)
+        #expect(problem { $0.pools = [pool] } == Self.unconnected)
+        // Pushes that are put off end the silence, and change nothing.
+        (pool.silence, pool.failedConnects) = (.zero, 1)
+        #expect(problem { $0.pools = [pool] } == Self.unconnected)
+        (pool.silence, pool.failedConnects) = (nil, 1)
+        #expect(problem { $0.pools = [pool] } == Self.unconnected && pool.state == .unconnected)
+        // One of two addresses may not answer.
+        pool.connections = 1
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .open)
+    }
+
+    @Test func `a pool without an answer is named while pushes wait`() {
+        var pool = pool
+        (pool.connections, pool.streams, pool.silence) = (1, 9, .milliseconds(1499))
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .open)
+        pool.silence = .milliseconds(1500)
+        #expect(problem { $0.pools = [pool] }.hasPrefix(Self.unanswered + "1 s"))
+        #expect(pool.state == .stalled)
+    }
+
+    /// Only a connection on which APNs has accepted a push counts as one.
+    @Test func `an APNs that answers nothing from the start is not called unreachable`() {
+        var pool = pool
+        (pool.streams, pool.silence) = (1, .seconds(1))
+        #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .connecting)
+        pool.silence = .seconds(3)
+        #expect(problem { $0.pools = [pool] }.hasPrefix(Self.unanswered + "3 s"))
+        // The request has timed out, and the next connection is not wanted yet.
+        (pool.streams, pool.failedConnects, pool.hasReachedAPNs) = (0, 1, true)
+        #expect(problem { $0.pools = [pool] }.hasPrefix(Self.unanswered + "3 s"))
+        // Then the breaker opens.
+        (pool.silence, pool.isGivenUpAsSilent) = (nil, true)
+        for (streams, failedConnects) in [(1, 1), (0, 1), (0, 0)] {
+            (pool.streams, pool.failedConnects) = (streams, failedConnects)
+            let text = problem { status in
+                status.pools = [pool]
+                status.breakers = [
+                    TrippedBreaker(name: pool.breakerName, cause: .silent, probeIn: .zero)
+                ]
+            }
+            #expect(text.contains("wait: APNs does not answer. ") && pool.state == .stalled)
+        }
+    }
+
+    @Test func `a breaker that opened for want of a connection says so`() {
+        var pool = pool
+        (pool.failedConnects, pool.isGivenUpAsSilent) = (4, true)
+        let text = problem { status in
+            status.pools = [pool]
+            status.breakers = [
+                TrippedBreaker(name: pool.breakerName, cause: .silent, probeIn: .zero)
+            ]
+        }
+        #expect(text == Self.unconnected)
+        // A refused credential ends each connection. The breaker's cause is the one to tell.
+        (pool.isGivenUpAsSilent, pool.hasReachedAPNs) = (false, true)
+        let refused = diagnosis { status in
+            status.pools = [pool]
+            status.breakers = [
+                TrippedBreaker(name: pool.breakerName, cause: .ill, probeIn: .zero)
+            ]
+        }
+        #expect(refused.problems.count == 1)
+        #expect(refused.summary.contains("half of APNs's latest answers"))
+    }
+}
