@@ -20,6 +20,8 @@ extension FanOut {
 
     /// Makes or joins the push to one token of an event's audience, if the event is for that token.
     /// False when that needs a slot and none is free.
+    // Called for each token, by a loop that keeps its arguments in registers.
+    @inline(__always)
     mutating func visit(
         _ entry: AudienceEntry, _ request: FanOutRequest, claims: Claims, now: Now,
         _ book: inout PushBook, _ deferral: borrowing DeferredPushes

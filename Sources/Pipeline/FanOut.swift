@@ -207,7 +207,7 @@ struct FanOut: ~Copyable {
 
     // MARK: At once
 
-    // Not inlined, so that `visit` is: it is called for each token.
+    // Not inlined, since `visit` is inlined into it.
     @inline(never)
     private mutating func fanOutAtOnce(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook,
