@@ -53,6 +53,33 @@ private final class ListenerFixture: Sendable {
     }
 }
 
+    @Test func `a page of another site cannot ask a listener on loopback`() async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        let page = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"]
+        for (request, headers, status) in [
+            ("GET /here", ["Sec-Fetch-Site: cross-site"], 403),
+            // Another port of this host is the same site.
+            ("GET /here", ["Sec-Fetch-Site: same-site"], 403),
+            ("GET /here", ["Sec-Fetch-Site: same-origin"], 200),
+            ("GET /here", ["Sec-Fetch-Site: none"] + page, 200),
+            ("POST /here", ["Origin: http://evil.example"], 403),
+            ("POST /here", ["Origin: null"], 403),
+            ("POST /here", ["Origin: http://localhost:1"], 403),
+            ("POST /here", ["Origin: http://LOCALHOST:\(port)"], 200),
+            // A link may open the start page, which is not served here, in a tab and in no frame.
+            ("GET /", ["Sec-Fetch-Site: cross-site"] + page, 404),
+            ("GET /here", ["Sec-Fetch-Site: cross-site"] + page, 403),
+            ("POST /", ["Sec-Fetch-Site: cross-site"] + page, 403),
+            ("GET /", ["Sec-Fetch-Site: cross-site", page[0], "Sec-Fetch-Dest: iframe"], 403),
+        ] {
+            let answer = try RawHTTPClient.request(
+                request, ["Host: localhost:\(port)"] + headers, port: port)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(request) \(headers)")
+        }
+        await fixture.end()
+    }
+
 @Suite(.timeLimit(.minutes(2))) struct `HTTP listener` {
     @Test func `a request is answered with the headers that make a browser careful`() async throws {
         let fixture = ListenerFixture()

@@ -35,16 +35,15 @@ struct ListenerResponder: HTTPResponder {
     }
 
     private func answer(to request: Request) async -> HTTPAnswer {
-        switch access.refusal(
-            path: request.uri.path, authorization: request.headers[.authorization],
-            authority: request.head.authority)
-        {
+        switch access.refusal(of: request.head, path: request.uri.path) {
         case .unauthorized:
             var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
         case .wrongHost:
             return .text("this listener answers to localhost only", status: 421)
+        case .otherSite:
+            return .text("this listener answers no page of another site", status: 403)
         case nil: break
         }
         let method =
