@@ -23,7 +23,11 @@ extension Configuration {
     }
 
     package var healthSettings: HTTPListenerSettings? {
-        health.port.map { HTTPListenerSettings(name: "health", host: health.host, port: $0) }
+        health.port.map {
+            var settings = HTTPListenerSettings(name: "health", host: health.host, port: $0)
+            settings.limits = .probes
+            return settings
+        }
     }
 
     package var adminSettings: HTTPListenerSettings? {
