@@ -112,7 +112,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let answers = await inquiry.ask(path: "/explain", query: query, as: TokenReply.self)
         let replies = answers.compactMap { answer in answer.value.map { (answer.url, $0) } }
         if json {
-            print(ExplainJSON.text(Output(replies, registrations)))
+            print(TerminalText.visible(json: ExplainJSON.text(Output(replies, registrations))))
         } else if !replies.isEmpty {
             show(
                 ExplainText.lines(asking: name, answers: replies, registrations: registrations))

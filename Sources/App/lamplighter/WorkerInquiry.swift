@@ -115,15 +115,15 @@ struct WorkerInquiry: Sendable {
                 url: url,
                 failure: Failure(
                     .unavailable,
-                    "\(url): \(error.text); check that the worker runs and that its admin.port is "
-                        + "this one"))
+                    "\(url): \(error.text.printable); check that the worker runs and that its "
+                        + "admin.port is this one"))
         }
     }
 
     private func refusal(_ answer: HTTPExchange.Answer, of url: String) -> any Error {
         let text =
             String(decoding: answer.body.prefix(500), as: UTF8.self)
-            .split(separator: "\n").first.map(String.init) ?? ""
+            .split(separator: "\n").first.map { String($0).printable } ?? ""
         switch answer.status {
         case 401 where token == nil:
             return Failure(.configuration, "\(url) asks for a token: name its file (--token-file)")
