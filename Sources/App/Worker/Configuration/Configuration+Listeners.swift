@@ -73,7 +73,7 @@ extension Configuration.Admin {
     }
 
     /// Reads a token from its file. White space around it does not count.
-    static func token(in file: String) throws(Complaint) -> Secret {
+    package static func token(in file: String) throws(Complaint) -> Secret {
         if let complaint = Configuration.complaint(of: file, isSecret: true) { throw complaint }
         let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: target)
