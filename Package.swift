@@ -250,8 +250,8 @@ let tests: [Target] = [
 let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
-        "PushModel", "RecordFormats", "Intake", "Delivery", "Worker", "APNSSimulator", "Nghttp2",
-        "CNghttp2", "OpenSSL", "TestCertificates", "Simdjson",
+        "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
+        "APNSSimulator", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates", "Simdjson",
         .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {

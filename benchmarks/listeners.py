@@ -24,7 +24,10 @@ RATIO_MAX = 1.10
 # Clients of each listener.
 FLOODING = 8
 STUCK = 4
-PATHS = {"health": ["/metrics", "/livez", "/readyz"], "admin": ["/status", "/log-level"]}
+PATHS = {
+    "health": ["/metrics", "/livez", "/readyz"],
+    # A token that there is not: the question that goes through the whole index.
+    "admin": ["/status", "/log-level", "/", "/explain?tokenID=0123456789abcdef"]}
 LISTENING = {
     "health": r"listening for probes and for requests of metrics .*port=(\d+)",
     "admin": r"listening for requests of operators .*port=(\d+)"}

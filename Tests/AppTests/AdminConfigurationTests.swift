@@ -29,6 +29,13 @@ internal import Testing
         #expect(settings.name == "admin")
     }
 
+    @Test func `a probe's connection is read no body from, and ends soon`() throws {
+        let settings = try #require(try configuration("health: {port: 9464}").healthSettings)
+        #expect(settings.limits.bodyBytesMax == 0)
+        #expect(settings.limits.connectionLifetimeMax == .seconds(10))
+        #expect(settings.limits.connectionsPerPeerMax * 4 == settings.limits.connectionsMax)
+    }
+
     @Test(arguments: ["0.0.0.0", "::", "10.0.0.7", "worker-1.example"])
     func `an address that other machines reach needs a token`(host: String) throws {
         let yaml = "admin: {host: \"\(host)\", port: 9465}"

@@ -76,6 +76,16 @@ internal import Testing
         #expect(await admin.answer(HTTPQuestion(path: "/log-level")) == answer)
     }
 
+    @Test func `a change between levels that hide a notice is logged`() async {
+        log.change(level: .warning)
+        #expect(await put("critical").status == 200)
+        #expect(log.level == .critical)
+        #expect(
+            log.lines.withLock { $0 } == [
+                "an operator has changed the level of the log: warning -> critical"
+            ])
+    }
+
     @Test(arguments: ["", "loud", "{\"level\":\"loud\"}", "{}", "DEBUG", "debug info", "\"debug\""])
     func `a level that there is not changes nothing`(body: String) async {
         let answer = await put(body)

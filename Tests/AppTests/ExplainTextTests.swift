@@ -250,6 +250,13 @@ internal import Testing
         #expect(sentence.count > 40 && sentence.hasSuffix("."))
     }
 
+    @Test func `numbers that no worker counts end nothing`() {
+        let most = EventReply.Result(result: "push", pushType: "controls", entries: .max)
+        let least = EventReply.Result(result: "otherKind", entries: .min)
+        let lines = event([most, most, least])
+        #expect(lines.contains { $0.hasPrefix("It would reach 9223372036854775807 of ") })
+    }
+
     @Test func `a record's text says that it is unreadable, expired, for nobody or another app`() {
         let unreadable = event([]) { reply in
             reply.event = nil

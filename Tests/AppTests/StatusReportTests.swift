@@ -202,6 +202,43 @@ internal import Testing
         #expect(lines.contains { $0.contains("dor\\u{1b}[2J\\u{a}worker") })
     }
 
+    /// Whatever answers at a URL may send a report.
+    @Test func `a hostile report ends nothing, and writes to no terminal`() throws {
+        var report = StatusReport(Self.full)
+        report.rates = StatusReport.Rates(
+            eventsPerSecond: 1e300, acceptedPerSecond: -1e300, overSeconds: 1e300)
+        report.partitions = [Int64.max, .max].map {
+            StatusReport.Partition(topic: "orders", partition: 0, lag: $0)
+        }
+        (report.waiting.queued, report.waiting.inFlight) = (.max, .max)
+        (report.waiting.held, report.waiting.payloadBytes) = (.min, .min)
+        (report.waiting.oldestWaitingSeconds, report.index.topics[0].ageSeconds) = (1e300, 1e300)
+        report.latency.eventToAccepted[0].p99Seconds = 1e300
+        report.latency.roundTrip.p50Seconds = -1e300
+        report.pools[0].providerTokenAgeSeconds = -1e300
+        report.pools[0].silentSeconds = 1e300
+        report.breakers[0].nextProbeSeconds = 1e300
+        (report.totals["events"], report.worker.residentBytes) = (.min, .max)
+        report.worker.startedAt = "0000-01-01T00:00:00.000Z"
+        report.at = "9999-12-31T23:59:59.999Z"
+        let escape = "\u{1B}]0;a\u{7}\r\n\u{9B}2J"
+        (report.worker.id, report.worker.group, report.worker.version) = (escape, escape, escape)
+        (report.worker.commit, report.phase, report.summary) = (escape, escape, escape)
+        (report.problems[0].summary, report.problems[0].remedy) = (escape, escape)
+        (report.pools[0].credential, report.pools[0].environment) = (escape, escape)
+        (report.breakers[0].name, report.breakers[0].cause) = (escape, escape)
+        (report.topics[0].topic, report.topics[0].trouble) = (escape, escape)
+        (report.unmatched[0].topic, report.partitions[0].topic) = (escape, escape)
+        report.latency.eventToAccepted[0].type = escape
+
+        let read = try #require(StatusReport(json: Array(report.json.utf8)))
+        #expect(read == report)
+        let lines = read.lines + StatusReport.table([read, read])
+        #expect(lines.contains { $0.contains("lag 9,223,372,036,854,775,807") })
+        #expect(lines.contains { $0.contains("1,000,000,000,000,000 events/s") })
+        for line in lines { #expect(line == line.printable) }
+    }
+
     @Test func `several workers are a table, and then what each says`() {
         var other = WorkerStatus.well()
         other.process.source = LogSource(worker: "worker-22", group: "lamplighter")

@@ -7,12 +7,15 @@ final class CollectorStandIn {
     enum Behaviour: CustomStringConvertible {
         case status(Int, retryAfter: Int? = nil)
         case silence
+        /// Answers 200 after a while.
+        case slow(seconds: Double)
 
         var description: String {
             switch self {
             case .status(let status, let retryAfter):
                 "\(status) " + (retryAfter.map { "\($0)" } ?? "")
             case .silence: "silence"
+            case .slow(let seconds): "slow \(seconds)"
             }
         }
     }
@@ -61,6 +64,9 @@ final class CollectorStandIn {
                 behaviour = open(folder + "/behaviour").read().split()
                 if behaviour == ["silence"]:
                     time.sleep(3600)
+                if behaviour[0] == "slow":
+                    time.sleep(float(behaviour[1]))
+                    behaviour = ["200"]
                 self.send_response(int(behaviour[0]))
                 if len(behaviour) > 1:
                     self.send_header("Retry-After", behaviour[1])

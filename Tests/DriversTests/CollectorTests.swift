@@ -9,12 +9,13 @@ import Testing
 /// What is posted to a collector, and what becomes of its answers.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct `A collector` {
     private func collector(
-        _ endpoint: String, headersFile: String? = nil
+        _ endpoint: String, headersFile: String? = nil, exportTimeMax: Duration = .seconds(10)
     ) -> Collector {
         Collector(
             CollectorSettings(
                 endpoint: endpoint, headersFile: headersFile, caFile: nil, interval: .seconds(15),
-                resource: OTLPResource(attributes: [], version: "1")))
+                resource: OTLPResource(attributes: [], version: "1")),
+            exportTimeMax: exportTimeMax)
     }
 
     private func export(_ collector: Collector) -> Collector.Result {
@@ -99,6 +100,19 @@ import Testing
         // Nobody listens on the port of discard.
         let result = export(collector("http://127.0.0.1:9"))
         #expect(result.outcome == .unanswered && result.cause?.isEmpty == false)
+    }
+
+    @Test func `all requests of an export have one deadline together`() throws {
+        let standIn = try CollectorStandIn(.slow(seconds: 0.4))
+        let collector = collector(standIn.endpoint, exportTimeMax: .seconds(1))
+        var counts: [ExportOutcome: Int] = [:]
+        // As many as the queue keeps: four requests.
+        let result = collector.export(spans(2048), wallStart: 0) { count, outcome in
+            counts[outcome, default: 0] += count
+        }
+        #expect(result.outcome == .unanswered && result.cause?.isEmpty == false)
+        #expect(counts[.unanswered, default: 0] >= 1024, "three of them take 1.2 s at least")
+        #expect(counts.values.reduce(0, +) == 2048, "what is left is counted")
     }
 
     @Test func `without its headers nothing is sent to a collector`() throws {

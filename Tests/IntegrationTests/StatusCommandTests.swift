@@ -4,6 +4,7 @@
 import FleetKit
 import Foundation
 import Glibc
+import LinuxIO
 import Testing
 import Worker
 
@@ -76,6 +77,60 @@ struct `The status command` {
         #expect(!watch.output.contains("\u{1B}"), "this is no terminal")
     }
 
+    @Test func `status --watch ends when nobody reads it any more`() async throws {
+        let url = "http://127.0.0.1:\(try await fleet.adminPort(of: worker))"
+        let script = #""$0" status --watch "$1" | head -n 1; echo "${PIPESTATUS[0]}""#
+        let run = try await fleet.run(
+            ["-c", script, try Fleet.program, url], program: "/bin/bash")
+        #expect(run.lines.last == "1")
+        #expect(run.lines.count == 2)
+    }
+
+    @Test func `status --watch --json says on standard error who does not answer`() async throws {
+        let url = "http://127.0.0.1:\(try await fleet.adminPort(of: worker))"
+        // Only what is written to standard error.
+        let script = #"{ "$0" status --watch --json "$1" "$2" | head -n 2 >/dev/null; } 2>&1"#
+        let run = try await fleet.run(
+            ["-c", script, try Fleet.program, url, "http://127.0.0.1:1"], program: "/bin/bash")
+        run.expect("http://127.0.0.1:1: ", "check that the worker runs")
+        #expect(!run.output.contains("{"))
+    }
+
+    /// More than there are cores, since a task that blocks holds one.
+    @Test func `workers that are silent are asked all at once`() async throws {
+        let silent = try Socket.listening()
+        let count = ProcessInfo.processInfo.activeProcessorCount + 8
+        let url = "http://127.0.0.1:\(try silent.localPort())"
+        let status = try FleetProcess(
+            "status", program: try Fleet.program,
+            arguments: ["status"] + [String](repeating: url, count: count),
+            log: fleet.directory.appending(path: "silent.log").path, input: "")
+        var open: [OpenConnection] = []
+        let deadline = ContinuousClock.now + .seconds(60)
+        while open.count < count, ContinuousClock.now < deadline {
+            if let socket = try silent.accept() { open.append(OpenConnection(socket)) }
+            // One that its client has given up is open no more.
+            open.removeAll(where: \.hasEnded)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(open.count == count)
+        #expect(try await status.finish(within: .seconds(60)) == 69)
+    }
+
+    private final class OpenConnection {
+        private let socket: Socket
+
+        init(_ socket: consuming Socket) { self.socket = socket }
+
+        var hasEnded: Bool {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            return switch buffer.withUnsafeMutableBytes({ socket.read(into: $0) }) {
+            case .bytes, .wouldBlock: false
+            case .closed, .failed: true
+            }
+        }
+    }
+
     @Test func `beyond loopback only who shows the token is answered`() async throws {
         let token = "0123456789abcdef-\(UUID().uuidString)"
         let file = fleet.directory.appending(path: "admin-token")
@@ -103,6 +158,14 @@ struct `The status command` {
         let other = try await fleet.run(["status", url, "--token-file", file.path + ".other"])
         #expect(other.status == 78)
         other.expect("refuses the token")
+        let watching = try await fleet.run(["status", url, "--watch", "--json"])
+        #expect(watching.status == 78)
+        watching.expect("asks for a token")
+        let short = file.appendingPathExtension("short")
+        try "short\n".write(to: short, atomically: true, encoding: .utf8)
+        let invalid = try await fleet.run(["status", url, "--token-file", short.path])
+        #expect(invalid.status == 78)
+        invalid.expect("--token-file is ", "which holds no token")
         let right = try await fleet.run(["status", url, "--token-file", file.path])
         #expect(right.status == 0, "\(right.output)")
         // The port and the token of the configuration.

@@ -4,7 +4,7 @@
 internal import Synchronization
 
 /// A value that threads pass to the one task that awaits it. The first one counts.
-final class AwaitedAnswer<Value: Sendable>: Sendable {
+package final class AwaitedAnswer<Value: Sendable>: Sendable {
     private enum State {
         case open
         case awaited(CheckedContinuation<Value, Never>)
@@ -13,6 +13,8 @@ final class AwaitedAnswer<Value: Sendable>: Sendable {
     }
 
     private let state = Mutex(State.open)
+
+    package init() {}
 
     /// Whether a value has been told, so that a further one would not count.
     var isTold: Bool {
@@ -24,7 +26,7 @@ final class AwaitedAnswer<Value: Sendable>: Sendable {
         }
     }
 
-    func tell(_ value: Value) {
+    package func tell(_ value: Value) {
         let continuation = state.withLock { state -> CheckedContinuation<Value, Never>? in
             switch state {
             case .open:
@@ -41,7 +43,7 @@ final class AwaitedAnswer<Value: Sendable>: Sendable {
     }
 
     /// Waits for the first answer. One task may ask, once.
-    var value: Value {
+    package var value: Value {
         get async {
             await withCheckedContinuation { continuation in
                 let told = state.withLock { state -> Value? in

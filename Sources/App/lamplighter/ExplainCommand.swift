@@ -21,9 +21,9 @@ struct ExplainCommand: AsyncParsableCommand {
             --event asks whom a record would reach, and why not the others; --key alone stands for a \
             record without a value. Nothing is written, counted or sent.
 
-            Without a URL it asks the worker on this machine: at the admin.port of --config, else at \
-            9465. Exit codes: 0 every worker has answered; 1 some have not; 64 the question is \
-            wrong; 69 none can be reached; 78 the token is missing or wrong.
+            Without a URL it asks the worker on this machine: at port 9465, or with --config at its \
+            admin.port. Exit codes: 0 every worker has answered; 1 some have not; 64 the question is \
+            wrong; 69 none can be reached; 78 the token is missing or wrong, or admin.port not set.
             """)
 
     @Argument(help: "Where workers answer operators, such as http://worker-1:9465.")
@@ -112,7 +112,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let answers = await inquiry.ask(path: "/explain", query: query, as: TokenReply.self)
         let replies = answers.compactMap { answer in answer.value.map { (answer.url, $0) } }
         if json {
-            print(ExplainJSON.text(Output(replies, registrations)))
+            print(TerminalText.visible(json: ExplainJSON.text(Output(replies, registrations))))
         } else if !replies.isEmpty {
             show(
                 ExplainText.lines(asking: name, answers: replies, registrations: registrations))
@@ -178,7 +178,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
     // MARK: Records
 
-    /// Any worker can answer, so the first that does is enough.
+    /// Any worker can answer, so one answer is shown; that others have given none is told.
     private func explainRecord(_ inquiry: WorkerInquiry) async throws {
         var question = EventQuestion()
         question.topic = topic
@@ -190,9 +190,13 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         let answers = await inquiry.ask(
             path: "/explain", body: question.body, as: EventReply.self)
-        guard let reply = answers.compactMap(\.value).first else {
-            return try WorkerInquiry.report(answers)
+        if let reply = answers.compactMap(\.value).first {
+            if json {
+                print(TerminalText.visible(json: ExplainJSON.text(reply)))
+            } else {
+                show(EventText.lines(reply))
+            }
         }
-        if json { print(ExplainJSON.text(reply)) } else { show(EventText.lines(reply)) }
+        try WorkerInquiry.report(answers)
     }
 }

@@ -12,11 +12,11 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status",
         abstract: "Says how workers do, what is wrong and what to do, by their admin listeners.",
         discussion: """
-            Without a URL it asks the worker on this machine: at the admin.port of --config, else at \
-            9465. Of several workers it prints a table, and what each says.
+            Without a URL it asks the worker on this machine: at port 9465, or with --config at its \
+            admin.port. Of several workers it prints a table, and what each says.
 
             Exit codes: 0 every worker has answered; 1 some have not; 69 none can be reached; 78 the \
-            token is missing or wrong.
+            token is missing or wrong, or admin.port is not set.
             """)
 
     @Argument(help: "Where workers answer operators, such as http://worker-1:9465.")
@@ -48,14 +48,35 @@ struct StatusCommand: AsyncParsableCommand {
         if isDrawing { StandardOutput.write("\u{1B}[2J") }
         while true {
             let answers = await ask(inquiry)
-            let lines = text(answers) + (json ? [] : answers.compactMap(\.problem))
-            // On a terminal the lines replace those before, and the rest of the screen is emptied.
-            StandardOutput.write(
-                isDrawing
-                    ? "\u{1B}[H" + lines.map { $0 + "\u{1B}[K\r\n" }.joined() + "\u{1B}[J"
-                    : lines.map { $0 + "\n" }.joined() + (json ? "" : "\n"))
+            // Another try would not change that.
+            if answers.allSatisfy(\.isRefused) { return try WorkerInquiry.report(answers) }
+            let wasWritten =
+                if isDrawing {
+                    draw(text(answers) + answers.compactMap(\.problem))
+                } else {
+                    print(answers)
+                }
+            // Nobody reads any more, as after `| head`.
+            guard wasWritten else { throw ExitCode.failure }
             try await Task.sleep(for: .seconds(1))
         }
+    }
+
+    /// Replaces what is on the terminal.
+    private func draw(_ lines: [String]) -> Bool {
+        let size = Terminal.size
+        // The cursor ends below the lines: in the last row it would move all of them up.
+        let rows = ScreenLines.fit(lines, columns: size.columns, rows: size.rows - 1)
+        return StandardOutput.write(
+            "\u{1B}[H" + rows.map { $0 + "\u{1B}[K\r\n" }.joined() + "\u{1B}[J")
+    }
+
+    private func print(_ answers: Answers) -> Bool {
+        let problems = answers.compactMap(\.problem)
+        // Programs read the JSON, so that problems are no part of it.
+        if json { for problem in problems { StandardError.write(problem) } }
+        let lines = text(answers) + (json ? [] : problems + [""])
+        return StandardOutput.write(lines.map { $0 + "\n" }.joined())
     }
 
     private func once(_ inquiry: WorkerInquiry) async throws {
@@ -70,7 +91,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     private func text(_ answers: Answers) -> [String] {
         let reports = answers.compactMap(\.value)
-        if json { return reports.map(\.json) }
+        if json { return reports.map { TerminalText.visible(json: $0.json) } }
         if answers.count == 1 { return reports.first?.lines ?? [] }
         return reports.isEmpty ? [] : StatusReport.table(reports)
     }

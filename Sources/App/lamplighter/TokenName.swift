@@ -44,6 +44,23 @@ enum TerminalText {
         }.joined()
     }
 
+    /// JSON with escapes in place of the control characters that JSON itself allows in a text.
+    static func visible(json: String) -> String {
+        guard json.unicodeScalars.contains(where: { !isVisible($0) }) else { return json }
+        var visible = ""
+        for scalar in json.unicodeScalars {
+            if isVisible(scalar) {
+                visible.unicodeScalars.append(scalar)
+            } else {
+                for unit in String(scalar).utf16 {
+                    let digits = String(unit, radix: 16)
+                    visible += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                }
+            }
+        }
+        return visible
+    }
+
     private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator,

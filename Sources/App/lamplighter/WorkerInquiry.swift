@@ -5,6 +5,7 @@ import ArgumentParser
 import Curl
 import Entrypoint
 import Foundation
+import LinuxIO
 import PushModel
 import Worker
 
@@ -18,6 +19,9 @@ struct WorkerInquiry: Sendable {
         var value: Value?
         var failure: (any Error)?
 
+        /// Whether the token is missing or wrong.
+        var isRefused: Bool { (failure as? Failure)?.status == .configuration }
+
         /// Why the worker has not answered, in one line.
         var problem: String? {
             switch failure {
@@ -29,17 +33,21 @@ struct WorkerInquiry: Sendable {
     }
 
     private static let answerBytesMax = 16 << 20
+    /// Each is asked by a thread of its own.
+    private static let urlsMax = 256
 
     init(_ urls: [String], tokenFile: String?, _ configuration: Configuration?) throws {
+        guard urls.count <= Self.urlsMax else {
+            throw ValidationError("name at most \(Self.urlsMax) workers at a time")
+        }
         token = try tokenFile.map(Self.token) ?? configuration?.admin.token
         self.urls = try urls.isEmpty ? [Self.ownURL(configuration)] : urls.map(Self.base)
     }
 
     private static func token(in file: String) throws -> Secret {
-        let bytes = try Arguments.contents(of: file, option: "--token-file")
-        let text = String(decoding: bytes, as: UTF8.self)
-            .trimmingCharacters(in: .whitespacesAndNewlines)
-        return Secret(text)
+        do throws(Complaint) { return try Configuration.Admin.token(in: file) } catch {
+            throw Failure(.configuration, "--token-file \(error.wrong); \(error.remedy)")
+        }
     }
 
     private static func base(_ text: String) throws -> String {
@@ -83,12 +91,27 @@ struct WorkerInquiry: Sendable {
         let suffix = path + (text.isEmpty ? "" : "?\(text)")
         return await withTaskGroup(of: (Int, Answer<Value>).self) { group in
             for (index, url) in urls.enumerated() {
-                group.addTask { (index, ask(url, suffix, body, limit)) }
+                group.addTask { (index, await onThread(url) { ask(url, suffix, body, limit) }) }
             }
             var answers = urls.map { Answer<Value>(url: $0) }
             for await (index, answer) in group { answers[index] = answer }
             return answers
         }
+    }
+
+    /// A request blocks its thread until the worker answers, and the threads that tasks run on are
+    /// as few as the cores.
+    private func onThread<Value>(
+        _ url: String, _ ask: @escaping @Sendable () -> Answer<Value>
+    ) async -> Answer<Value> {
+        let answer = AwaitedAnswer<Answer<Value>>()
+        do throws(SystemError) {
+            try NamedThread.detach(name: "inquiry") { answer.tell(ask()) }
+        } catch {
+            return Answer(
+                url: url, failure: Failure(.internalError, "\(url) is not asked: \(error)"))
+        }
+        return await answer.value
     }
 
     private func ask<Value: Decodable & Sendable>(
@@ -115,15 +138,15 @@ struct WorkerInquiry: Sendable {
                 url: url,
                 failure: Failure(
                     .unavailable,
-                    "\(url): \(error.text); check that the worker runs and that its admin.port is "
-                        + "this one"))
+                    "\(url): \(error.text.printable); check that the worker runs and that its "
+                        + "admin.port is this one"))
         }
     }
 
     private func refusal(_ answer: HTTPExchange.Answer, of url: String) -> any Error {
         let text =
             String(decoding: answer.body.prefix(500), as: UTF8.self)
-            .split(separator: "\n").first.map(String.init) ?? ""
+            .split(separator: "\n").first.map { String($0).printable } ?? ""
         switch answer.status {
         case 401 where token == nil:
             return Failure(.configuration, "\(url) asks for a token: name its file (--token-file)")

@@ -49,18 +49,21 @@ package final class Terminal {
 
 /// Standard output, without the C library's buffer.
 package enum StandardOutput {
-    /// Writes all of the text, however slow the reader; stops where the output is gone.
-    package static func write(_ text: String) {
+    /// Writes all of the text, however slow the reader.
+    /// - Returns: false if the output is gone, such as a pipe that nobody reads any more.
+    @discardableResult
+    package static func write(_ text: String) -> Bool {
         var text = text
-        text.withUTF8 { bytes in
+        return text.withUTF8 { bytes in
             var start = 0
             while start < bytes.count {
                 let count = Glibc.write(
                     STDOUT_FILENO, bytes.baseAddress! + start, bytes.count - start)
                 if count < 0 && errno == EINTR { continue }
-                if count <= 0 { return }
+                if count <= 0 { return false }
                 start += count
             }
+            return true
         }
     }
 }

@@ -79,7 +79,7 @@ package struct HTTPListener: Sendable {
         on group: MultiThreadedEventLoopGroup, _ state: ListenerState
     ) -> Application<ListenerResponder> {
         let limits = settings.limits
-        let lifetime = TimeAmount(limits.connectionLifetimeMax)
+        let shares = PeerShares(most: limits.connectionsPerPeerMax)
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
@@ -87,7 +87,7 @@ package struct HTTPListener: Sendable {
             responder: responder,
             server: .http1(
                 configuration: HTTP1Channel.Configuration(
-                    additionalChannelHandlers: [ConnectionLifetime(lifetime)],
+                    additionalChannelHandlers: [ConnectionBounds(limits, shares)],
                     idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)),
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
@@ -119,22 +119,4 @@ package struct HTTPListenerFailure: Error, CustomStringConvertible {
         "\(settings.name) cannot listen on \(settings.host):\(settings.port): \(cause); choose "
             + "another \(settings.name).port, or end the program that has it"
     }
-}
-
-/// Closes its connection after a fixed time, so that a client that sends its request or reads its
-/// answer byte by byte does not keep a connection for ever.
-private final class ConnectionLifetime: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = NIOAny
-
-    private let lifetime: TimeAmount
-    private var end: Scheduled<Void>?
-
-    init(_ lifetime: TimeAmount) { self.lifetime = lifetime }
-
-    func handlerAdded(context: ChannelHandlerContext) {
-        let channel = context.channel
-        end = context.eventLoop.scheduleTask(in: lifetime) { channel.close(promise: nil) }
-    }
-
-    func handlerRemoved(context: ChannelHandlerContext) { end?.cancel() }
 }

@@ -20,14 +20,31 @@ package struct HTTPListenerSettings: Sendable {
     package struct Limits: Sendable {
         /// Open connections. Further ones wait in the system's queue.
         package var connectionsMax = 64
+        /// Open connections of one address; further ones are closed at once. A quarter of all, so
+        /// that a probe, which comes from another address, finds a place.
+        package var connectionsPerPeerMax = 16
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
+        /// A longer body is refused; with 0 every body is, before a byte of it is read.
         package var bodyBytesMax = 64 << 10
-        /// How long a connection may wait for its next request.
+        /// How long a connection may wait for the head of its next request.
         package var idleTimeout: Duration = .seconds(10)
+        /// How long the rest of a request may take after its head.
+        package var requestTimeMax: Duration = .seconds(5)
+        /// How long a client may take to read an answer.
+        package var answerTimeMax: Duration = .seconds(10)
+        /// After it the connection ends as soon as no request on it waits for its answer.
         package var connectionLifetimeMax: Duration = .seconds(60)
 
         package init() {}
+
+        /// For clients that ask a short question without a body and then leave.
+        package static var probes: Limits {
+            var limits = Limits()
+            limits.bodyBytesMax = 0
+            limits.connectionLifetimeMax = .seconds(10)
+            return limits
+        }
     }
 
     package init(name: String, host: String, port: Int, token: Secret? = nil) {

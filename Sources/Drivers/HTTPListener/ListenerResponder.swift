@@ -35,23 +35,26 @@ struct ListenerResponder: HTTPResponder {
     }
 
     private func answer(to request: Request) async -> HTTPAnswer {
-        switch access.refusal(
-            path: request.uri.path, authorization: request.headers[.authorization],
-            authority: request.head.authority)
-        {
+        switch access.refusal(of: request.head, path: request.uri.path) {
         case .unauthorized:
             var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
         case .wrongHost:
             return .text("this listener answers to localhost only", status: 421)
+        case .otherSite:
+            return .text("this listener answers no page of another site", status: 403)
         case nil: break
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
         guard let method else { return .text("this method is not served", status: 405) }
-        guard let body = try? await request.body.collect(upTo: bodyBytesMax) else {
-            return .text("the body is longer than \(bodyBytesMax) bytes", status: 413)
+        guard let body = await body(of: request) else {
+            var answer = HTTPAnswer.text(
+                "the body is longer than \(bodyBytesMax) bytes", status: 413)
+            // What is left of the body is not read.
+            answer.headers["Connection"] = "close"
+            return answer
         }
         var query: [String: String] = [:]
         for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
@@ -60,6 +63,18 @@ struct ListenerResponder: HTTPResponder {
         return await answer(
             HTTPQuestion(
                 method: method, path: request.uri.path, query: query,
-                accept: request.headers[.accept] ?? "", body: Array(body.readableBytesView)))
+                accept: request.headers[.accept] ?? "", body: body))
+    }
+
+    /// The request's body; nil if it is too long. One that says so itself is not waited for.
+    private func body(of request: Request) async -> [UInt8]? {
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }) {
+            guard length <= bodyBytesMax else { return nil }
+        } else if request.headers[.transferEncoding] != nil {
+            guard bodyBytesMax > 0 else { return nil }
+        }
+        guard bodyBytesMax > 0 else { return [] }
+        guard let body = try? await request.body.collect(upTo: bodyBytesMax) else { return nil }
+        return Array(body.readableBytesView)
     }
 }

@@ -5,10 +5,16 @@ internal import Curl
 package import PushModel
 package import Telemetry
 
-/// Posts metrics and spans to a collector, by libcurl. A request blocks, for 11 s at most, so it is
-/// for a thread of its own. Nothing is kept for another try.
+/// Posts metrics and spans to a collector, by libcurl. An export blocks, for `exportTimeMax` and a
+/// second at most, so it is for a thread of its own. Nothing is kept for another try.
 package struct Collector: Sendable {
     package let settings: CollectorSettings
+    /// How long all requests of an export may take together.
+    package let exportTimeMax: Duration
+
+    private static let connectTimeMax = Duration.seconds(3)
+    /// In less nothing is answered, and libcurl takes 0 ms for no limit.
+    private static let requestTimeMin = Duration.milliseconds(10)
 
     /// How an export went, with what the log says of a failure.
     package struct Result: Sendable, Equatable {
@@ -24,7 +30,10 @@ package struct Collector: Sendable {
         }
     }
 
-    package init(_ settings: CollectorSettings) { self.settings = settings }
+    package init(_ settings: CollectorSettings, exportTimeMax: Duration = .seconds(10)) {
+        self.settings = settings
+        self.exportTimeMax = exportTimeMax
+    }
 
     /// - Parameters:
     ///   - start: when the process was started, since when counters count.
@@ -33,8 +42,9 @@ package struct Collector: Sendable {
     ) -> Result {
         let requests = OTLPMetrics.requests(
             families, of: settings.resource, from: start, to: end)
+        let deadline = ContinuousClock.now + exportTimeMax
         for request in requests {
-            let result = post(request, .metrics)
+            let result = post(request, .metrics, before: deadline)
             guard result.outcome == .delivered else { return result }
         }
         return Result(.delivered)
@@ -49,11 +59,13 @@ package struct Collector: Sendable {
     ) -> Result {
         var result = Result(.delivered)
         var rest = spans[...]
+        let deadline = ContinuousClock.now + exportTimeMax
         while !rest.isEmpty {
             let batch = rest.prefix(OTLPSpans.spansMax)
             rest = rest.dropFirst(batch.count)
             result = post(
-                OTLPSpans.request(batch, of: settings.resource, wallStart: wallStart), .traces)
+                OTLPSpans.request(batch, of: settings.resource, wallStart: wallStart), .traces,
+                before: deadline)
             counted(batch.count, result.outcome)
             guard result.outcome == .delivered else { break }
         }
@@ -61,7 +73,13 @@ package struct Collector: Sendable {
         return result
     }
 
-    private func post(_ body: [UInt8], _ signal: ExportSignal) -> Result {
+    private func post(
+        _ body: [UInt8], _ signal: ExportSignal, before deadline: ContinuousClock.Instant
+    ) -> Result {
+        let timeLeft = ContinuousClock.now.duration(to: deadline)
+        guard timeLeft >= Self.requestTimeMin else {
+            return Result(.unanswered, cause: "the export has taken \(exportTimeMax)")
+        }
         var exchange = HTTPExchange(url: settings.url(of: signal))
         exchange.headers = [("content-type", "application/x-protobuf")]
         if let file = settings.headersFile {
@@ -77,8 +95,8 @@ package struct Collector: Sendable {
         exchange.headers.append(("expect", ""))
         exchange.body = body
         exchange.caFile = settings.caFile
-        exchange.connectTimeout = .seconds(3)
-        exchange.timeout = .seconds(10)
+        exchange.connectTimeout = min(Self.connectTimeMax, timeLeft)
+        exchange.timeout = timeLeft
         do throws(ExchangeFailure) {
             let answer = try exchange.perform()
             guard (200..<300).contains(answer.status) else {

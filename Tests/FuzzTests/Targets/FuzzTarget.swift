@@ -9,6 +9,7 @@
 enum FuzzTarget: String, CaseIterable, Sendable {
     case answers, answerBodies, events, registrations, suppressions, deferred, deadLetters
     case configuration, requests, commands, headers, keys, providerTokens
+    case explainQueries, explainBodies, logLevels
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -26,6 +27,9 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .headers: try HeadersTarget.run(input)
         case .keys: try KeysTarget.run(input)
         case .providerTokens: try ProviderTokensTarget.run(input)
+        case .explainQueries: try ExplainQueriesTarget.run(input)
+        case .explainBodies: try ExplainBodiesTarget.run(input)
+        case .logLevels: try LogLevelsTarget.run(input)
         }
     }
 }

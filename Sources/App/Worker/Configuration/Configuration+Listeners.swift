@@ -23,7 +23,11 @@ extension Configuration {
     }
 
     package var healthSettings: HTTPListenerSettings? {
-        health.port.map { HTTPListenerSettings(name: "health", host: health.host, port: $0) }
+        health.port.map {
+            var settings = HTTPListenerSettings(name: "health", host: health.host, port: $0)
+            settings.limits = .probes
+            return settings
+        }
     }
 
     package var adminSettings: HTTPListenerSettings? {
@@ -69,7 +73,7 @@ extension Configuration.Admin {
     }
 
     /// Reads a token from its file. White space around it does not count.
-    static func token(in file: String) throws(Complaint) -> Secret {
+    package static func token(in file: String) throws(Complaint) -> Secret {
         if let complaint = Configuration.complaint(of: file, isSecret: true) { throw complaint }
         let target = URL(fileURLWithPath: file).resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: target)

@@ -51,8 +51,8 @@ package enum EventText {
     }
 
     private static func summary(_ reply: EventReply, _ event: EventReply.Event) -> String {
-        let all = reply.results.reduce(0) { $0 + $1.entries }
-        let reached = reply.results.reduce(0) { $0 + ($1.result == "push" ? $1.entries : 0) }
+        let all = reply.results.reduce(0) { $0.adding($1.entries) }
+        let reached = reply.results.reduce(0) { $1.result == "push" ? $0.adding($1.entries) : $0 }
         if all == 0 {
             return "Nobody shows it: no registration of \(event.app) names the subject. Names are "
                 + "case-sensitive: compare with what the app registers."
@@ -74,7 +74,7 @@ package enum EventText {
         let heading =
             result.pushType.map { "A \($0) push to \(result.entries):" }
             ?? "No push to \(result.entries): \(cause(result.result, event))"
-        let more = result.entries - named.count
+        let more = result.entries.adding(-named.count)
         return [heading]
             + named.map { entry in
                 let kind = entry.kind.map { ", kind \($0)" } ?? ""

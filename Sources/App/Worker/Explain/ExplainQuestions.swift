@@ -11,7 +11,8 @@ extension TokenQuestion {
     init(query: [String: String]) throws(RefusedQuestion) {
         let known = ["subject", "installation", "tokenID", "app", "environment", "handler"]
         for name in query.keys where !known.contains(name) {
-            throw RefusedQuestion("'\(name)' is no parameter: \(known.joined(separator: ", "))")
+            let shown = String(name.unicodeScalars.prefix(64)).printable
+            throw RefusedQuestion("'\(shown)' is no parameter: \(known.joined(separator: ", "))")
         }
         let (app, environment) = (query["app"], try Self.environment(query["environment"]))
         switch (query["subject"], query["installation"], query["tokenID"]) {
@@ -31,7 +32,10 @@ extension TokenQuestion {
             self = .installation(
                 installation, app: app, environment: environment, handler: query["handler"])
         case (nil, nil, let tokenID?):
-            guard tokenID.utf8.count == 16, let number = UInt64(tokenID, radix: 16) else {
+            // A number could have a sign.
+            guard tokenID.utf8.count == 16, tokenID.allSatisfy(\.isHexDigit),
+                let number = UInt64(tokenID, radix: 16)
+            else {
                 throw RefusedQuestion(
                     "tokenID is the first 16 hexadecimal digits of SHA-256 of the token")
             }

@@ -45,8 +45,8 @@ struct AdminListener: Sendable {
             return .text(LogLevelRequest.remedy, status: 400)
         }
         let before = log.level
-        // The line is written while the log says more.
-        log.change(level: min(before, level))
+        // The line is written at a level that shows it, whatever the two are.
+        log.change(level: min(before, level, .notice))
         logger.notice(
             "an operator has changed the level of the log",
             metadata: ["from": "\(before)", "to": "\(level)"])

@@ -28,6 +28,14 @@ extension Int {
     }
 }
 
+extension FixedWidthInteger {
+    /// The sum; where it does not fit, the nearest number that does.
+    func adding(_ other: Self) -> Self {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+}
+
 extension Duration {
     /// About how long it is, for people: `12 s`, `5 min`, `3 h`, `4 d`.
     var rounded: String {

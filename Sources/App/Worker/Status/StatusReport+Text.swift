@@ -4,7 +4,8 @@
 internal import FoundationEssentials
 internal import PushModel
 
-/// The report as lines for people. Whatever a record or an answer contains, a line stays a line.
+/// The report as lines for people. Whatever a record or an answer contains, a line stays a line, and
+/// a number that is out of range is shown as the nearest.
 extension StatusReport {
     /// All of it, for one worker.
     package var lines: [String] {
@@ -45,12 +46,12 @@ extension StatusReport {
 
     fileprivate var lagText: String {
         let known = partitions.compactMap(\.lag)
-        return known.isEmpty ? "–" : Int(known.reduce(0, +)).withCommas
+        return known.isEmpty ? "–" : Int(known.reduce(Int64(0)) { $0.adding($1) }).withCommas
     }
 
     private var throughputText: String {
         "\(Self.rate(rates.eventsPerSecond)) events/s, \(Self.rate(rates.acceptedPerSecond)) "
-            + "accepted/s, over \(Duration.seconds(rates.overSeconds).rounded)"
+            + "accepted/s, over \(Self.duration(rates.overSeconds).rounded)"
     }
 
     private var latencyText: String {
@@ -112,12 +113,16 @@ extension StatusReport {
             worker.id, phase, "\(partitions.count)", lagText, Self.rate(rates.eventsPerSecond),
             Self.rate(rates.acceptedPerSecond),
             latency.eventToAccepted.compactMap(\.p99Seconds).max().map(Self.seconds) ?? "–",
-            (waiting.queued + waiting.inFlight + waiting.resting).withCommas,
+            waiting.queued.adding(waiting.inFlight).adding(waiting.resting).withCommas,
             waiting.deferred.withCommas,
         ]
     }
 
     // MARK: Words
+
+    /// A report comes from whoever answers: a number that no worker has must not trap. This one and
+    /// a thousand times as much fit an `Int`.
+    private static let numberMax = 1e15
 
     private static func line(_ row: (name: String, text: String)) -> String {
         "\(row.name.padding(to: 11))  \(row.text)"
@@ -126,7 +131,7 @@ extension StatusReport {
     private static func time(_ text: String) -> WallTime? { WallTime(rfc3339: text) }
 
     private static func rate(_ rate: Double) -> String {
-        rate < 10 ? "\(rate)" : Int(rate.rounded()).withCommas
+        rate < 10 ? "\(rate)" : Int(min(rate, numberMax).rounded()).withCommas
     }
 
     private static func quantiles(_ p50: Double?, _ p99: Double?) -> String {
@@ -143,8 +148,12 @@ extension StatusReport {
         case ..<0.01: "\((seconds * 100_000).rounded() / 100) ms"
         case ..<1: "\(Int((seconds * 1000).rounded())) ms"
         case ..<10: "\((seconds * 10).rounded() / 10) s"
-        default: Duration.seconds(seconds).rounded
+        default: duration(seconds).rounded
         }
+    }
+
+    private static func duration(_ seconds: Double) -> Duration {
+        .seconds(min(max(seconds, -numberMax), numberMax))
     }
 
     private static func size(_ bytes: Int) -> String {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import Synchronization
+internal import Testing
+
+/// What clients of a listener can hold, and for how long.
+@Suite(.timeLimit(.minutes(2))) struct `Bounds of the HTTP listener` {
+    @Test func `a request that is too large is refused and costs no other`() async throws {
+        let fixture = ListenerFixture { limits in
+            limits.headerBytesMax = 4096
+            limits.bodyBytesMax = 1000
+        }
+        let port = try fixture.port
+        let long = String(repeating: "x", count: 5000)
+        let header = try RawHTTPClient.request(
+            "GET /here", ["Host: localhost", "X-Long: \(long)"], port: port)
+        #expect(!header.hasPrefix("HTTP/1.1 200 "), "\(header.prefix(40))")
+        let many = (0..<100).map { "X-\($0): 1" }
+        let count = try RawHTTPClient.request("GET /here", ["Host: localhost"] + many, port: port)
+        #expect(!count.hasPrefix("HTTP/1.1 200 "), "\(count.prefix(40))")
+        let body = try RawHTTPClient.request("PUT /here", body: long, port: port)
+        #expect(body.hasPrefix("HTTP/1.1 413 "), "\(body.prefix(40))")
+        #expect(try RawHTTPClient.request("PUT /here", body: "x", port: port).contains(" 200 "))
+        #expect(fixture.questions.withLock { $0.map(\.body) } == [Array("x".utf8)])
+        await fixture.end()
+    }
+
+    @Test func `clients that send nothing make room for others in time`() async throws {
+        let fixture = ListenerFixture { limits in
+            limits.connectionsMax = 2
+            limits.idleTimeout = .milliseconds(300)
+        }
+        let port = try fixture.port
+        let first = try RawHTTPClient(port: port)
+        let second = try RawHTTPClient(port: port)
+        second.send("GET /here HTT")
+        // It waits until one of them is closed.
+        let answer = try RawHTTPClient.request("GET /here", port: port)
+        #expect(answer.hasPrefix("HTTP/1.1 200 "))
+        #expect(first.receive() == "")
+        #expect(second.receive()?.hasPrefix("HTTP/1.1 200") == false)
+        await fixture.end()
+    }
+
+    @Test func `a client that never reads its answer loses its connection`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 64 << 20))
+        let fixture = ListenerFixture(answer: large) { $0.answerTimeMax = .seconds(1) }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try await Task.sleep(for: .seconds(2))
+        let text = client.receive()
+        #expect(text != nil && text!.utf8.count < 64 << 20, "the rest went with the connection")
+        await fixture.end()
+    }
+
+    @Test func `a request is over in time, however little of its body comes at a time`()
+        async throws
+    {
+        let fixture = ListenerFixture { $0.requestTimeMax = .milliseconds(500) }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("PUT /here HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n")
+        var sent = 0
+        while sent < 1000, client.send("x") == 1 {
+            sent += 1
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(sent < 1000, "it goes on for as long as bytes come")
+        #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test(arguments: ["Content-Length: 60000", "Transfer-Encoding: chunked"])
+    func `where no body is read, a request with one is refused without waiting for it`(
+        header: String
+    ) async throws {
+        let fixture = ListenerFixture { $0 = .probes }
+        let client = try RawHTTPClient(port: try fixture.port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n\r\n")
+        let answer = client.receive() ?? ""
+        #expect(answer.hasPrefix("HTTP/1.1 413 "), "\(answer.prefix(40))")
+        #expect(fixture.questions.withLock { $0.isEmpty })
+        await fixture.end()
+    }
+
+    @Test func `a connection that is used again and again ends with a whole answer`() async throws {
+        let fixture = ListenerFixture { $0.connectionLifetimeMax = .milliseconds(500) }
+        let client = try RawHTTPClient(port: try fixture.port)
+        var answers = 0
+        while answers < 1000 {
+            client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let answer = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? "no end"
+            guard !answer.isEmpty else { break }
+            #expect(answer.hasSuffix("\r\n\r\nok\n"))
+            answers += 1
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(answers < 1000, "it goes on for as long as it is used")
+        await fixture.end()
+    }
+
+    @Test func `one address holds no more than its share, and another is answered meanwhile`()
+        async throws
+    {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 64 << 20))
+        let fixture = ListenerFixture(answer: large) { limits in
+            limits.connectionsMax = 6
+            limits.connectionsPerPeerMax = 4
+            limits.requestTimeMax = .seconds(100)
+            limits.answerTimeMax = .seconds(100)
+        }
+        let port = try fixture.port
+        let slow = try RawHTTPClient(port: port)
+        let alsoSlow = try RawHTTPClient(port: port)
+        let stuck = try RawHTTPClient(port: port)
+        let alsoStuck = try RawHTTPClient(port: port)
+        let body = "PUT /here HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx"
+        slow.send(body)
+        alsoSlow.send(body)
+        let question = "GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        stuck.send(question)
+        alsoStuck.send(question)
+        // A fifth is closed at once, again and again.
+        for _ in 0..<10 { #expect(try RawHTTPClient(port: port).receive() == "") }
+        let other = try ForeignProgram.run(
+            "curl",
+            ["--silent", "--interface", "127.0.0.2", "http://127.0.0.1:\(port)/there"])
+        #expect(other.output == "nothing is served here\n")
+        for sent in [slow.send("x"), alsoSlow.send("x")] { #expect(sent == 1) }
+        for sent in [stuck.send("G"), alsoStuck.send("G")] { #expect(sent == 1) }
+        await fixture.end()
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import Logging
+internal import PushModel
+internal import Synchronization
+
+/// A listener on a port of its own for the time of one test.
+final class ListenerFixture: Sendable {
+    let questions = Mutex<[HTTPQuestion]>([])
+    private let bound = Mutex<Int?>(nil)
+    private let task = Mutex<Task<Void, any Error>?>(nil)
+
+    init(
+        host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
+        answer: HTTPAnswer = .text("ok"),
+        limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
+    ) {
+        var settings = HTTPListenerSettings(
+            name: "health", host: host, port: 0, token: token.map { Secret($0) })
+        settings.openPaths = openPaths
+        change(&settings.limits)
+        let listener = HTTPListener(
+            settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) { [self] port in
+            bound.withLock { $0 = port }
+        } answer: { [self] question in
+            questions.withLock { $0.append(question) }
+            return question.path == "/here" ? answer : .notFound
+        }
+        task.withLock { $0 = Task { try await listener.run() } }
+    }
+
+    var port: Int {
+        get throws {
+            let deadline = Date(timeIntervalSinceNow: 30)
+            while Date() < deadline {
+                if let port = bound.withLock({ $0 }) { return port }
+                Thread.sleep(forTimeInterval: 0.005)
+            }
+            throw POSIXError(.ETIMEDOUT)
+        }
+    }
+
+    func end() async {
+        let task = task.withLock { $0 }
+        task?.cancel()
+        _ = await task?.result
+    }
+}
