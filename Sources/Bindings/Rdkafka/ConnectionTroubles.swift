@@ -7,8 +7,8 @@ internal import Synchronization
 /// depends on the case; the call that waits for a connection only learns that its time is over.
 package final class ConnectionTroubles: Sendable {
     private struct State {
-        var lines: [String] = []
-        var refusal: CertificateRefusal?
+        var lines: [(at: ContinuousClock.Instant, text: String)] = []
+        var refusal: (at: ContinuousClock.Instant, CertificateRefusal)?
     }
 
     private let state = Mutex(State())
@@ -16,20 +16,35 @@ package final class ConnectionTroubles: Sendable {
     private static let linesMax = 16
 
     /// The last complaints, oldest first.
-    package var lines: [String] { state.withLock { $0.lines } }
-    /// The last certificate that was not accepted.
-    package var refusal: CertificateRefusal? { state.withLock { $0.refusal } }
-
-    /// Keeps a line of the library's log if it is about a broker that fails.
-    func note(facility: String, _ text: String) {
-        guard facility == "FAIL" || facility == "ERROR" else { return }
+    /// - Parameter start: leaves out those from before; nil for none.
+    package func lines(since start: ContinuousClock.Instant?) -> [String] {
         state.withLock { state in
-            if state.lines.count == Self.linesMax { state.lines.removeFirst() }
-            state.lines.append(text)
+            state.lines.filter { line in start.map { line.at >= $0 } ?? true }.map(\.text)
         }
     }
 
-    func note(_ refusal: CertificateRefusal) { state.withLock { $0.refusal = refusal } }
+    /// The last certificate that was not accepted, unless that was before `start`.
+    package func refusal(since start: ContinuousClock.Instant?) -> CertificateRefusal? {
+        state.withLock { state in
+            guard let (at, refusal) = state.refusal, start.map({ at >= $0 }) ?? true else {
+                return nil
+            }
+            return refusal
+        }
+    }
+
+    /// Keeps a line of the library's log if it is about a broker that fails.
+    func note(facility: String, _ text: String, at now: ContinuousClock.Instant = .now) {
+        guard facility == "FAIL" || facility == "ERROR" else { return }
+        state.withLock { state in
+            if state.lines.count == Self.linesMax { state.lines.removeFirst() }
+            state.lines.append((now, text))
+        }
+    }
+
+    func note(_ refusal: CertificateRefusal, at now: ContinuousClock.Instant = .now) {
+        state.withLock { $0.refusal = (now, refusal) }
+    }
 }
 
 /// A broker's certificate that OpenSSL does not accept.

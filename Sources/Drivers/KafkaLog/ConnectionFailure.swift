@@ -164,7 +164,12 @@ extension ConnectionFailure: CustomStringConvertible {
 
 extension Client {
     /// Why this client cannot connect; nil if no known failure was logged.
-    var connectionFailure: ConnectionFailure? {
-        ConnectionFailure(lines: troubles.lines, refusal: troubles.refusal)
+    var connectionFailure: ConnectionFailure? { connectionFailure(since: nil) }
+
+    /// - Parameter start: leaves out the failures from before; nil for none. What was logged before
+    ///   the last answer of a client that lives for days is not why it cannot connect now.
+    func connectionFailure(since start: ContinuousClock.Instant?) -> ConnectionFailure? {
+        ConnectionFailure(
+            lines: troubles.lines(since: start), refusal: troubles.refusal(since: start))
     }
 }

@@ -249,6 +249,13 @@ package final class TableReader {
     /// Why no connection can be made; nil if that is not known.
     package var connectionFailure: ConnectionFailure? { session.client.connectionFailure }
 
+    /// Why no connection can be made since the topic was last read to its end that is the freshest
+    /// now; nil if none has failed since.
+    package func currentConnectionFailure(now: Now) -> ConnectionFailure? {
+        let silence = topics.indices.map { age(topic: $0, now: now) }.min() ?? .zero
+        return session.client.connectionFailure(since: .now - silence)
+    }
+
     // MARK: Freshness
 
     /// Notes how far reading has come, and requests the ends again. To be called every few seconds.

@@ -145,7 +145,7 @@ extension PlannerLoop {
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
-        index.connectionFailure = tables.connectionFailure
+        index.connectionFailure = tables.currentConnectionFailure(now: now)
         return index
     }
 }

@@ -126,7 +126,8 @@ struct WorkerStatus: Sendable {
         var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
-        /// Why no connection to Kafka could be made the last time one failed; nil if none has.
+        /// Why no connection to Kafka can be made; nil if none has failed since one of the tables was
+        /// last known to be complete.
         var connectionFailure: ConnectionFailure?
 
         /// The share of the topics' records that has been read, from 0 to 1. It means something only

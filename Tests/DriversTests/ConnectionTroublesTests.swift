@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import KafkaLog
+import Testing
+
+@testable import Rdkafka
+
+@Suite struct `What a Kafka client says of failed connections` {
+    private let start = ContinuousClock.now
+
+    private func failure(
+        _ troubles: ConnectionTroubles, since start: ContinuousClock.Instant?
+    ) -> ConnectionFailure? {
+        ConnectionFailure(
+            lines: troubles.lines(since: start), refusal: troubles.refusal(since: start))
+    }
+
+    @Test func `a failure from before the last answer is not the cause of a later silence`() {
+        let troubles = ConnectionTroubles()
+        troubles.note(CertificateRefusal(broker: "a:9093", code: 10), at: start)
+        troubles.note(
+            facility: "FAIL", "ssl://a:9093/1: SSL handshake failed: (after 5ms in state CONNECT)",
+            at: start)
+        troubles.note(
+            facility: "FAIL",
+            "ssl://b:9093/2: Connect failed: Connection refused (after 0ms in state CONNECT)",
+            at: start + .seconds(3600))
+        // A command has one outage to tell of, and the certificate tells most.
+        #expect(failure(troubles, since: nil)?.kind == .expired)
+        #expect(failure(troubles, since: start)?.kind == .expired)
+        let later = failure(troubles, since: start + .seconds(1))
+        #expect(later?.kind == .refused && later?.broker == "b:9093")
+        #expect(failure(troubles, since: start + .seconds(3601)) == nil)
+    }
+}
