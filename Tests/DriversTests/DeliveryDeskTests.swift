@@ -339,7 +339,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
     {
         var pool = try pool()
         var random = SplitMix64(seed: 1)
-        for _ in 0..<5 { pool.connectFailed(at: start, random: &random) }
+        for _ in 0..<5 { pool.connectFailed(at: start, hasReachedAPNs: false, random: &random) }
         pool.turned(at: start + .seconds(59))
         #expect(pool.failuresSinceIdle == 5)
         pool.turned(at: start + .seconds(60))
@@ -347,7 +347,7 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         pool.usedAt = push
         pool.turned(at: push)
         #expect(pool.failuresSinceIdle == 0)
-        pool.connectFailed(at: push, random: &random)
+        pool.connectFailed(at: push, hasReachedAPNs: false, random: &random)
         #expect(pool.failuresSinceIdle == 1)
         #expect(pool.connectAt - push >= .milliseconds(3200), "the sixth of its back-off")
         pool.authenticated()
