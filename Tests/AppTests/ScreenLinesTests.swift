@@ -4,7 +4,7 @@
 internal import Testing
 internal import Worker
 
-@Suite struct `Lines for a window` {
+@Suite struct `Lines for a screen` {
     private let lines = ["worker", "running: all is well", "index"]
 
     @Test func `lines that fit stay as they are`() {

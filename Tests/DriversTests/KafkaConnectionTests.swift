@@ -45,7 +45,7 @@ import Testing
     private func failure(
         _ bootstrap: String, _ properties: [String: String]
     ) -> ConnectionFailure? {
-        for limit in [Duration.seconds(1), .seconds(5)] {
+        for limit in [Duration.seconds(1), .seconds(5), .seconds(30)] {
             do {
                 _ = try ask(bootstrap, properties, within: limit)
             } catch KafkaError.noConnection(let failure) where failure.kind != .silent {

@@ -40,6 +40,7 @@ internal import Testing
         replaying.index.tables[0].unread = 380_000
         replaying.index.elapsed = .milliseconds(13_400)
         replaying.earlier = WorkerStatus.Earlier()
+        replaying.earlier.readAt = replaying.index.elapsed
         var old = WorkerStatus.well()
         old.isCurrent = false
         return [
