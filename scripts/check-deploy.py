@@ -47,9 +47,10 @@ def main():
             run(PYTHON, "-c", "import manifests; manifests.write_manifests()",
                 env={**environment, "PYTHONPATH": str(TESTS)})
             return
-        # The tests read each configuration with it. LAMPLIGHTER_PROGRAMS names a folder that has it.
+        # The tests try each configuration. LAMPLIGHTER_PROGRAMS names a folder that has the programs.
         if "LAMPLIGHTER_PROGRAMS" not in os.environ:
-            run("swift", "build", "--product", "lamplighter")
+            for product in ("lamplighter", "lamplighter-lab"):
+                run("swift", "build", "--product", product)
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
     os.chdir(TESTS)
