@@ -118,7 +118,7 @@ func functions(root *template.Template) template.FuncMap {
 }
 
 // merged returns the defaults with the other values over them: maps key by key, everything else
-// whole. A null removes the default.
+// whole. A value of null removes the default.
 func merged(defaults, others map[string]interface{}) map[string]interface{} {
 	result := map[string]interface{}{}
 	for key, value := range defaults {
