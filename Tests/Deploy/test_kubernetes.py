@@ -11,6 +11,7 @@ operator against a hand-written list of fields, and the worker itself reads the 
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -157,6 +158,43 @@ class Chart(unittest.TestCase):
         resources = rules.Rendering(chart_objects()).worker["resources"]
         self.assertEqual(resources["limits"]["memory"], "1200M")
         self.assertEqual(resources["requests"]["memory"], "1200M")
+
+
+class Page(unittest.TestCase):
+    """The examples of docs/kubernetes.md."""
+
+    def setUp(self):
+        page = (ROOT / "docs/kubernetes.md").read_text()
+        self.examples = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+    def example(self, start):
+        return next(each for each in self.examples if each.startswith(start))
+
+    def test_the_values_for_helm_change_image_and_configuration(self):
+        values = self.example("image:") + self.example("env:")
+        rendering = rules.Rendering(rendered_with(values))
+        self.assertEqual(rules.complaints(rendering.objects), [])
+        self.assertEqual(
+            rendering.worker["image"], "registry.example.com/push/lamplighter:0.1.0")
+        self.assertEqual(rendering.kafka["bootstrap"].count("example.com"), 2)
+        self.assertIn("valueFrom", rendering.worker["env"][0])
+
+    def test_an_overlay_of_the_users_own_changes_image_and_configuration(self):
+        for kubectl in manifests.kubectls():
+            with self.subTest(kubectl=kubectl), folder_with({}) as folder:
+                shutil.copytree(KUSTOMIZE, folder / "lamplighter")
+                own = folder / "own"
+                own.mkdir()
+                (own / "kustomization.yaml").write_text(self.example("namespace:"))
+                text = (KUSTOMIZE / "overlays/production/lamplighter.yaml").read_text()
+                (own / "lamplighter.yaml").write_text(text.replace("ABCDE12345", "ZYXWV98765"))
+                rendering = rules.Rendering(kustomized("own", kubectl, folder))
+                self.assertEqual(rules.complaints(rendering.objects), [])
+                self.assertEqual(
+                    rendering.worker["image"], "registry.example.com/push/lamplighter:0.1.0")
+                credentials = rendering.configuration["apns"]["credentials"]
+                self.assertEqual(credentials["home"]["team"], "ZYXWV98765")
+                self.assertEqual(rendering.workload["metadata"]["namespace"], "push")
 
 
 class Worker(unittest.TestCase):
