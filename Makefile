@@ -4,8 +4,8 @@
 # Each verb prints its commands before it runs them. `make` alone explains the verbs.
 
 # A variable has one meaning. Four have a short form, for the verb's main one: ROUNDS of chaos and of
-# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate, fuzz and
-# check-surfaces.
+# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate, fuzz,
+# check-surfaces and check-deploy.
 
 # What run-local uses: auto, nghttp2 or curl; KEEP=1 leaves everything running.
 TRANSPORT ?= auto
@@ -39,8 +39,8 @@ bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs chaos mutate check-mutations check-surfaces conformance fuzz sanitize bench bench-dispatch bench-latency \
-	bench-listeners bench-index bench-scaling check-performance clean
+	docs manifests chaos mutate check-mutations check-surfaces check-deploy conformance fuzz sanitize \
+	bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -77,6 +77,12 @@ run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANS
 
 check-clean-machine: ## See a fresh Debian 12 go from clone to first push in 12 minutes (as root)
 	scripts/check-clean-machine.py
+
+check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=test_kubernetes)
+	scripts/check-deploy.py $(ONLY)
+
+manifests: ## Rewrite deploy/kubernetes from the chart, deploy/helm/lamplighter
+	scripts/check-deploy.py --write
 
 chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (CHAOS_ROUNDS=20)
 	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \

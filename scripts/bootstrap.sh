@@ -5,7 +5,8 @@
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
-# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it.
+# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
+# only `make check-deploy` needs: kubectl, and what Helm is built on.
 set -euo pipefail
 
 swift_needed=6.2
@@ -93,6 +94,22 @@ install_with_apt() {
     disable_services "${missing[@]}"
 }
 
+# Another package of kubectl, such as Google's, has the same file as Debian's, so Debian's is only
+# unpacked, where Tests/Deploy finds it.
+unpack_kubectl() {
+    local folder=.build/deploy/kubernetes-client
+    [ ! -x "$folder/usr/bin/kubectl" ] || return 0
+    mkdir -p "$folder"
+    local download=(apt-get download --quiet=2 --option APT::Sandbox::User=root kubernetes-client)
+    echo "+ apt-get download kubernetes-client"
+    (
+        cd "$folder"
+        "${download[@]}" || { "${as_root[@]}" apt-get update --quiet=2 && "${download[@]}"; }
+        dpkg-deb --extract kubernetes-client_*.deb .
+        rm kubernetes-client_*.deb
+    )
+}
+
 require_libraries() {
     local missing=() library
     command -v pkg-config >/dev/null || missing+=(pkg-config)
@@ -112,7 +129,14 @@ if [ "${1:-}" = surfaces ]; then
         test_programs+=(chromium)
     fi
 fi
+if [ "${1:-}" = deploy ]; then
+    test_programs+=(
+        golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
+    )
+    is_installed kubectl || test_programs+=(kubernetes-client)
+fi
 [ "$(uname -s)" = Linux ] ||
     fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
 if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi
+if [ "${1:-}" = deploy ] && is_installed kubectl; then unpack_kubectl; fi
 require_swift

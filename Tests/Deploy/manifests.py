@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""Renders what deploy/ has for Kubernetes: the chart, the kustomize folders, and those files of the
+kustomize folders that are written from the chart."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+CHART = ROOT / "deploy/helm/lamplighter"
+KUSTOMIZE = ROOT / "deploy/kubernetes"
+BUILT = ROOT / ".build/deploy"
+RENDERER = BUILT / "renderer"
+# Unpacked by bootstrap.sh where another package's kubectl keeps Debian's from being installed.
+DEBIAN_KUBECTL = BUILT / "kubernetes-client/usr/bin/kubectl"
+
+# The files that are written from the chart: the folder, the folder of its values, the templates.
+WRITTEN = [
+    ("shared", None, ["networkpolicy", "poddisruptionbudget", "service", "serviceaccount"]),
+    ("base", None, ["deployment"]),
+    ("overlays/production", "overlays/production",
+     ["kafkatopics", "kafkausers", "scaledobject", "servicemonitor"]),
+    ("overlays/static-membership", "overlays/static-membership", ["statefulset"]),
+]
+# The folders whose configuration is the chart's.
+CONFIGURED = [("shared", None), ("overlays/production", "overlays/production")]
+HEADER = """# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+#
+# Written by `make manifests` from deploy/helm/lamplighter{}
+
+"""
+# kustomize names a ConfigMap for its content; in the chart an annotation has the checksum.
+CHECKSUM = re.compile(r"^ *annotations:\n *checksum/config: \w+\n", re.MULTILINE)
+HASH = re.compile(r"^(lamplighter)-[2456789bcdfghkmt]{10}$")
+
+
+def kubectls():
+    """Every kubectl that is here: Debian's, and another one if it is installed."""
+    found = [str(DEBIAN_KUBECTL)] if DEBIAN_KUBECTL.exists() else []
+    installed = shutil.which("kubectl")
+    return found + ([installed] if installed else [])
+
+
+def build_renderer():
+    """Compiles the program that stands in for Helm, if its source is newer."""
+    source = HERE / "renderer/main.go"
+    if RENDERER.exists() and RENDERER.stat().st_mtime > source.stat().st_mtime:
+        return
+    BUILT.mkdir(parents=True, exist_ok=True)
+    # Debian's Go libraries are sources under this path.
+    environment = {
+        **os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOFLAGS": "",
+        "GOCACHE": str(BUILT / "go-cache")}
+    subprocess.run(["go", "build", "-o", RENDERER, source], check=True, env=environment)
+
+
+def rendered(values=(), chart=CHART, release="lamplighter"):
+    """The text of each template of the chart, by its name. `values` are files."""
+    build_renderer()
+    output = subprocess.run(
+        [RENDERER, chart, *values], check=True, capture_output=True, text=True,
+        env={**os.environ, "RELEASE_NAME": release}).stdout
+    parts = re.split(r"^# Source: templates/(.+)\n", output, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def values_of(folder):
+    return [KUSTOMIZE / folder / "values.yaml"] if folder else []
+
+
+def objects_of(text):
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def chart_objects(values=(), **options):
+    texts = rendered(values, **options)
+    return [each for name, text in texts.items() if name.endswith(".yaml")
+            for each in objects_of(text)]
+
+
+def kustomized(folder, kubectl=None, root=KUSTOMIZE):
+    """The objects of a kustomize folder."""
+    command = [kubectl or kubectls()[0], "kustomize", root / folder]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return objects_of(done.stdout)
+
+
+def written_files():
+    """What each written file should have, by its path below deploy/kubernetes."""
+    files = {}
+    for folder, source, templates in WRITTEN:
+        texts = rendered(values_of(source))
+        for name in templates:
+            text = CHECKSUM.sub("", texts[f"{name}.yaml"].strip("\n") + "\n")
+            files[f"{folder}/{name}.yaml"] = header(source) + text
+    for folder, source in CONFIGURED:
+        data = objects_of(rendered(values_of(source))["configmap.yaml"])[0]["data"]
+        files[f"{folder}/lamplighter.yaml"] = header(source) + data["lamplighter.yaml"]
+    return files
+
+
+def header(source):
+    return HEADER.format(f"\n# with deploy/kubernetes/{source}/values.yaml." if source else ".")
+
+
+def write_manifests():
+    for path, text in written_files().items():
+        (KUSTOMIZE / path).write_text(text)
+
+
+def comparable(objects):
+    """The objects by kind and name, without what kustomize and the chart must do differently: how a
+    ConfigMap's name or checksum follows its content, its labels and comments, empty maps, and the
+    order of volumes."""
+    result = {}
+    for each in objects:
+        each = plain(each)
+        if each["kind"] == "ConfigMap":
+            each["metadata"].pop("labels", None)
+            each["data"] = {name: yaml.safe_load(text) for name, text in each["data"].items()}
+        template = each.get("spec", {}).get("template", {}).get("metadata", {})
+        template.get("annotations", {}).pop("checksum/config", None)
+        if template.get("annotations") == {}:
+            del template["annotations"]
+        result[each["kind"], each["metadata"]["name"]] = each
+    return result
+
+
+def plain(value):
+    if isinstance(value, dict):
+        result = {key: plain(each) for key, each in value.items()
+                  if not (key in ("annotations", "labels") and each in (None, {}))}
+        for key in ("volumes", "volumeMounts"):
+            if key in result:
+                result[key] = sorted(result[key], key=lambda each: each["name"])
+        return result
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, str) and HASH.match(value):
+        return HASH.sub(r"\1", value)
+    return value

@@ -1,0 +1,61 @@
+{{/*
+SPDX-License-Identifier: Apache-2.0
+Part of Lamplighter.
+*/}}
+
+{{- define "lamplighter.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{ .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}
+{{- end -}}
+{{- end }}
+
+{{- define "lamplighter.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "lamplighter.metadata" -}}
+name: {{ include "lamplighter.fullname" . }}
+labels:
+  {{- include "lamplighter.selector" . | nindent 2 }}
+  app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "lamplighter.configuration" -}}
+# The keys are described in docs/configuration.md.
+{{ toYaml .Values.config }}
+{{- end }}
+
+{{/* Seconds of a duration of the configuration, such as 25s or 2m. */}}
+{{- define "lamplighter.seconds" -}}
+{{- if regexMatch "^[0-9]+s$" . -}}{{ trimSuffix "s" . | int }}
+{{- else if regexMatch "^[0-9]+m$" . -}}{{ mul 60 (trimSuffix "m" . | int) }}
+{{- else -}}{{ fail (printf "delivery.shutdownTimeout is %s: write it in s or m" .) }}
+{{- end -}}
+{{- end }}
+
+{{/* The name of one of kafka.topics. */}}
+{{- define "lamplighter.topic" -}}
+{{- $names := dict "registrations" "lamplighter.registrations" "suppressions" "lamplighter.suppressions" "deferred" "lamplighter.deferred" "deadLetters" "lamplighter.dead-letters" -}}
+{{- $kafka := .root.Values.config.kafka -}}
+{{ get (merge (dict) ($kafka.topics | default dict) $names) .key }}
+{{- end }}
+
+{{/* The events topic to which a worker writes the shards of large audiences; empty if there is none. */}}
+{{- define "lamplighter.shards" -}}
+{{- $found := "" -}}
+{{- range $topic, $binding := .Values.config.kafka.events -}}
+{{- $binding = $binding | default dict -}}
+{{- if and (not $found) (eq ($binding.decode | default "json") "json") (not $binding.subject) -}}
+{{- $found = $topic -}}
+{{- end -}}
+{{- end -}}
+{{ $found }}
+{{- end }}
+
+{{/* The most workers that have something to do. */}}
+{{- define "lamplighter.maxReplicas" -}}
+{{ min (.Values.keda.maxReplicas | default .Values.partitions | int) (int .Values.partitions) }}
+{{- end }}
