@@ -61,15 +61,17 @@ private let start = MonotonicTime.after(.zero)
     @Test func `the oldest record without a grace period is the oldest that is held`() {
         var ledger = OffsetTracker(registrationGrace: .zero)
         let assignment = ledger.open(startOffset: 0)
+        // Two records are read between any two questions, as in a turn of the planner.
         for number in 0..<10 as Range<Int64> {
             let now = MonotonicTime.after(.seconds(number))
-            ledger.received(assignment, offset: number, now: now)
+            ledger.received(assignment, offset: 2 * number, now: now)
+            ledger.received(assignment, offset: 2 * number + 1, now: now)
             let committableOffset = ledger.committableOffset(assignment, now: now)
-            #expect(committableOffset == number + 1)
+            #expect(committableOffset == 2 * number + 2)
         }
         let oldest = ledger.oldestUncommittedReadAt
         #expect(oldest == nil)
-        let hold = ledger.read(assignment, 10, now: .after(.seconds(20)))
+        let hold = ledger.read(assignment, 20, now: .after(.seconds(20)))
         _ = ledger.committableOffset(assignment, now: .after(.seconds(30)))
         let held = ledger.oldestUncommittedReadAt
         #expect(held == .after(.seconds(20)))

@@ -74,7 +74,7 @@ extension PipelineBench {
     func time(_ record: TrialRecord) -> PartTimes {
         var inquiry = EventInquiry(record)
         return Self.time {
-            inquiry.advance(pipeline, bindings: [.standard], now: now) {
+            inquiry.advance(pipeline, now: now) {
                 SHA256Digest.prefix(of: $0)
             }
         }
