@@ -47,11 +47,11 @@ def dead_letters(drill):
     drill.hang_up("worker-1", "worker-2")
     drill.run(
         f"lamplighter register --environment production --app {APP} --installation 6F1C "
-        f"--handler GarageControls --class control --token {TOKEN} --kind com.example.garageDoor --subject gate-7"
+        f"--handler GarageControls --class control --token {TOKEN} --kind com.example.garageDoor --subject fence-7"
     )
     time.sleep(4)
     drill.tell_apns(f"answer 500:InternalServerError token {TOKEN}")
-    drill.run("lamplighter emit gate-7")
+    drill.run("lamplighter emit fence-7")
     time.sleep(9)
     drill.run("lamplighter dead-letters list --reason AttemptsExhausted")
     drill.tell_apns("rules clear")
@@ -60,7 +60,7 @@ def dead_letters(drill):
     time.sleep(3)
     ports = [drill.port_in(f"{name}.log", "for requests of operators") for name in ("worker-1", "worker-2")]
     for port in ports:
-        drill.run(f"lamplighter explain --subject gate-7 http://127.0.0.1:{port}")
+        drill.run(f"lamplighter explain --subject fence-7 http://127.0.0.1:{port}")
     drill.write(attempts=10)
     drill.hang_up("worker-1", "worker-2")
 

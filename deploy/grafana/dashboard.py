@@ -49,7 +49,7 @@ def threshold(steps):
 
 
 OPTIONS = {
-    "stat": {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "value", "graphMode": "area"},
+    "stat": {"reduceOptions": {"calcs": ["last"]}, "colorMode": "value", "graphMode": "area"},
     "timeseries": {"legend": {"displayMode": "list", "placement": "bottom"},
                    "tooltip": {"mode": "multi", "sort": "desc"}},
     "state-timeline": {"legend": {"showLegend": False}, "showValue": "never", "mergeValues": True},
