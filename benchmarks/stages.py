@@ -4,6 +4,7 @@
 
 import json
 import statistics
+import subprocess
 import sys
 import time
 
@@ -27,7 +28,10 @@ class Collector:
         sys.path.insert(0, str(SURFACES))
         from processes import python
         self.folder = rig.folder
-        rig.start("collector", python(), SURFACES / "otlp_receiver.py", self.folder)
+        # It ends with its standard input.
+        rig.start(
+            "collector", python(), SURFACES / "otlp_receiver.py", self.folder,
+            stdin=subprocess.PIPE)
         port = self.folder / "port"
         rig.wait_for("the collector", 120, port.exists)
         self.endpoint = f"http://127.0.0.1:{port.read_text()}"
