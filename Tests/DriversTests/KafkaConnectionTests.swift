@@ -175,6 +175,8 @@ import Testing
                 + "certificate required", .clientCertificate
         ),
         ("Connection setup timed out in state CONNECT (after 30028ms in state CONNECT)", .silent),
+        ("1 request(s) timed out: disconnect (after 416816ms in state UP)", .silent),
+        ("ApiVersionRequest failed: Local: Timed out: probably due to broker version", .silent),
     ])
     func `a line of the library is understood`(line: String, kind: ConnectionFailure.Kind) {
         let lines = [
@@ -183,5 +185,10 @@ import Testing
         ]
         let failure = ConnectionFailure(lines: lines, refusal: nil)
         #expect(failure?.kind == kind && failure?.broker == "broker-1:9093")
+    }
+
+    @Test func `a connection that is lost after it has served is not said to want SASL`() {
+        let line = "[thrd:x]: kafka:9092/1: Disconnected (after 416816ms in state UP)"
+        #expect(ConnectionFailure(lines: [line], refusal: nil) == nil)
     }
 }

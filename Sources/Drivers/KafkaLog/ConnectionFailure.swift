@@ -40,7 +40,10 @@ package struct ConnectionFailure: Hashable, Sendable {
         }
         // The most telling marks come first: disconnections follow a wrong password.
         for (kind, marks) in Self.marks {
-            let last = lines.last { line in marks.contains { line.contains($0) } }
+            let last = lines.last { line in
+                marks.contains { line.contains($0) }
+                    && (kind != .wantsSASL || Self.endsAtOnce(line))
+            }
             guard let last else { continue }
             self.kind = kind
             broker = Self.broker(in: last)
@@ -62,9 +65,16 @@ package struct ConnectionFailure: Hashable, Sendable {
         .handshake: ["SSL handshake failed", "ssl read"],
         .unresolved: ["Failed to resolve"],
         .refused: ["Connection refused", "Network is unreachable", "No route to host"],
-        .silent: ["timed out in state"],
+        .silent: ["timed out in state", "request(s) timed out", "Local: Timed out"],
         .wantsSASL: ["in state UP"],
     ]
+
+    /// Whether the connection of the line was up for less than a second. One that has served for
+    /// longer wants nothing that it was not given.
+    private static func endsAtOnce(_ line: String) -> Bool {
+        let match = line.firstMatch(of: /\(after (\d{1,18})ms in state UP/)
+        return match.flatMap { Int($0.1) }.map { $0 < 1000 } ?? false
+    }
 
     /// The `host:port` in a line such as `[thrd:x]: ssl://host:port/bootstrap: …`. The prefix, the
     /// scheme and the suffix are optional.
