@@ -31,7 +31,7 @@ struct RawHTTPClient: ~Copyable {
     /// What has come when the server closes the connection, or when `isEnough` says so.
     /// - Returns: nil where neither happens in time.
     func receive(
-        within time: TimeInterval = 20, until isEnough: (String) -> Bool = { _ in false }
+        within time: TimeInterval = 20, until isEnough: ((String) -> Bool)? = nil
     ) -> String? {
         let deadline = Date(timeIntervalSinceNow: time)
         var text: [UInt8] = []
@@ -40,6 +40,7 @@ struct RawHTTPClient: ~Copyable {
             switch buffer.withUnsafeMutableBytes({ socket.read(into: $0) }) {
             case .bytes(let count):
                 text += buffer[..<count]
+                guard let isEnough else { continue }
                 let soFar = String(decoding: text, as: UTF8.self)
                 if isEnough(soFar) { return soFar }
             case .wouldBlock: Thread.sleep(forTimeInterval: 0.002)
