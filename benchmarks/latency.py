@@ -25,9 +25,8 @@ TARGETS = {"p50": Target(3, 1.5, "ms"), "p99": Target(15, 8, "ms")}
 # Streams ÷ round trip: 1,000 streams and 50 ms are 20,000 a second for each connection.
 SIMULATORS = [
     ("0", None, {}), ("50 ms", "50ms", {"connections": 8, "connectionsMax": 8})]
-# The embedded Kafka answers a fetch with one batch per partition, which it finds by walking over
-# all of them. So there is one partition, with few, full batches.
-PARTITIONS = 1
+# The embedded Kafka answers a fetch with one batch per partition, and a burst is a batch.
+PARTITIONS = 4
 HEAD = ["pushes/s", "fan-out", "p50 ms", "p99 ms", "p99.9 ms", "most ms", "behind schedule ms",
         "result"]
 
@@ -88,8 +87,9 @@ def main():
                    for name, delay, apns in SIMULATORS]
         section.add(
             f"Open loop, {SECONDS} s a run, {ROUNDS} rounds, median (least–most), {kafka} with "
-            "`fetch.wait.max.ms=1`, one partition of events. Events are due in bursts, one each "
-            "millisecond, which the producer sends as one batch at once: it does not linger. From "
+            f"`fetch.wait.max.ms=1`, {PARTITIONS} partitions of events. Events are due in bursts, "
+            "one each millisecond, which the producer sends as one batch at once to the partitions "
+            "in turn: it does not linger. From "
             "the time on the event's schedule to the moment at which the simulator takes the "
             "request; its delay comes after that, and is not in "
             f"the figures. h2load takes {spread(yardstick, 'µs')} of CPU a request here.")

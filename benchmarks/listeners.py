@@ -107,7 +107,7 @@ def main():
         simulator = rig.simulator("apns", keeps_log=True)
         tokens = RATE * (SECONDS + WARM_UP)
         fleet = Fleet(
-            rig, simulator, tokens, properties={"fetch.wait.max.ms": 1}, partitions=1)
+            rig, simulator, tokens, properties={"fetch.wait.max.ms": 1}, partitions=4)
         fleet.run(10, tokens)
         answers = []
 

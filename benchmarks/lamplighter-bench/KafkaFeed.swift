@@ -80,7 +80,7 @@ struct KafkaFeed {
         let subject = "nobody"
         let padding = String(repeating: "x", count: Self.fillerBytes)
         let filler = Array(#"{"v":1,"subject":"\#(subject)","padding":"\#(padding)"}"#.utf8)
-        let partitions = Int32(try positions.ends(of: topic).count)
+        let partitions = try partitions()
         for _ in 0...Self.keptBytes / Self.fillerBytes {
             for partition in 0..<partitions {
                 try write(key: Array(subject.utf8), value: filler, partition: partition)
@@ -110,6 +110,8 @@ struct KafkaFeed {
             usleep(20_000)
         }
     }
+
+    func partitions() throws -> Int32 { Int32(try positions.ends(of: topic).count) }
 
     /// How many records were ever written to the topic.
     func written() throws -> Int { Self.sum(try positions.ends(of: topic)) }

@@ -17,7 +17,8 @@ import PushModel
 ///
 /// Events are due in bursts, one each millisecond, and the producer sends a burst as one batch as
 /// soon as it is whole. So the time that a producer waits for further records (`linger.ms`) is no
-/// part of the latency.
+/// part of the latency. The bursts go to the partitions in turn: the embedded Kafka answers a fetch
+/// with one batch of each, so with one partition a worker could read a batch per round trip at most.
 struct LatencyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "latency",
@@ -122,6 +123,7 @@ struct EventSchedule {
     }
 
     mutating func keep(writingTo feed: inout KafkaFeed) throws {
+        let partitions = Int(try feed.partitions())
         var next = 0
         while next < count {
             let now = SystemClock.wallNanoseconds()
@@ -131,7 +133,9 @@ struct EventSchedule {
                 continue
             }
             lagMax = max(lagMax, now - due(next))
-            try feed.write(key: Array(Town.subject(next, fanOut: fanOut).utf8), value: nil)
+            try feed.write(
+                key: Array(Town.subject(next, fanOut: fanOut).utf8), value: nil,
+                partition: Int32(next / burst % partitions))
             next += 1
         }
     }
