@@ -50,10 +50,13 @@ struct LatencyCommand: ParsableCommand {
             throw ValidationError("\(events * fanOut) pushes need as many tokens")
         }
         let burst = max(1, Int(rate / 1000) / fanOut)
-        // Only a burst that is cut short, such as the last one, waits for the linger.
+        // Only a burst that is cut short, such as the last one, waits for the linger. Compressed, the
+        // padding of large records would be small.
         var feed = try KafkaFeed(
             bootstrap: destination.bootstrap, topic: destination.topic, group: destination.group,
-            properties: ["batch.num.messages": "\(burst)", "linger.ms": "20"])
+            properties: [
+                "batch.num.messages": "\(burst)", "linger.ms": "20", "compression.codec": "none",
+            ])
         try feed.displaceSmallBatches()
         var log = try AnswerFollower(path: answers)
         var schedule = EventSchedule(
