@@ -34,7 +34,7 @@ internal import Testing
     private func lines(_ tokens: TokenReply.Token...) -> [String] {
         ExplainText.lines(
             asking: "Installation 6F1C", answers: [("http://worker-1", reply(tokens))],
-            registrations: nil)
+            registrations: nil, wasKafkaAsked: false)
     }
 
     private func push(_ state: TokenReply.State, until: String? = nil) -> TokenReply.Push {
@@ -159,7 +159,7 @@ internal import Testing
                 ("one", reply([token { $0.outcomes = [outcome("answered", 200)] }])),
                 ("two", reply([token(.queued) { $0.pushes = [push(.queued)] }])),
                 ("three", reply([], phase: "replaying")),
-            ], registrations: nil)
+            ], registrations: nil, wasKafkaAsked: false)
         #expect(lines[0].hasPrefix("three still reads registrations"))
         #expect(lines[1] == "Subject door-42: 1 token.")
         #expect(lines[4].hasPrefix("  On one: 2026-11-20 14:03:12 UTC: APNs accepted"))
@@ -183,7 +183,7 @@ internal import Testing
             ])
         let lines = ExplainText.lines(
             asking: "Installation 6F1C", answers: [("one", reply([unnamed]))],
-            registrations: [registration])
+            registrations: [registration], wasKafkaAsked: true)
         #expect(lines[2].hasSuffix("of installation 6F1C, handler GarageControls:"))
         #expect(
             lines[6]
@@ -198,12 +198,25 @@ internal import Testing
         var empty = reply([])
         empty.gaps = ["unknownApp", "manyHandlers"]
         let lines = ExplainText.lines(
-            asking: "Subject dor", answers: [("one", empty)], registrations: nil)
+            asking: "Subject dor", answers: [("one", empty)], registrations: nil,
+            wasKafkaAsked: false)
         #expect(lines[0].contains("add it to apns.credentials"))
         #expect(lines[1].contains("name it with --handler"))
         #expect(lines[2] == "Subject dor: 0 tokens.")
         #expect(lines[3].contains("case-sensitive") && lines[4].contains("--config"))
         #expect(TokenExplanation.Gap.allCases.map(\.rawValue).sorted() == empty.gaps.sorted())
+    }
+
+    @Test func `registrations that Kafka did not give are not advised again`() {
+        let lines = ExplainText.lines(
+            asking: "Subject dor", answers: [("one", reply([]))], registrations: nil,
+            wasKafkaAsked: true)
+        #expect(lines.count == 2 && !lines[1].contains("--config"))
+        #expect(
+            ExplainText.unread(because: "Kafka sends nothing")
+                == "The registrations in Kafka could not be read, so that names of installations and "
+                + "handlers, targets without a token, and registrations that no worker can read may "
+                + "be missing: Kafka sends nothing.")
     }
 
     // MARK: Records

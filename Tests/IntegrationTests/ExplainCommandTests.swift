@@ -72,6 +72,27 @@ struct `Explain on the command line` {
             "Its control of kind lamp has no token yet")
     }
 
+    @Test func `explain shows what workers know while Kafka is away`() async throws {
+        let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
+        let question = ["explain", try await url(), "--subject", "nobody's"]
+        let fleet = fleet
+        // Side by side, since each of them waits before it gives up.
+        async let lines = fleet.command(question, changing: kafka)
+        async let members = fleet.command(question + ["--json"], changing: kafka)
+        // Where no worker answers, that is the failure.
+        async let nobody = fleet.command(
+            ["explain", "http://127.0.0.1:1", "--subject", "door"], changing: kafka)
+        let result = try await lines
+        #expect(result.status == 1)
+        result.expect(
+            "Subject nobody's: 0 tokens.", "The registrations in Kafka could not be read",
+            "127.0.0.1:1")
+        let json = try await members
+        #expect(json.status == 1)
+        json.expect("\"tokens\":[]", "The registrations in Kafka could not be read")
+        #expect(try await nobody.status == 69)
+    }
+
     @Test func `explain says whom a record would reach, and sends nothing`() async throws {
         let (name, dead, well) = try await installation()
         let before = fleet.requests(for: well).count

@@ -22,8 +22,8 @@ struct ExplainCommand: AsyncParsableCommand {
             record without a value. Nothing is written, counted or sent.
 
             Without a URL it asks the worker on this machine: at port 9465, or with --config at its \
-            admin.port. Exit codes: 0 every worker has answered; 1 some have not; 64 the question is \
-            wrong; 69 none can be reached; 78 the token is missing or wrong, or admin.port not set.
+            admin.port. Exit codes: 0 every worker has answered; 1 some have not, or Kafka has not; \
+            64 the question is wrong; 69 none can be reached; 78 the token is missing or wrong, or admin.port not set.
             """)
 
     @Argument(help: "Where workers answer operators, such as http://worker-1:9465.")
@@ -108,16 +108,27 @@ struct ExplainCommand: AsyncParsableCommand {
         }
         let inquiry = try WorkerInquiry(urls, tokenFile: tokenFile, configuration)
         if isOfRecord { return try await explainRecord(inquiry) }
-        let registrations = try configuration.map(search)
         let answers = await inquiry.ask(path: "/explain", query: query, as: TokenReply.self)
+        var registrations: [FoundRegistration]?
+        var unread: String?
+        // The workers' answers are wanted most of all while Kafka is away.
+        do {
+            registrations = try configuration.map(search)
+        } catch {
+            unread = ExplainText.unread(because: Failure(error).message)
+        }
         let replies = answers.compactMap { answer in answer.value.map { (answer.url, $0) } }
         if json {
             print(TerminalText.visible(json: ExplainJSON.text(Output(replies, registrations))))
         } else if !replies.isEmpty {
             show(
-                ExplainText.lines(asking: name, answers: replies, registrations: registrations))
+                ExplainText.lines(
+                    asking: name, answers: replies, registrations: registrations,
+                    wasKafkaAsked: configuration != nil))
         }
+        if let unread { StandardError.write(unread) }
         try WorkerInquiry.report(answers)
+        if unread != nil { throw ExitCode.failure }
     }
 
     private struct Output: Encodable {

@@ -5,10 +5,13 @@ internal import PushModel
 
 /// Writes what `lamplighter explain` prints: plain sentences, each with what to do.
 package enum ExplainText {
-    /// Whom or what somebody asks about, as text such as `subject door-42`.
+    /// - Parameters:
+    ///   - name: whom or what somebody asks about, as text such as `subject door-42`.
+    ///   - registrations: those in Kafka; nil if they were not read.
+    ///   - wasKafkaAsked: whether they were asked for, so that it need not be advised.
     package static func lines(
         asking name: String, answers: [(worker: String, reply: TokenReply)],
-        registrations: [FoundRegistration]?
+        registrations: [FoundRegistration]?, wasKafkaAsked: Bool
     ) -> [String] {
         var tokens = ExplainedTokens(answers)
         if let registrations { tokens.name(by: registrations) }
@@ -18,7 +21,7 @@ package enum ExplainText {
         lines.append(
             "\(name): \(count) \(count == 1 ? "token" : "tokens")"
                 + (more == 0 ? "" : ", and \(more) more that are not shown") + ".")
-        if tokens.tokens.isEmpty { lines += nobody(wasLookedUp: registrations != nil) }
+        if tokens.tokens.isEmpty { lines += nobody(wasKafkaAsked: wasKafkaAsked) }
         for token in tokens.tokens { lines += [""] + TokenText(token).lines }
         for registration in registrations ?? [] {
             lines += text(registration, known: Set(tokens.tokens.map(\.first.tokenID)))
@@ -49,12 +52,19 @@ package enum ExplainText {
         }
     }
 
-    private static func nobody(wasLookedUp: Bool) -> [String] {
+    /// What is missing where the workers have answered and Kafka has not.
+    package static func unread(because cause: String) -> String {
+        "The registrations in Kafka could not be read, so that names of installations and handlers, "
+            + "targets without a token, and registrations that no worker can read may be missing: "
+            + cause.withFullStop
+    }
+
+    private static func nobody(wasKafkaAsked: Bool) -> [String] {
         [
             "No event reaches anybody by that name. Names are case-sensitive: compare with what the "
                 + "app registers."
         ]
-            + (wasLookedUp
+            + (wasKafkaAsked
                 ? []
                 : [
                     "With --config the registrations in Kafka are looked through too, among them "
