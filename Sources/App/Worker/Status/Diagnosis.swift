@@ -103,12 +103,7 @@ struct Diagnosis {
             reportKafka(
                 "reading registrations and suppressions has stood still for \(standstill.rounded)")
         }
-        if isRunning, !status.hasJoinedGroup, !isSilent {
-            report(
-                .error, "the worker is not a member of its consumer group, so it reads no events",
-                "wait half a minute after a start; if it stays so, check that the brokers run and "
-                    + "that this user has READ on the group")
-        }
+        if isRunning, !status.hasJoinedGroup, !isSilent { reportMembership() }
         if status.unavailablePartitions > 0 {
             report(
                 .error,
@@ -119,6 +114,21 @@ struct Diagnosis {
         for topic in status.troubledTopics {
             report(
                 topic.topic == .events ? .warning : .error, topic.trouble, TroubledTopic.remedy)
+        }
+    }
+
+    /// A worker without a connection loses its membership before Kafka counts as silent.
+    private mutating func reportMembership() {
+        let outside = "the worker is not a member of its consumer group, so it reads no events"
+        if status.index.isUnanswered {
+            reportKafka("Kafka does not answer, so the worker reads no events")
+        } else if status.index.connectionFailure != nil {
+            reportKafka(outside)
+        } else {
+            report(
+                .error, outside,
+                "wait half a minute after a start; if it stays so, check that the brokers run and "
+                    + "that this user has READ on the group")
         }
     }
 

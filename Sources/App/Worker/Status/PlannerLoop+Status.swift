@@ -145,6 +145,7 @@ extension PlannerLoop {
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
+        index.isUnanswered = tables.isUnanswered
         index.connectionFailure = tables.currentConnectionFailure(now: now)
         return index
     }
