@@ -54,12 +54,17 @@ extension `The diagnosis of a worker` {
     }
 
     private var pool: WorkerStatus.Pool {
-        WorkerStatus.Pool(credential: "home", environment: .production)
+        WorkerStatus.Pool(
+            credential: "home", environment: .production, endpoint: "api.push.apple.com:443")
     }
     private static let unconnected =
-        "error: Pushes of credential home in production wait: no connection to APNs is open. "
-        + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
-        + "apns.proxy) and accepts its certificate; the log says why connects fail."
+        withoutConnection("no error yet")
+    private static func withoutConnection(_ error: String) -> String {
+        "error: Pushes of credential home in production wait: no connection to APNs is open "
+            + "(api.push.apple.com:443; \(error)). Check that this machine reaches the APNs "
+            + "endpoint (DNS, TCP 443, firewall, apns.proxy) and accepts its certificate; the log "
+            + "has the remedy of each error."
+    }
     private static let unanswered =
         "error: Pushes of credential home in production wait: APNs has not answered for "
 
@@ -75,6 +80,10 @@ extension `The diagnosis of a worker` {
         #expect(problem { $0.pools = [pool] } == Self.unconnected)
         (pool.silence, pool.failedConnects) = (nil, 1)
         #expect(problem { $0.pools = [pool] } == Self.unconnected && pool.state == .unconnected)
+        pool.connectError = "17.188.1.1:443: Connection refused"
+        #expect(
+            problem { $0.pools = [pool] }
+                == Self.withoutConnection("last error: 17.188.1.1:443: Connection refused"))
         // One of two addresses may not answer.
         pool.connections = 1
         #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .open)

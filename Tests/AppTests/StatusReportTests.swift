@@ -36,8 +36,10 @@ internal import Testing
         status.oldestUncommitted = .milliseconds(1200)
         status.pools = [
             .init(
-                credential: "home", environment: .production, connections: 2, streams: 13,
-                streamsMax: 2000, silence: .milliseconds(20), providerTokenAge: .seconds(720))
+                credential: "home", environment: .production,
+                endpoint: "api.push.apple.com:443", connections: 2, streams: 13,
+                streamsMax: 2000, connectError: "17.188.1.1:443: Connection refused",
+                silence: .milliseconds(20), providerTokenAge: .seconds(720))
         ]
         status.breakers = [
             TrippedBreaker(
@@ -113,6 +115,7 @@ internal import Testing
         )
         (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
+        bare.pools[0].connectError = nil
         bare.breakers[0].probeIn = nil
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
@@ -120,7 +123,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 12)
+        #expect(missing.count == 13)
     }
 
     @Test func `what is written is read again`() throws {

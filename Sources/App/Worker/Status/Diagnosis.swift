@@ -170,10 +170,13 @@ struct Diagnosis {
     }
 
     private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {
+        let error = pool.connectError.map { "last error: \($0)" } ?? "no error yet"
         report(
-            .error, "pushes of \(pool.breakerName) wait: no connection to APNs is open",
+            .error,
+            "pushes of \(pool.breakerName) wait: no connection to APNs is open "
+                + "(\(pool.endpoint); \(error))",
             "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, apns.proxy) "
-                + "and accepts its certificate; the log says why connects fail")
+                + "and accepts its certificate; the log has the remedy of each error")
     }
 
     // MARK: The flow

@@ -168,9 +168,11 @@ extension StatusReport.Pool {
             ", provider token \(StatusReport.seconds($0)) old"
         }
         let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
+        // Where all is well the address is of no interest.
+        let error = connectError.map { ", \(endpoint): \($0)" }
         return "\(credential) in \(environment): \(state), \(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
-            + (silence ?? "")
+            + (silence ?? "") + (error ?? "")
     }
 }
 

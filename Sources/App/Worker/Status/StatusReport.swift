@@ -103,7 +103,9 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pool: Codable, Sendable, Equatable {
         package var credential: String
         package var environment: String
+        package var endpoint: String
         package var state: String
+        @Nullable package var connectError: String?
         package var connections: Int
         package var streams: Int
         package var streamsMax: Int

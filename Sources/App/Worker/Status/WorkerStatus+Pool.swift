@@ -7,6 +7,8 @@ extension WorkerStatus {
     struct Pool: Sendable {
         var credential: String
         var environment: PushEnvironment
+        /// The `host:port` that it connects to.
+        var endpoint: String
         /// Connections on which APNs has accepted the provider token.
         var connections = 0
         /// Requests in flight.
@@ -15,6 +17,8 @@ extension WorkerStatus {
         var streamsMax = 0
         /// The connects in a row that have failed; 0 where no connection is wanted.
         var failedConnects = 0
+        /// Why the latest connect failed that never was a connection; nil if none has lately.
+        var connectError: String?
         /// Whether the latest of them was established, so that APNs can be reached.
         var hasReachedAPNs = false
         /// Whether its circuit breaker is open because APNs does not answer.
