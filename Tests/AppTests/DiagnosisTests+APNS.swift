@@ -122,6 +122,27 @@ extension `The diagnosis of a worker` {
         }
     }
 
+    /// Between two probes there is often no connection, and no push is on its way.
+    @Test func `a pool whose breaker is open is paused, and not called connecting or open`() {
+        var pool = pool
+        pool.isTripped = true
+        for probeIn in [.seconds(12), nil] as [Duration?] {
+            pool.probeIn = probeIn
+            for (connections, streams, failed) in [(0, 0, 1), (0, 1, 1), (1, 0, 0), (0, 0, 0)] {
+                (pool.connections, pool.streams, pool.failedConnects) = (
+                    connections, streams, failed
+                )
+                pool.hasReachedAPNs = failed > 0
+                #expect(pool.state == .paused)
+            }
+        }
+        // What says more than that comes first.
+        (pool.failedConnects, pool.hasReachedAPNs) = (1, false)
+        #expect(pool.state == .unconnected)
+        (pool.streams, pool.isGivenUpAsSilent) = (1, true)
+        #expect(pool.state == .stalled)
+    }
+
     @Test func `a breaker that opened for want of a connection says so`() {
         var pool = pool
         (pool.failedConnects, pool.isGivenUpAsSilent) = (4, true)

@@ -39,7 +39,8 @@ internal import Testing
                 credential: "home", environment: .production,
                 endpoint: "api.push.apple.com:443", connections: 2, streams: 13,
                 streamsMax: 2000, connectError: "17.188.1.1:443: Connection refused",
-                silence: .milliseconds(20), providerTokenAge: .seconds(720))
+                isTripped: true, probeIn: .seconds(12), silence: .milliseconds(20),
+                providerTokenAge: .seconds(720))
         ]
         status.breakers = [
             TrippedBreaker(
@@ -115,7 +116,7 @@ internal import Testing
         )
         (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
-        bare.pools[0].connectError = nil
+        (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
         bare.breakers[0].probeIn = nil
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
@@ -123,7 +124,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 13)
+        #expect(missing.count == 14)
     }
 
     @Test func `what is written is read again`() throws {

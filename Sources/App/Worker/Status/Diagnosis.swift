@@ -164,7 +164,7 @@ struct Diagnosis {
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "
                         + (pool.silence ?? .zero).rounded,
                     TrippedBreaker.Cause.silent.remedy)
-            case .idle, .connecting, .open: break
+            case .idle, .connecting, .open, .paused: break
             }
         }
     }

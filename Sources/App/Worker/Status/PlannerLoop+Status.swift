@@ -112,8 +112,10 @@ extension PlannerLoop {
             var said = WorkerStatus.Pool(
                 credential: pool.credential, environment: pool.environment,
                 endpoint: plan.endpoint(of: pool.environment))
-            said.isGivenUpAsSilent = tripped.contains {
-                $0.name == said.breakerName && $0.cause == .silent
+            if let breaker = tripped.first(where: { $0.name == said.breakerName }) {
+                said.isTripped = true
+                said.isGivenUpAsSilent = breaker.cause == .silent
+                said.probeIn = breaker.probeIn
             }
             for port in ports {
                 let streams = port.counters.streams(of: id)

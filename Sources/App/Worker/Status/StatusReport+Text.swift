@@ -170,7 +170,9 @@ extension StatusReport.Pool {
         let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
         // Where all is well the address is of no interest.
         let error = connectError.map { ", \(endpoint): \($0)" }
-        return "\(credential) in \(environment): \(state), \(connections.counted("connection")), "
+        let probe = nextProbeSeconds.map { ", next probe in \(StatusReport.seconds($0))" } ?? ""
+        return "\(credential) in \(environment): \(state)\(probe), "
+            + "\(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
             + (silence ?? "") + (error ?? "")
     }

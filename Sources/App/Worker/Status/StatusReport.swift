@@ -111,6 +111,7 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var streamsMax: Int
         @Nullable package var providerTokenAgeSeconds: Double?
         @Nullable package var silentSeconds: Double?
+        @Nullable package var nextProbeSeconds: Double?
     }
 
     package struct Breaker: Codable, Sendable, Equatable {

@@ -23,6 +23,10 @@ extension WorkerStatus {
         var hasReachedAPNs = false
         /// Whether its circuit breaker is open because APNs does not answer.
         var isGivenUpAsSilent = false
+        /// Whether its circuit breaker is not closed, whatever the cause.
+        var isTripped = false
+        /// How long until the next probe; nil while one is out, and if the circuit breaker is closed.
+        var probeIn: Duration?
         /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
         /// or if its circuit breaker is not closed.
         var silence: Duration?
@@ -45,6 +49,8 @@ extension WorkerStatus {
             case stalled
             /// A connection is wanted, and none can be made.
             case unconnected
+            /// Its circuit breaker is not closed: pushes wait, except for one probe at a time.
+            case paused
         }
 
         /// How long APNs may leave a pool without an answer. A round trip takes milliseconds, across
@@ -56,6 +62,7 @@ extension WorkerStatus {
             let isReached = connections > 0 || streams > 0 || hasReachedAPNs
             if !isReached, isSilent || failedConnects > 0 { return .unconnected }
             if isSilent { return .stalled }
+            if isTripped { return .paused }
             if connections > 0 { return .open }
             return streams > 0 || failedConnects > 0 || silence != nil ? .connecting : .idle
         }
