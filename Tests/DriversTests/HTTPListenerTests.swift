@@ -30,6 +30,18 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test(arguments: ["/here?subject=%FF", "/here?subject=a%C3&app=b", "/here?subject=%ED%A0%80"])
+    func `a query that is not UTF-8 is refused, and not replaced`(target: String) async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        let answer = try RawHTTPClient.request("GET \(target)", port: port)
+        #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("the query is not UTF-8"))
+        let other = try RawHTTPClient.request("GET /here?subject=%C3%BC%zz", port: port)
+        #expect(other.hasPrefix("HTTP/1.1 200 "))
+        #expect(fixture.questions.withLock { $0.count } == 1)
+        await fixture.end()
+    }
+
     @Test func `a path that is not served is not found, and a HEAD has no body`() async throws {
         let fixture = ListenerFixture()
         let port = try fixture.port

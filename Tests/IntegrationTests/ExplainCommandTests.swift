@@ -131,6 +131,9 @@ struct `Explain on the command line` {
         #expect(wrong.status == 64)
         wrong.expect("they are parts of a record's key")
         #expect(try await explain().status == 64)
+        let replaced = try await explain("--key", "a\u{FFFD}")
+        #expect(replaced.status == 64)
+        replaced.expect("--key is not UTF-8")
 
         let page = try await fleet.run(
             ["--silent", "--include", "--max-time", "40", "\(try await url())/explain?subject=a"],

@@ -100,6 +100,18 @@ struct ExplainCommand: AsyncParsableCommand {
         for header in headers where !header.contains("=") {
             throw ValidationError("--header is name=value")
         }
+        try refuseReplaced([subject], of: "--subject")
+        try refuseReplaced([key], of: "--key")
+        try refuseReplaced(headers, of: "--header")
+    }
+
+    /// Swift replaces bytes of an argument that are not UTF-8, and the answer would be about another
+    /// record.
+    private func refuseReplaced(_ values: [String?], of option: String) throws {
+        for value in values where value?.unicodeScalars.contains("\u{FFFD}") ?? false {
+            throw ValidationError(
+                "\(option) is not UTF-8, or has the character U+FFFD: explain cannot ask about it")
+        }
     }
 
     func run() async throws {

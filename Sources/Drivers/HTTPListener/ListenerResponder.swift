@@ -56,6 +56,9 @@ struct ListenerResponder: HTTPResponder {
             answer.headers["Connection"] = "close"
             return answer
         }
+        guard Self.isUTF8(request.uri.query ?? "") else {
+            return .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)
+        }
         var query: [String: String] = [:]
         for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
             query[String(name)] = String(value)
@@ -64,6 +67,26 @@ struct ListenerResponder: HTTPResponder {
             HTTPQuestion(
                 method: method, path: request.uri.path, query: query,
                 accept: request.headers[.accept] ?? "", body: body))
+    }
+
+    /// Whether a query is UTF-8 once its escapes are decoded. Hummingbird replaces what is not, and the
+    /// question would be about another name.
+    private static func isUTF8(_ query: String) -> Bool {
+        // NIO replaces what is not UTF-8 before it is encoded.
+        if query.unicodeScalars.contains("\u{FFFD}") { return false }
+        var bytes: [UInt8] = []
+        var rest = query.utf8[...]
+        while let byte = rest.popFirst() {
+            let digits = String(rest.prefix(2)) ?? ""
+            let escaped = digits.utf8.count == 2 ? UInt8(digits, radix: 16) : nil
+            if byte == UInt8(ascii: "%"), let escaped {
+                bytes.append(escaped)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self) != nil
     }
 
     /// The request's body; nil if it is too long. One that says so itself is not waited for.
