@@ -113,6 +113,8 @@ internal import Testing
         (["tokenID": "xyz"], "16 hexadecimal digits"), (["installation": "a/b"], "1 to 128"),
         (["installation": "a", "environment": "beta"], "production or development"),
         (["installation": "a", "handler": "b c"], "1 to 128"),
+        (["subject": "a", "app": "com.example.Nobody"], "'com.example.Nobody' is no app of this"),
+        (["installation": "a", "app": "com.example.Nobody"], "which have com.example.Home"),
     ])
     func `explain refuses a wrong question and says what is right`(
         query: [String: String], remedy: String

@@ -33,7 +33,7 @@ internal import Testing
 
     private func lines(_ tokens: TokenReply.Token...) -> [String] {
         ExplainText.lines(
-            asking: "Installation 6F1C", answers: [("http://worker-1", reply(tokens))],
+            asking: .installation("6F1C"), answers: [("http://worker-1", reply(tokens))],
             registrations: nil, wasKafkaAsked: false)
     }
 
@@ -154,7 +154,7 @@ internal import Testing
 
     @Test func `several workers are told apart, and the index is taken from the first`() {
         let lines = ExplainText.lines(
-            asking: "Subject door-42",
+            asking: .subject("door-42"),
             answers: [
                 ("one", reply([token { $0.outcomes = [outcome("answered", 200)] }])),
                 ("two", reply([token(.queued) { $0.pushes = [push(.queued)] }])),
@@ -182,7 +182,7 @@ internal import Testing
                     class: "control", tokenID: "0000000000000001", kinds: [], subjects: []),
             ])
         let lines = ExplainText.lines(
-            asking: "Installation 6F1C", answers: [("one", reply([unnamed]))],
+            asking: .installation("6F1C"), answers: [("one", reply([unnamed]))],
             registrations: [registration], wasKafkaAsked: true)
         #expect(lines[2].hasSuffix("of installation 6F1C, handler GarageControls:"))
         #expect(
@@ -194,22 +194,41 @@ internal import Testing
         #expect(lines.count == 9)
     }
 
-    @Test func `nobody by that name, an app that is not served, and too many handlers say so`() {
+    @Test func `nobody by that name and too many handlers say so`() {
         var empty = reply([])
-        empty.gaps = ["unknownApp", "manyHandlers"]
+        empty.gaps = ["manyHandlers"]
         let lines = ExplainText.lines(
-            asking: "Subject dor", answers: [("one", empty)], registrations: nil,
+            asking: .subject("dor"), answers: [("one", empty)], registrations: nil,
             wasKafkaAsked: false)
-        #expect(lines[0].contains("add it to apns.credentials"))
-        #expect(lines[1].contains("name it with --handler"))
-        #expect(lines[2] == "Subject dor: 0 tokens.")
-        #expect(lines[3].contains("case-sensitive") && lines[4].contains("--config"))
+        #expect(lines[0].contains("name it with --handler"))
+        #expect(lines[1] == "Subject dor: 0 tokens.")
+        #expect(lines[2].contains("case-sensitive") && lines[3].contains("--config"))
         #expect(TokenExplanation.Gap.allCases.map(\.rawValue).sorted() == empty.gaps.sorted())
+    }
+
+    @Test(
+        arguments: [
+            (.subject("dor"), "Subject dor: 0 tokens.", "No event reaches anybody by that name."),
+            (
+                .installation("6F1C"), "Installation 6F1C: 0 tokens.",
+                "The workers know no registration of that installation."
+            ),
+            (
+                .token("3f2a000000000000"), "Token ID 3f2a000000000000: 0 tokens.",
+                "The workers know no token with that ID"
+            ),
+        ] as [(RegistrationSearch.Wanted, String, String)])
+    func `no token is told in the words of the question`(
+        wanted: RegistrationSearch.Wanted, first: String, second: String
+    ) {
+        let lines = ExplainText.lines(
+            asking: wanted, answers: [("one", reply([]))], registrations: [], wasKafkaAsked: true)
+        #expect(lines.count == 2 && lines[0] == first && lines[1].hasPrefix(second))
     }
 
     @Test func `registrations that Kafka did not give are not advised again`() {
         let lines = ExplainText.lines(
-            asking: "Subject dor", answers: [("one", reply([]))], registrations: nil,
+            asking: .subject("dor"), answers: [("one", reply([]))], registrations: nil,
             wasKafkaAsked: true)
         #expect(lines.count == 2 && !lines[1].contains("--config"))
         #expect(

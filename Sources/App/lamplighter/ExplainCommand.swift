@@ -135,7 +135,7 @@ struct ExplainCommand: AsyncParsableCommand {
         } else if !replies.isEmpty {
             show(
                 ExplainText.lines(
-                    asking: name, answers: replies, registrations: registrations,
+                    asking: wanted, answers: replies, registrations: registrations,
                     wasKafkaAsked: configuration != nil))
         }
         if let unread { StandardError.write(unread) }
@@ -164,10 +164,10 @@ struct ExplainCommand: AsyncParsableCommand {
 
     // MARK: Tokens
 
-    private var name: String {
-        if let subject { return "Subject \(subject)" }
-        if let installation { return "Installation \(installation)" }
-        return "Token ID \(tokenID ?? "")"
+    private var wanted: RegistrationSearch.Wanted {
+        if let subject { return .subject(subject) }
+        if let installation { return .installation(installation) }
+        return .token((tokenID ?? "").lowercased())
     }
 
     private var query: [(name: String, value: String)] {
@@ -179,14 +179,6 @@ struct ExplainCommand: AsyncParsableCommand {
 
     /// Looks through the registrations in Kafka.
     private func search(_ configuration: Configuration) throws -> [FoundRegistration] {
-        let wanted: RegistrationSearch.Wanted
-        if let subject {
-            wanted = .subject(subject)
-        } else if let installation {
-            wanted = .installation(installation)
-        } else {
-            wanted = .token((tokenID ?? "").lowercased())
-        }
         var search = RegistrationSearch(
             configuration, wanted, app: app, environment: try environment.map(Arguments.environment)
         )
