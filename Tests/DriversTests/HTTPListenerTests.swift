@@ -49,6 +49,10 @@ internal import Testing
         let head = try RawHTTPClient.request("HEAD /here", port: port)
         #expect(head.hasPrefix("HTTP/1.1 200 ") && head.hasSuffix("\r\n\r\n"))
         #expect(try RawHTTPClient.request("PATCH /here", port: port).hasPrefix("HTTP/1.1 405 "))
+        let brew = try RawHTTPClient.request("BREW /here", port: port)
+        #expect(
+            brew.hasPrefix("HTTP/1.1 400 ") && brew.hasSuffix("\r\n\r\nthis is no method of HTTP\n")
+        )
         await fixture.end()
     }
 

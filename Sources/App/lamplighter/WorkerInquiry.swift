@@ -144,7 +144,8 @@ struct WorkerInquiry: Sendable {
     private func refusal(_ answer: HTTPExchange.Answer, of url: String) -> any Error {
         let text =
             String(decoding: answer.body.prefix(500), as: UTF8.self)
-            .split(separator: "\n").first.map { String($0).printable } ?? ""
+            .split(separator: "\n").first.map { String($0).printable }
+            ?? "answers \(answer.status) without a reason: check that this is the admin.port of a worker"
         switch answer.status {
         case 401 where token == nil:
             return Failure(.configuration, "\(url) asks for a token: name its file (--token-file)")

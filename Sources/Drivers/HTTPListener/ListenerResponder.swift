@@ -17,6 +17,14 @@ struct ListenerResponder: HTTPResponder {
 
     func respond(to request: Request, context: Context) async throws -> Response {
         let answer = await answer(to: request)
+        let isHead = request.method == .head
+        return Response(
+            status: HTTPResponse.Status(code: answer.status), headers: Self.headers(of: answer),
+            body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
+        )
+    }
+
+    static func headers(of answer: HTTPAnswer) -> HTTPFields {
         var headers: HTTPFields = [
             .contentType: answer.contentType, .contentLength: "\(answer.body.count)",
             .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
@@ -27,11 +35,7 @@ struct ListenerResponder: HTTPResponder {
             guard let name = HTTPField.Name(name) else { preconditionFailure("a bad header name") }
             headers[name] = value
         }
-        let isHead = request.method == .head
-        return Response(
-            status: HTTPResponse.Status(code: answer.status), headers: headers,
-            body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
-        )
+        return headers
     }
 
     private func answer(to request: Request) async -> HTTPAnswer {
@@ -48,7 +52,7 @@ struct ListenerResponder: HTTPResponder {
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
-        guard let method else { return .text("this method is not served", status: 405) }
+        guard let method else { return .text("this method is not allowed here", status: 405) }
         guard let body = await body(of: request) else {
             var answer = HTTPAnswer.text(
                 "the body is longer than \(bodyBytesMax) bytes", status: 413)
