@@ -37,6 +37,19 @@ struct `The command line` {
         }
     }
 
+    @Test(arguments: [
+        ["explain", "--subjct", "door"], ["register", "--instalation", "6F1C"],
+        ["registrations", "forget", "--instalation", "6F1C"],
+        ["suppressions", "revoke", "--tokenid", "3f2a000000000000"],
+    ])
+    func `an unknown option is named where something is missing, too`(
+        arguments: [String]
+    ) async throws {
+        let result = try await fleet.run(arguments)
+        #expect(result.status == 64)
+        result.expect("Unknown option '\(arguments[arguments.count - 2])'")
+    }
+
     @Test func `check warns of a topic that names no app while there are several`() async throws {
         let result = try await fleet.command(
             ["check", "--skip-apns"],

@@ -74,7 +74,9 @@ struct ExplainCommand: AsyncParsableCommand {
 
     private var isOfRecord: Bool { event != nil || key != nil }
 
-    func validate() throws {
+    /// To be called by `run` and not named `validate`: that is called before an unknown option is
+    /// reported, so that a misspelt one would be told as one that is missing.
+    private func checkArguments() throws {
         let asked = [subject, installation, tokenID].compactMap { $0 }.count
         guard asked + (isOfRecord ? 1 : 0) == 1 else {
             throw ValidationError(
@@ -115,6 +117,7 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try checkArguments()
         let configuration = try file.map {
             try Configuration.load(file: $0, environment: ProcessInfo.processInfo.environment)
         }
