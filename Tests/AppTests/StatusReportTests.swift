@@ -169,10 +169,12 @@ internal import Testing
                 "latency      controls p50 1.0 ms p99 1.0 ms, round trip p50 1.0 ms p99 1.0 ms",
                 "waiting      3 queued, 12 in flight, 0 resting, 1,204 deferred, the oldest for "
                     + "250 ms",
-                "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
+                "offsets      4 events held, 0 records unacknowledged; the oldest uncommitted event "
+                    + "was read 1.2 s ago",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
-                "pool         home in production: open, 2 connections, 13 of 2,000 streams, provider "
-                    + "token 12 min old, no answer for 20 ms",
+                "pool         home in production: paused, next probe in 12 s, 2 connections, 13 of "
+                    + "2,000 streams, provider token 12 min old, no answer for 20 ms, "
+                    + "api.push.apple.com:443: 17.188.1.1:443: Connection refused",
                 "breaker      credential home in production: APNs answers InvalidProviderToken, "
                     + "next probe in 12 s",
                 "             Check the credential's key, key ID, team and environments.",
@@ -194,6 +196,17 @@ internal import Testing
                     + "InvalidProviderToken.",
                 "             Check the credential's key, key ID, team and environments.",
             ])
+    }
+
+    @Test func `a single problem is told once`() {
+        var status = WorkerStatus.well()
+        status.unavailablePartitions = 2
+        let report = StatusReport(status)
+        #expect(report.problems.count == 1)
+        #expect(report.lines.count { $0.contains("2 partitions of this worker") } == 1)
+        status.isCurrent = false
+        let both = StatusReport(status).lines
+        #expect(both.count { $0.hasPrefix("error ") || $0.hasPrefix("warning ") } == 2)
     }
 
     @Test func `a subject cannot write to the operator's terminal`() {

@@ -109,6 +109,10 @@ struct `Explain on the command line` {
         let broken = try await explain(
             "--event", "-", "--topic", fleet.topics[.events], input: "{")
         broken.expect("cannot be read (invalidJSON)")
+        #expect(!broken.output.contains(".."))
+        let folder = try await explain("--event", ".", "--topic", fleet.topics[.events])
+        #expect(folder.status == 78)
+        folder.expect("--event: . is a folder")
         #expect(broken.status == 0)
         try await fleet.registrationsApplied()
         #expect(fleet.requests(for: well).count == before)

@@ -82,7 +82,7 @@ package enum ExplainText {
     private static func text(_ registration: FoundRegistration, known: Set<String>) -> [String] {
         var sentences: [String] = []
         if let problem = registration.problem {
-            sentences.append("No worker can read it: \(problem).")
+            sentences.append("No worker can read it: \(problem.withFullStop)")
         }
         for target in registration.targets {
             let kind = target.kinds.isEmpty ? "" : " of kind \(TokenText.list(target.kinds))"
