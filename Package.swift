@@ -132,7 +132,7 @@ let app: [Target] = [
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
             "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
-            "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka",
+            "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka", "Simdjson",
         ],
         logs: true,
         products: [

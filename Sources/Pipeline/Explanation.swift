@@ -25,8 +25,6 @@ package struct TokenExplanation: Sendable {
     package var gaps: Set<Gap> = []
 
     package enum Gap: String, Sendable, CaseIterable {
-        /// No credential of the worker serves the app.
-        case unknownApp
         /// The app has more handlers than the worker remembers: name the handler.
         case manyHandlers
     }

@@ -155,6 +155,9 @@ extension PushPipeline {
         book.pushes.oldestWaitingWrittenAt.map { max(.zero, now.wall - $0) }
     }
 
+    /// How often circuit breakers have opened since the start.
+    package var breakersOpened: Int { breakers.poolsOpened + breakers.routesOpened }
+
     /// The circuit breakers that let nothing through at the moment except their probes.
     package func trippedBreakers(now: Now) -> [TrippedBreaker] {
         breakers.tripped(book.routing, now: now.monotonic)

@@ -115,6 +115,11 @@ internal import Testing
         #expect(await admin.answer(HTTPQuestion(path: "/metrics")).status == 404)
         let answer = await admin.answer(HTTPQuestion(method: .post, path: "/log-level"))
         #expect(answer.status == 405)
+        #expect(
+            HTTPAnswer.notAllowed(but: [.get]).body == Array("only GET is allowed here\n".utf8))
+        let both = HTTPAnswer.notAllowed(but: [.get, .put])
+        #expect(both.body == Array("only GET and PUT are allowed here\n".utf8))
+        #expect(both.headers["Allow"] == "GET, PUT")
         #expect(answer.headers["Allow"] == "GET, PUT")
     }
 }

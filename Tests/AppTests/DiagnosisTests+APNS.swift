@@ -54,12 +54,17 @@ extension `The diagnosis of a worker` {
     }
 
     private var pool: WorkerStatus.Pool {
-        WorkerStatus.Pool(credential: "home", environment: .production)
+        WorkerStatus.Pool(
+            credential: "home", environment: .production, endpoint: "api.push.apple.com:443")
     }
     private static let unconnected =
-        "error: Pushes of credential home in production wait: no connection to APNs is open. "
-        + "Check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, "
-        + "apns.proxy) and accepts its certificate; the log says why connects fail."
+        withoutConnection("no error yet")
+    private static func withoutConnection(_ error: String) -> String {
+        "error: Pushes of credential home in production wait: no connection to APNs is open "
+            + "(api.push.apple.com:443; \(error)). Check that this machine reaches the APNs "
+            + "endpoint (DNS, TCP 443, firewall, apns.proxy) and accepts its certificate; the log "
+            + "has the remedy of each error."
+    }
     private static let unanswered =
         "error: Pushes of credential home in production wait: APNs has not answered for "
 
@@ -75,6 +80,10 @@ extension `The diagnosis of a worker` {
         #expect(problem { $0.pools = [pool] } == Self.unconnected)
         (pool.silence, pool.failedConnects) = (nil, 1)
         #expect(problem { $0.pools = [pool] } == Self.unconnected && pool.state == .unconnected)
+        pool.connectError = "17.188.1.1:443: Connection refused"
+        #expect(
+            problem { $0.pools = [pool] }
+                == Self.withoutConnection("last error: 17.188.1.1:443: Connection refused"))
         // One of two addresses may not answer.
         pool.connections = 1
         #expect(diagnosis { $0.pools = [pool] }.problems.isEmpty && pool.state == .open)
@@ -111,6 +120,27 @@ extension `The diagnosis of a worker` {
             }
             #expect(text.contains("wait: APNs does not answer. ") && pool.state == .stalled)
         }
+    }
+
+    /// Between two probes there is often no connection, and no push is on its way.
+    @Test func `a pool whose breaker is open is paused, and not called connecting or open`() {
+        var pool = pool
+        pool.isTripped = true
+        for probeIn in [.seconds(12), nil] as [Duration?] {
+            pool.probeIn = probeIn
+            for (connections, streams, failed) in [(0, 0, 1), (0, 1, 1), (1, 0, 0), (0, 0, 0)] {
+                (pool.connections, pool.streams, pool.failedConnects) = (
+                    connections, streams, failed
+                )
+                pool.hasReachedAPNs = failed > 0
+                #expect(pool.state == .paused)
+            }
+        }
+        // What says more than that comes first.
+        (pool.failedConnects, pool.hasReachedAPNs) = (1, false)
+        #expect(pool.state == .unconnected)
+        (pool.streams, pool.isGivenUpAsSilent) = (1, true)
+        #expect(pool.state == .stalled)
     }
 
     @Test func `a breaker that opened for want of a connection says so`() {

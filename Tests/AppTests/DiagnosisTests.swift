@@ -138,6 +138,32 @@ internal import Testing
         #expect(text.hasPrefix("error: The worker is not a member of its consumer group, so it "))
     }
 
+    @Test func `a worker that has lost its group with Kafka names Kafka`() {
+        let refused = problem { status in
+            status.hasJoinedGroup = false
+            status.index.connectionFailure = Self.refused
+        }
+        #expect(
+            refused == "error: The worker is not a member of its consumer group, so it reads no "
+                + "events: 127.0.0.1:9092 takes no connection (Connection refused). Check "
+                + "kafka.bootstrap, and that the broker is up; the worker goes on by itself, and "
+                + "loses nothing.")
+        let away = problem { status in
+            status.hasJoinedGroup = false
+            status.index.isUnanswered = true
+            status.index.connectionFailure = Self.refused
+        }
+        #expect(
+            away.hasPrefix("error: Kafka does not answer, so the worker reads no events: 127"))
+        let silent = problem { status in
+            (status.hasJoinedGroup, status.index.isUnanswered) = (false, true)
+        }
+        #expect(
+            silent == "error: Kafka does not answer, so the worker reads no events. Check that the "
+                + "brokers of kafka.bootstrap run and can be reached from here; the worker goes on "
+                + "by itself, and loses nothing.")
+    }
+
     @Test func `partitions that cannot be read are counted`() {
         let text = problem { $0.unavailablePartitions = 3 }
         #expect(

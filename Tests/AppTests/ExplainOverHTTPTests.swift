@@ -113,6 +113,8 @@ internal import Testing
         (["tokenID": "xyz"], "16 hexadecimal digits"), (["installation": "a/b"], "1 to 128"),
         (["installation": "a", "environment": "beta"], "production or development"),
         (["installation": "a", "handler": "b c"], "1 to 128"),
+        (["subject": "a", "app": "com.example.Nobody"], "'com.example.Nobody' is no app of this"),
+        (["installation": "a", "app": "com.example.Nobody"], "which have com.example.Home"),
     ])
     func `explain refuses a wrong question and says what is right`(
         query: [String: String], remedy: String
@@ -126,6 +128,15 @@ internal import Testing
         ("", "a JSON object"), ("{}x", "a JSON object"), (#"{"key":1}"#, "a JSON object"),
         (#"{"key":"a","valueBase64":"?"}"#, "not Base64"), (#"{"time":"noon"}"#, "RFC 3339"),
         (#"{"topic":"lamplighter.event"}"#, "the nearest there is 'lamplighter.events'"),
+        (#"{"kee":"a"}"#, "'kee' is no member: topic, key, value, valueBase64, headers, time"),
+        (#"{"key":"a","key":"b"}"#, "'key' occurs twice"),
+        (#"{"key":null,"k\u0065y":"b"}"#, "'key' occurs twice"),
+        (#"{"value":"a","valueBase64":"YQ=="}"#, "both given"),
+        (#"{"headers":[{"name":"a","value":"b","v":1}]}"#, "'v' is no member: name, value"),
+        (#"{"headers":[{"name":"a","value":"b","name":"c"}]}"#, "'name' occurs twice"),
+        (#"{"headers":[{"name":"a"}]}"#, "each header has a name and a value"),
+        (#"{"headers":{"name":"a"}}"#, "a JSON object"),
+        (#"{"key":"\ud800"}"#, "a JSON object"),
     ])
     func `explain refuses a wrong record and says what is right`(
         body: String, remedy: String
@@ -135,6 +146,20 @@ internal import Testing
         #expect(answer.status == 400 && text(answer).contains(remedy))
         let method = HTTPQuestion(method: .delete, path: "/explain")
         #expect(await source.answer(method).status == 405)
+    }
+
+    @Test func `explain refuses a key that is not UTF-8, and takes JSON's null for nothing`()
+        async throws
+    {
+        let source = ExplainSource(WorkerControl(), plan: WorkerPlan(try configuration("")))
+        let body = Array(#"{"key":"a"#.utf8) + [0xFF] + Array(#""}"#.utf8)
+        let answer = await source.answer(
+            HTTPQuestion(method: .post, path: "/explain", body: body))
+        #expect(answer.status == 400 && text(answer).contains("is not UTF-8"))
+        let question = try EventQuestion(
+            body: Array(#"{"key":"a","value":null,"valueBase64":"AA==","headers":null}"#.utf8))
+        #expect(question.key == Array("a".utf8) && question.value == [0])
+        #expect(question.headers.isEmpty && question.time == nil)
     }
 
     @Test func `explain takes a few questions at a time, and no more`() async throws {

@@ -33,8 +33,8 @@ internal import Testing
 
     private func lines(_ tokens: TokenReply.Token...) -> [String] {
         ExplainText.lines(
-            asking: "Installation 6F1C", answers: [("http://worker-1", reply(tokens))],
-            registrations: nil)
+            asking: .installation("6F1C"), answers: [("http://worker-1", reply(tokens))],
+            registrations: nil, wasKafkaAsked: false)
     }
 
     private func push(_ state: TokenReply.State, until: String? = nil) -> TokenReply.Push {
@@ -154,12 +154,12 @@ internal import Testing
 
     @Test func `several workers are told apart, and the index is taken from the first`() {
         let lines = ExplainText.lines(
-            asking: "Subject door-42",
+            asking: .subject("door-42"),
             answers: [
                 ("one", reply([token { $0.outcomes = [outcome("answered", 200)] }])),
                 ("two", reply([token(.queued) { $0.pushes = [push(.queued)] }])),
                 ("three", reply([], phase: "replaying")),
-            ], registrations: nil)
+            ], registrations: nil, wasKafkaAsked: false)
         #expect(lines[0].hasPrefix("three still reads registrations"))
         #expect(lines[1] == "Subject door-42: 1 token.")
         #expect(lines[4].hasPrefix("  On one: 2026-11-20 14:03:12 UTC: APNs accepted"))
@@ -182,8 +182,8 @@ internal import Testing
                     class: "control", tokenID: "0000000000000001", kinds: [], subjects: []),
             ])
         let lines = ExplainText.lines(
-            asking: "Installation 6F1C", answers: [("one", reply([unnamed]))],
-            registrations: [registration])
+            asking: .installation("6F1C"), answers: [("one", reply([unnamed]))],
+            registrations: [registration], wasKafkaAsked: true)
         #expect(lines[2].hasSuffix("of installation 6F1C, handler GarageControls:"))
         #expect(
             lines[6]
@@ -194,16 +194,48 @@ internal import Testing
         #expect(lines.count == 9)
     }
 
-    @Test func `nobody by that name, an app that is not served, and too many handlers say so`() {
+    @Test func `nobody by that name and too many handlers say so`() {
         var empty = reply([])
-        empty.gaps = ["unknownApp", "manyHandlers"]
+        empty.gaps = ["manyHandlers"]
         let lines = ExplainText.lines(
-            asking: "Subject dor", answers: [("one", empty)], registrations: nil)
-        #expect(lines[0].contains("add it to apns.credentials"))
-        #expect(lines[1].contains("name it with --handler"))
-        #expect(lines[2] == "Subject dor: 0 tokens.")
-        #expect(lines[3].contains("case-sensitive") && lines[4].contains("--config"))
+            asking: .subject("dor"), answers: [("one", empty)], registrations: nil,
+            wasKafkaAsked: false)
+        #expect(lines[0].contains("name it with --handler"))
+        #expect(lines[1] == "Subject dor: 0 tokens.")
+        #expect(lines[2].contains("case-sensitive") && lines[3].contains("--config"))
         #expect(TokenExplanation.Gap.allCases.map(\.rawValue).sorted() == empty.gaps.sorted())
+    }
+
+    @Test(
+        arguments: [
+            (.subject("dor"), "Subject dor: 0 tokens.", "No event reaches anybody by that name."),
+            (
+                .installation("6F1C"), "Installation 6F1C: 0 tokens.",
+                "The workers know no registration of that installation."
+            ),
+            (
+                .token("3f2a000000000000"), "Token ID 3f2a000000000000: 0 tokens.",
+                "The workers know no token with that ID"
+            ),
+        ] as [(RegistrationSearch.Wanted, String, String)])
+    func `no token is told in the words of the question`(
+        wanted: RegistrationSearch.Wanted, first: String, second: String
+    ) {
+        let lines = ExplainText.lines(
+            asking: wanted, answers: [("one", reply([]))], registrations: [], wasKafkaAsked: true)
+        #expect(lines.count == 2 && lines[0] == first && lines[1].hasPrefix(second))
+    }
+
+    @Test func `registrations that Kafka did not give are not advised again`() {
+        let lines = ExplainText.lines(
+            asking: .subject("dor"), answers: [("one", reply([]))], registrations: nil,
+            wasKafkaAsked: true)
+        #expect(lines.count == 2 && !lines[1].contains("--config"))
+        #expect(
+            ExplainText.unread(because: "Kafka sends nothing")
+                == "The registrations in Kafka could not be read, so that names of installations and "
+                + "handlers, targets without a token, and registrations that no worker can read may "
+                + "be missing: Kafka sends nothing.")
     }
 
     // MARK: Records
@@ -262,7 +294,13 @@ internal import Testing
             reply.event = nil
             reply.unreadable = EventReply.Unreadable(code: "invalidJSON", message: "it ends early")
         }
-        #expect(unreadable.count == 1 && unreadable[0].contains("(invalidJSON): it ends early."))
+        #expect(unreadable.count == 1 && unreadable[0].contains("(invalidJSON): it ends early. It"))
+        // simdjson's texts have a full stop.
+        let ended = event([]) { reply in
+            reply.event = nil
+            reply.unreadable = EventReply.Unreadable(code: "invalidJSON", message: "Empty.")
+        }
+        #expect(ended[0].contains("(invalidJSON): Empty. It would become"))
         let expired = event([EventReply.Result(result: "expired", entries: 4)]) { reply in
             reply.event?.expired = true
         }

@@ -32,7 +32,8 @@ internal import Testing
         var stalled = WorkerStatus.well()
         stalled.pools = [
             WorkerStatus.Pool(
-                credential: "home", environment: .production, connections: 4, streams: 4000,
+                credential: "home", environment: .production,
+                endpoint: "api.push.apple.com:443", connections: 4, streams: 4000,
                 streamsMax: 4000, silence: .milliseconds(4100))
         ]
         var replaying = WorkerStatus.well(.replaying)

@@ -38,6 +38,25 @@ internal import Testing
         #expect(lines.taken().count == 1, "open again")
     }
 
+    @Test func `breakers are looked at when one has opened, and while one may close`() {
+        var watch = ConsumerWatch()
+        var time = now.monotonic
+        func mustReport(opened: Int, after wait: Duration) -> Bool {
+            time = time + wait
+            return watch.mustReportBreakers(opened: opened, now: time)
+        }
+        #expect(!mustReport(opened: 0, after: .seconds(60)))
+        #expect(mustReport(opened: 1, after: .milliseconds(1)))
+        watch.report([breaker], logger: logger)
+        #expect(!mustReport(opened: 1, after: .milliseconds(99)), "not in every turn")
+        #expect(mustReport(opened: 1, after: .milliseconds(1)), "it may have closed")
+        watch.report([] as [TrippedBreaker], logger: logger)
+        #expect(!mustReport(opened: 1, after: .seconds(60)))
+        #expect(mustReport(opened: 2, after: .milliseconds(1)))
+        #expect(!mustReport(opened: 3, after: .milliseconds(50)))
+        #expect(mustReport(opened: 3, after: .milliseconds(50)), "it is not forgotten")
+    }
+
     @Test
     func `a topic that takes no records is told at once, each minute and when it is over`() {
         var watch = ConsumerWatch()

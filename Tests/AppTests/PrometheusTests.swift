@@ -34,7 +34,8 @@ internal import Testing
         status.export = WorkerStatus.Export()
         status.pools = [
             WorkerStatus.Pool(
-                credential: "home", environment: .production, connections: 2, streams: 3,
+                credential: "home", environment: .production,
+                endpoint: "api.push.apple.com:443", connections: 2, streams: 3,
                 streamsMax: 2000, providerTokenAge: .seconds(90), refusals: 1)
         ]
         status.breakerPhases = [

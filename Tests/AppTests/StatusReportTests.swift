@@ -36,8 +36,11 @@ internal import Testing
         status.oldestUncommitted = .milliseconds(1200)
         status.pools = [
             .init(
-                credential: "home", environment: .production, connections: 2, streams: 13,
-                streamsMax: 2000, silence: .milliseconds(20), providerTokenAge: .seconds(720))
+                credential: "home", environment: .production,
+                endpoint: "api.push.apple.com:443", connections: 2, streams: 13,
+                streamsMax: 2000, connectError: "17.188.1.1:443: Connection refused",
+                isTripped: true, probeIn: .seconds(12), silence: .milliseconds(20),
+                providerTokenAge: .seconds(720))
         ]
         status.breakers = [
             TrippedBreaker(
@@ -113,6 +116,7 @@ internal import Testing
         )
         (bare.oldestWaiting, bare.oldestUncommitted) = (nil, nil)
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
+        (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
         bare.breakers[0].probeIn = nil
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
@@ -120,7 +124,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 12)
+        #expect(missing.count == 14)
     }
 
     @Test func `what is written is read again`() throws {
@@ -165,10 +169,12 @@ internal import Testing
                 "latency      controls p50 1.0 ms p99 1.0 ms, round trip p50 1.0 ms p99 1.0 ms",
                 "waiting      3 queued, 12 in flight, 0 resting, 1,204 deferred, the oldest for "
                     + "250 ms",
-                "offsets      4 events held, 0 records unacknowledged, the oldest for 1.2 s",
+                "offsets      4 events held, 0 records unacknowledged; the oldest uncommitted event "
+                    + "was read 1.2 s ago",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
-                "pool         home in production: open, 2 connections, 13 of 2,000 streams, provider "
-                    + "token 12 min old, no answer for 20 ms",
+                "pool         home in production: paused, next probe in 12 s, 2 connections, 13 of "
+                    + "2,000 streams, provider token 12 min old, no answer for 20 ms, "
+                    + "api.push.apple.com:443: 17.188.1.1:443: Connection refused",
                 "breaker      credential home in production: APNs answers InvalidProviderToken, "
                     + "next probe in 12 s",
                 "             Check the credential's key, key ID, team and environments.",
@@ -190,6 +196,17 @@ internal import Testing
                     + "InvalidProviderToken.",
                 "             Check the credential's key, key ID, team and environments.",
             ])
+    }
+
+    @Test func `a single problem is told once`() {
+        var status = WorkerStatus.well()
+        status.unavailablePartitions = 2
+        let report = StatusReport(status)
+        #expect(report.problems.count == 1)
+        #expect(report.lines.count { $0.contains("2 partitions of this worker") } == 1)
+        status.isCurrent = false
+        let both = StatusReport(status).lines
+        #expect(both.count { $0.hasPrefix("error ") || $0.hasPrefix("warning ") } == 2)
     }
 
     @Test func `a subject cannot write to the operator's terminal`() {

@@ -354,6 +354,13 @@ private struct StandInConnection: PooledConnection, ~Copyable {
         #expect(pool.failuresSinceIdle == 0)
     }
 
+    @Test func `a delivery thread tells of a failed connect on one line that is bounded`() {
+        let counters = TransportCounters(pools: 1)
+        counters.connectFailed(String(repeating: "a\n", count: 500), of: PoolID(rawValue: 0))
+        let error = counters.connectError(of: PoolID(rawValue: 0)) ?? ""
+        #expect(error.count == 300 && error.hasSuffix("…") && !error.contains("\n"))
+    }
+
     @Test func `a pool reads the trusted roots anew after a minute, and keeps them when it cannot`()
         throws
     {

@@ -30,6 +30,18 @@ internal import Testing
         await fixture.end()
     }
 
+    @Test(arguments: ["/here?subject=%FF", "/here?subject=a%C3&app=b", "/here?subject=%ED%A0%80"])
+    func `a query that is not UTF-8 is refused, and not replaced`(target: String) async throws {
+        let fixture = ListenerFixture()
+        let port = try fixture.port
+        let answer = try RawHTTPClient.request("GET \(target)", port: port)
+        #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("the query is not UTF-8"))
+        let other = try RawHTTPClient.request("GET /here?subject=%C3%BC%zz", port: port)
+        #expect(other.hasPrefix("HTTP/1.1 200 "))
+        #expect(fixture.questions.withLock { $0.count } == 1)
+        await fixture.end()
+    }
+
     @Test func `a path that is not served is not found, and a HEAD has no body`() async throws {
         let fixture = ListenerFixture()
         let port = try fixture.port
@@ -37,6 +49,10 @@ internal import Testing
         let head = try RawHTTPClient.request("HEAD /here", port: port)
         #expect(head.hasPrefix("HTTP/1.1 200 ") && head.hasSuffix("\r\n\r\n"))
         #expect(try RawHTTPClient.request("PATCH /here", port: port).hasPrefix("HTTP/1.1 405 "))
+        let brew = try RawHTTPClient.request("BREW /here", port: port)
+        #expect(
+            brew.hasPrefix("HTTP/1.1 400 ") && brew.hasSuffix("\r\n\r\nthis is no method of HTTP\n")
+        )
         await fixture.end()
     }
 

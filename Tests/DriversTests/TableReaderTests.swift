@@ -262,6 +262,30 @@ import Testing
         reader.close(timeout: .seconds(5))
     }
 
+    @Test func `a Kafka that is away is known before the tables are old`() async throws {
+        let fixture = try KafkaFixture(["registrations": 1])
+        let reader = try fixture.reader(["registrations"])
+        func look() {
+            _ = reader.poll(now: .current, limit: 100) { _ in }
+            reader.watch(now: .current)
+        }
+        try await waitUntil("the end") {
+            look()
+            return reader.isCaughtUp && !reader.isUnanswered
+        }
+        try fixture.kafka.perform(.down(broker: 1))
+        try await waitUntil("a request without an answer") {
+            look()
+            return reader.isUnanswered
+        }
+        try fixture.kafka.perform(.up(broker: 1))
+        try await waitUntil("an answer") {
+            look()
+            return !reader.isUnanswered
+        }
+        reader.close(timeout: .seconds(5))
+    }
+
     @Test func `a missing topic is an error that names it, and at once`() throws {
         let fixture = try KafkaFixture(["registrations": 1])
         try fixture.kafka.perform(.topicError(name: "suppressions", code: 3))

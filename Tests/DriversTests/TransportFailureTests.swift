@@ -72,6 +72,9 @@ internal import Testing
         #expect(bench.transport.counters.snapshot.certificatesRefused > 0)
         #expect(server.simulator.recordedRequests.isEmpty)
         #expect(log.all.contains { $0.contains("install current ca-certificates") })
+        // The status names the same cause as the log.
+        let error = try #require(bench.transport.counters.connectError(of: PoolID(rawValue: 0)))
+        #expect(log.all.contains { $0.contains(error) }, "\(error)")
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -37,6 +37,29 @@ struct `The command line` {
         }
     }
 
+    @Test(arguments: [
+        ["explain", "--subjct", "door"], ["register", "--instalation", "6F1C"],
+        ["registrations", "forget", "--instalation", "6F1C"],
+        ["suppressions", "revoke", "--tokenid", "3f2a000000000000"],
+    ])
+    func `an unknown option is named where something is missing, too`(
+        arguments: [String]
+    ) async throws {
+        let result = try await fleet.run(arguments)
+        #expect(result.status == 64)
+        result.expect("Unknown option '\(arguments[arguments.count - 2])'")
+    }
+
+    @Test func `check warns of a topic that names no app while there are several`() async throws {
+        let result = try await fleet.command(
+            ["check", "--skip-apns"],
+            changing: ["{app: \(TestApp.home), decode: cloudevents}": "{decode: cloudevents}"])
+        #expect(result.status == 0)
+        result.expect(
+            "warning kafka.events[\(fleet.topics[.cloudEvents])].app is not set, and ",
+            "ok      configuration")
+    }
+
     @Test func `check names a key file that cannot be read`() async throws {
         let missing = try await fleet.command(
             ["check"], changing: ["HOMEKEY001.p8": "AuthKey_GONE.p8"])

@@ -72,6 +72,27 @@ struct `Explain on the command line` {
             "Its control of kind lamp has no token yet")
     }
 
+    @Test func `explain shows what workers know while Kafka is away`() async throws {
+        let kafka = ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"]
+        let question = ["explain", try await url(), "--subject", "nobody's"]
+        let fleet = fleet
+        // Side by side, since each of them waits before it gives up.
+        async let lines = fleet.command(question, changing: kafka)
+        async let members = fleet.command(question + ["--json"], changing: kafka)
+        // Where no worker answers, that is the failure.
+        async let nobody = fleet.command(
+            ["explain", "http://127.0.0.1:1", "--subject", "door"], changing: kafka)
+        let result = try await lines
+        #expect(result.status == 1)
+        result.expect(
+            "Subject nobody's: 0 tokens.", "The registrations in Kafka could not be read",
+            "127.0.0.1:1")
+        let json = try await members
+        #expect(json.status == 1)
+        json.expect("\"tokens\":[]", "The registrations in Kafka could not be read")
+        #expect(try await nobody.status == 69)
+    }
+
     @Test func `explain says whom a record would reach, and sends nothing`() async throws {
         let (name, dead, well) = try await installation()
         let before = fleet.requests(for: well).count
@@ -88,6 +109,10 @@ struct `Explain on the command line` {
         let broken = try await explain(
             "--event", "-", "--topic", fleet.topics[.events], input: "{")
         broken.expect("cannot be read (invalidJSON)")
+        #expect(!broken.output.contains(".."))
+        let folder = try await explain("--event", ".", "--topic", fleet.topics[.events])
+        #expect(folder.status == 78)
+        folder.expect("--event: . is a folder")
         #expect(broken.status == 0)
         try await fleet.registrationsApplied()
         #expect(fleet.requests(for: well).count == before)
@@ -110,6 +135,12 @@ struct `Explain on the command line` {
         #expect(wrong.status == 64)
         wrong.expect("they are parts of a record's key")
         #expect(try await explain().status == 64)
+        let stranger = try await explain("--subject", "door", "--app", "com.example.Nobody")
+        #expect(stranger.status == 64)
+        stranger.expect("'com.example.Nobody' is no app of this worker's", TestApp.home)
+        let replaced = try await explain("--key", "a\u{FFFD}")
+        #expect(replaced.status == 64)
+        replaced.expect("--key is not UTF-8")
 
         let page = try await fleet.run(
             ["--silent", "--include", "--max-time", "40", "\(try await url())/explain?subject=a"],

@@ -68,6 +68,26 @@ struct `A fleet for others` {
         #expect(second.workers.allSatisfy { kill($0, 0) == -1 })
     }
 
+    @Test func `a fleet goes on without a worker that somebody has stopped, and says so`()
+        async throws
+    {
+        defer { removeFiles() }
+        let fleet = try start(["--workers", "1"])
+        defer { fleet.signal(SIGKILL) }
+        try await waitUntil("the worker") { try reports(fleet).count == 1 }
+        let log = directory.appending(path: "worker-1.log")
+        try await waitUntil("its partitions") {
+            try String(contentsOf: log, encoding: .utf8).contains("assigned partitions=")
+        }
+        kill(try #require(try reports(fleet).first?.workers.first), SIGTERM)
+        try await waitUntil("its end") { fleet.output.contains("worker-1 has ended in order") }
+        #expect(fleet.isRunning)
+        fleet.say("workers 1")
+        try await waitUntil("another worker") { try reports(fleet).count == 2 }
+        fleet.say("quit")
+        #expect(try await fleet.finish(within: .seconds(60)) == 0, "\(fleet.excerpt)")
+    }
+
     @Test func `a line that a fleet does not understand ends it, and is named`() async throws {
         defer { removeFiles() }
         let fleet = try start(["--workers", "0"])

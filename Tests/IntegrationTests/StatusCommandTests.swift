@@ -61,6 +61,12 @@ struct `The status command` {
         other.expect("answers 404 and not what was asked")
         let wrong = try await fleet.run(["status", "ftp://worker"])
         #expect(wrong.status == 64)
+        let port = try await fleet.run(["status", "39017"])
+        #expect(port.status == 64)
+        port.expect("write 127.0.0.1:39017")
+        let secure = try await fleet.run(["status", url.replacing("http:", with: "https:")])
+        #expect(secure.status == 69)
+        secure.expect("answers without TLS", "write \(url)")
     }
 
     @Test func `status --watch asks again every second until it is interrupted`() async throws {

@@ -18,6 +18,11 @@ struct ConsumerWatch {
     private var unreadableSince = MonotonicTime(nanoseconds: .min)
     /// The circuit breakers reported as not closed, by name, and why they opened.
     private var tripped: [String: TrippedBreaker.Cause] = [:]
+    /// How often circuit breakers had opened when they were last reported, and when that was.
+    private var breakersOpened = 0
+    private var breakersReportedAt: MonotonicTime?
+    /// It costs the more the more routes there are.
+    private static let breakerInterval = Duration.milliseconds(100)
     /// The apps reported to have used up their kinds.
     private var outOfKinds: Set<String> = []
 
@@ -120,6 +125,16 @@ struct ConsumerWatch {
             let records = TroubledTopic.words(topic).records
             logger.notice("Kafka accepts \(records) again")
         }
+    }
+
+    /// Whether circuit breakers are to be reported: one may have opened or closed since the last time.
+    ///
+    /// - Parameter opened: how often breakers have opened since the start.
+    mutating func mustReportBreakers(opened: Int, now: MonotonicTime) -> Bool {
+        guard opened != breakersOpened || !tripped.isEmpty else { return false }
+        if let last = breakersReportedAt, now - last < Self.breakerInterval { return false }
+        (breakersOpened, breakersReportedAt) = (opened, now)
+        return true
     }
 
     /// Reports each circuit breaker once when it is found open, again if the cause changes, and

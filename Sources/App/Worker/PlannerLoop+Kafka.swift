@@ -192,7 +192,6 @@ extension PlannerLoop {
         ) { [plan] source in plan.topic(of: source) }
         tables.watch(now: now)
         tableWatch.report(tables.lags(now: now), topics: tables.topics, logger: logger)
-        watch.report(pipeline.trippedBreakers(now: now), logger: logger)
         watch.report(troubledTopics(now: now), now: now, logger: logger)
         watch.report(pipeline.appsOutOfKinds, logger: logger)
         if watch.mayReportFailures(now: now) {

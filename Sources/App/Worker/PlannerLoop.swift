@@ -150,6 +150,9 @@ struct PlannerLoop: ~Copyable {
         case .records: produceRecords(now: now)
         case .offsets: if lifecycle.schedule.isStoreDue(now) { storeOffsets(now: now) }
         case .watch:
+            if watch.mustReportBreakers(opened: pipeline.breakersOpened, now: now.monotonic) {
+                watch.report(pipeline.trippedBreakers(now: now), logger: logger)
+            }
             if control.takeReportRequest() { flow.askForReport() }
             if flow.isReportWanted || lifecycle.schedule.isWatchDue(now) { watchOver(now: now) }
         case .lifecycle: advanceLifecycle(now: now)

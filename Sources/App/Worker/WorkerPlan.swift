@@ -28,6 +28,8 @@ package struct WorkerPlan: Sendable {
     package var shutdownTimeout: Duration
     /// The note of the record being read, in a running worker; nil if it is not configured.
     package var recordInHand: RecordInHand?
+    /// The `host:port` of APNs in each environment.
+    private var endpoints: [PushEnvironment: String] = [:]
     private var skipped: Set<Configuration.Kafka.RecordCoordinates>
 
     // Positions in `tableTopics` and `producedTopics`.
@@ -76,12 +78,19 @@ package struct WorkerPlan: Sendable {
             "a position names another topic")
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
+        for environment in PushEnvironment.allCases {
+            let endpoint = configuration.apns.endpoints[environment]
+            endpoints[environment] = "\(endpoint.host):\(endpoint.port)"
+        }
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
             routing.add(
                 credential: name, apps: credential.apps, environments: credential.environments)
         }
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
     }
+
+    /// The `host:port` that pushes of the environment are sent to.
+    func endpoint(of environment: PushEnvironment) -> String { endpoints[environment] ?? "" }
 
     func topic(of part: SetAsideTally.Part) -> String {
         switch part {

@@ -38,7 +38,17 @@ enum Arguments {
             if file == "-" { return Array(try FileHandle.standardInput.readToEnd() ?? Data()) }
             return Array(try Data(contentsOf: URL(filePath: file)))
         } catch {
-            throw Failure(.configuration, "\(option): \(file) cannot be read")
+            throw Failure(.configuration, "\(option): \(file) \(whyUnreadable(file))")
         }
+    }
+
+    private static func whyUnreadable(_ file: String) -> String {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) else {
+            return "does not exist"
+        }
+        if isFolder.boolValue { return "is a folder: name a file, or - for standard input" }
+        return FileManager.default.isReadableFile(atPath: file)
+            ? "cannot be read" : "cannot be read: this user has no right to"
     }
 }

@@ -34,7 +34,9 @@ struct CheckCommand: AsyncParsableCommand {
             return
         }
         let configuration = try options.load()
-        for notice in configuration.notices { print("warning \(notice)") }
+        for notice in configuration.notices + configuration.appWarnings {
+            print("warning \(notice)")
+        }
         print("ok      configuration")
         let keys = try SigningKeys(configuration.apns)
         let plan = WorkerPlan(configuration)

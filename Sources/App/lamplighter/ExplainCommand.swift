@@ -22,8 +22,8 @@ struct ExplainCommand: AsyncParsableCommand {
             record without a value. Nothing is written, counted or sent.
 
             Without a URL it asks the worker on this machine: at port 9465, or with --config at its \
-            admin.port. Exit codes: 0 every worker has answered; 1 some have not; 64 the question is \
-            wrong; 69 none can be reached; 78 the token is missing or wrong, or admin.port not set.
+            admin.port. Exit codes: 0 every worker has answered; 1 some have not, or Kafka has not; \
+            64 the question is wrong; 69 none can be reached; 78 the token is missing or wrong, or admin.port not set.
             """)
 
     @Argument(help: "Where workers answer operators, such as http://worker-1:9465.")
@@ -74,7 +74,9 @@ struct ExplainCommand: AsyncParsableCommand {
 
     private var isOfRecord: Bool { event != nil || key != nil }
 
-    func validate() throws {
+    /// To be called by `run` and not named `validate`: that is called before an unknown option is
+    /// reported, so that a misspelt one would be told as one that is missing.
+    private func checkArguments() throws {
         let asked = [subject, installation, tokenID].compactMap { $0 }.count
         guard asked + (isOfRecord ? 1 : 0) == 1 else {
             throw ValidationError(
@@ -100,24 +102,48 @@ struct ExplainCommand: AsyncParsableCommand {
         for header in headers where !header.contains("=") {
             throw ValidationError("--header is name=value")
         }
+        try refuseReplaced([subject], of: "--subject")
+        try refuseReplaced([key], of: "--key")
+        try refuseReplaced(headers, of: "--header")
+    }
+
+    /// Swift replaces bytes of an argument that are not UTF-8, and the answer would be about another
+    /// record.
+    private func refuseReplaced(_ values: [String?], of option: String) throws {
+        for value in values where value?.unicodeScalars.contains("\u{FFFD}") ?? false {
+            throw ValidationError(
+                "\(option) is not UTF-8, or has the character U+FFFD: explain cannot ask about it")
+        }
     }
 
     func run() async throws {
+        try checkArguments()
         let configuration = try file.map {
             try Configuration.load(file: $0, environment: ProcessInfo.processInfo.environment)
         }
         let inquiry = try WorkerInquiry(urls, tokenFile: tokenFile, configuration)
         if isOfRecord { return try await explainRecord(inquiry) }
-        let registrations = try configuration.map(search)
         let answers = await inquiry.ask(path: "/explain", query: query, as: TokenReply.self)
+        var registrations: [FoundRegistration]?
+        var unread: String?
+        // The workers' answers are wanted most of all while Kafka is away.
+        do {
+            registrations = try configuration.map(search)
+        } catch {
+            unread = ExplainText.unread(because: Failure(error).message)
+        }
         let replies = answers.compactMap { answer in answer.value.map { (answer.url, $0) } }
         if json {
             print(TerminalText.visible(json: ExplainJSON.text(Output(replies, registrations))))
         } else if !replies.isEmpty {
             show(
-                ExplainText.lines(asking: name, answers: replies, registrations: registrations))
+                ExplainText.lines(
+                    asking: wanted, answers: replies, registrations: registrations,
+                    wasKafkaAsked: configuration != nil))
         }
+        if let unread { StandardError.write(unread) }
         try WorkerInquiry.report(answers)
+        if unread != nil { throw ExitCode.failure }
     }
 
     private struct Output: Encodable {
@@ -141,10 +167,10 @@ struct ExplainCommand: AsyncParsableCommand {
 
     // MARK: Tokens
 
-    private var name: String {
-        if let subject { return "Subject \(subject)" }
-        if let installation { return "Installation \(installation)" }
-        return "Token ID \(tokenID ?? "")"
+    private var wanted: RegistrationSearch.Wanted {
+        if let subject { return .subject(subject) }
+        if let installation { return .installation(installation) }
+        return .token((tokenID ?? "").lowercased())
     }
 
     private var query: [(name: String, value: String)] {
@@ -156,14 +182,6 @@ struct ExplainCommand: AsyncParsableCommand {
 
     /// Looks through the registrations in Kafka.
     private func search(_ configuration: Configuration) throws -> [FoundRegistration] {
-        let wanted: RegistrationSearch.Wanted
-        if let subject {
-            wanted = .subject(subject)
-        } else if let installation {
-            wanted = .installation(installation)
-        } else {
-            wanted = .token((tokenID ?? "").lowercased())
-        }
         var search = RegistrationSearch(
             configuration, wanted, app: app, environment: try environment.map(Arguments.environment)
         )

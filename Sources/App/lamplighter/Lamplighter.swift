@@ -15,7 +15,7 @@ struct Lamplighter: AsyncParsableCommand {
             subject, and sends each a request to APNs. To try it out without Kafka and Apple there \
             is lamplighter-lab.
 
-            Exit codes: 0; 64 usage; 69 Kafka or APNs unreachable at start; 70 internal; 75 a client \
+            Exit codes: 0; 1 the answer is no, or some workers have not answered; 64 usage; 69 Kafka or APNs unreachable at start; 70 internal; 75 a client \
             failed for good, start again; 78 configuration.
             """,
         version: Version.text(of: "lamplighter"),

@@ -58,7 +58,9 @@ struct RegisterCommand: AsyncParsableCommand {
     @Flag(help: "Remove the registration.")
     var remove = false
 
-    func validate() throws {
+    /// To be called by `run` and not named `validate`: that is called before an unknown option is
+    /// reported, so that a misspelt one would be told as one that is missing.
+    private func checkArguments() throws {
         let describesTarget =
             tokenClass != nil || token != nil || kind != nil || !subjects.isEmpty || onChange != nil
         if file != nil, describesTarget || remove {
@@ -78,6 +80,7 @@ struct RegisterCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try checkArguments()
         let (draft, value) = try file.map(read) ?? describe()
         for part in [draft.app, draft.installation, draft.handler]
         where !RecordKey.isPart(part) {

@@ -88,7 +88,9 @@ struct RegistrationsCommand: ParsableCommand {
         @Flag(help: "Say what would be removed, and write nothing.")
         var dryRun = false
 
-        func validate() throws {
+        /// To be called by `run` and not named `validate`: that is called before an unknown option is
+        /// reported, so that a misspelt one would be told as one that is missing.
+        private func checkArguments() throws {
             if let environment { _ = try Arguments.environment(environment) }
             guard (installation == nil) != (subject == nil) else {
                 throw ValidationError(
@@ -103,6 +105,7 @@ struct RegistrationsCommand: ParsableCommand {
         }
 
         func run() async throws {
+            try checkArguments()
             let configuration = try options.load()
             let scope = RegistrationScope(
                 environment: try environment.map(Arguments.environment), app: app,

@@ -63,7 +63,9 @@ struct SuppressionsCommand: ParsableCommand {
         @Flag(help: "Say what would be revoked, and write nothing.")
         var dryRun = false
 
-        func validate() throws {
+        /// To be called by `run` and not named `validate`: that is called before an unknown option is
+        /// reported, so that a misspelt one would be told as one that is missing.
+        private func checkArguments() throws {
             if let token, token != "-" {
                 throw ValidationError(
                     "a token is not for the command line: --token - reads it from standard input")
@@ -79,6 +81,7 @@ struct SuppressionsCommand: ParsableCommand {
         }
 
         func run() async throws {
+            try checkArguments()
             let names = try tokenNames()
             let configuration = try options.load()
             let table = try SuppressionTable(configuration)

@@ -51,14 +51,9 @@ struct WorkerInquiry: Sendable {
     }
 
     private static func base(_ text: String) throws -> String {
-        let full = text.contains("://") ? text : "http://\(text)"
-        guard let url = URLComponents(string: full), let host = url.host, !host.isEmpty,
-            url.scheme == "http" || url.scheme == "https", url.user == nil, url.query == nil
-        else {
-            throw ValidationError(
-                "'\(text)' is not the URL of a worker, such as http://worker-1:9465")
+        do throws(WorkerURL.Wrong) { return try WorkerURL(text).text } catch {
+            throw ValidationError(error.message)
         }
-        return full.hasSuffix("/") ? String(full.dropLast()) : full
     }
 
     private static func ownURL(_ configuration: Configuration?) throws -> String {
@@ -134,19 +129,23 @@ struct WorkerInquiry: Sendable {
             }
             return Answer(url: url, failure: refusal(answer, of: url))
         } catch {
-            return Answer(
-                url: url,
-                failure: Failure(
-                    .unavailable,
-                    "\(url): \(error.text.printable); check that the worker runs and that its "
-                        + "admin.port is this one"))
+            return Answer(url: url, failure: Failure(.unavailable, problem(error, of: url)))
         }
+    }
+
+    private func problem(_ failure: ExchangeFailure, of url: String) -> String {
+        let cause = failure.text.printable
+        if failure.kind == .handshake, url.hasPrefix("https://"), let url = try? WorkerURL(url) {
+            return url.withoutTLS(cause)
+        }
+        return "\(url): \(cause); check that the worker runs and that its admin.port is this one"
     }
 
     private func refusal(_ answer: HTTPExchange.Answer, of url: String) -> any Error {
         let text =
             String(decoding: answer.body.prefix(500), as: UTF8.self)
-            .split(separator: "\n").first.map { String($0).printable } ?? ""
+            .split(separator: "\n").first.map { String($0).printable }
+            ?? "answers \(answer.status) without a reason: check that this is the admin.port of a worker"
         switch answer.status {
         case 401 where token == nil:
             return Failure(.configuration, "\(url) asks for a token: name its file (--token-file)")

@@ -111,12 +111,13 @@ extension CurlDeliveryLoop {
         sendAgain(slot, pool: pool)
         guard !connections[index].multi.isEstablished else { return }
         desk.counts.connectFailures &+= 1
-        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
+        let why = errorText(index, end)
+        desk.holdBackConnects(of: pool, because: why)
         let isCertificate = end.code.cause == .certificate
         if isCertificate { desk.counts.certificatesRefused &+= 1 }
         desk.pools[pool].log.write(
             isCertificate ? .certificateRefused : .connectFailed, .error,
-            "cannot connect: \(errorText(index, end))",
+            "cannot connect: \(why)",
             remedy: isCertificate
                 ? certificateRemedy(index, end) : connectRemedy(index, end),
             at: desk.now.monotonic)
@@ -147,7 +148,7 @@ extension CurlDeliveryLoop {
 
     private mutating func http2Refused(_ pool: Int) {
         desk.counts.http2Refused &+= 1
-        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
+        desk.holdBackConnects(of: pool, because: "the server does not speak HTTP/2 (ALPN)")
         desk.pools[pool].log.write(
             .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
             remedy: "check for a TLS-inspecting proxy between here and APNs",
@@ -184,8 +185,11 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         // A server that accepts connections but never a push must not be hammered.
         if !connections[index].isAuthenticated {
-            desk.holdBackConnects(
-                of: pool, hasReachedAPNs: connections[index].multi.isEstablished)
+            if connections[index].multi.isEstablished {
+                desk.holdBackConnects(of: pool, hasReachedAPNs: true)
+            } else {
+                desk.holdBackConnects(of: pool, because: why)
+            }
         }
         let inFlight = connections[index].machine.requestsInFlight
         desk.pools[pool].log.write(

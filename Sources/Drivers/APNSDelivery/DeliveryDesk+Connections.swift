@@ -104,6 +104,14 @@ extension DeliveryDesk {
             at: now.monotonic, hasReachedAPNs: hasReachedAPNs, random: &random)
     }
 
+    /// The same for a connect that never was a connection.
+    ///
+    /// - Parameter why: what an operator is told; without a secret.
+    mutating func holdBackConnects(of pool: Int, because why: String) {
+        port.counters.connectFailed(why, of: pools[pool].settings.id)
+        holdBackConnects(of: pool, hasReachedAPNs: false)
+    }
+
     /// Tells the planner how many pushes each pool takes, if that has changed, publishes the state of
     /// each pool, and adjusts the number of its connections.
     func measurePools<Connection: PooledConnection & ~Copyable>(

@@ -208,7 +208,7 @@ extension NGHTTP2DeliveryLoop {
         let pool = connections[index].pool
         assert(connections[index].stage != .established, "a connect fails that has succeeded")
         desk.counts.connectFailures &+= 1
-        desk.holdBackConnects(of: pool, hasReachedAPNs: false)
+        desk.holdBackConnects(of: pool, because: text)
         desk.pools[pool].log.write(
             kind, .error, "cannot connect: \(text)", remedy: remedy, at: desk.now.monotonic)
         vacate(index)

@@ -70,6 +70,15 @@ package final class TransportCounters: Sendable {
 
     package func streams(of pool: PoolID) -> PoolStreams { pools[Int(pool.rawValue)].streams }
 
+    /// Why the latest connect of a pool failed that never was a connection, on one line of at most
+    /// `connectErrorMax` characters; nil before the first. It stays when a later connect succeeds.
+    package func connectError(of pool: PoolID) -> String? {
+        pools[Int(pool.rawValue)].connectError.withLock { $0 }
+    }
+
+    /// Four addresses, each with its error.
+    private static let connectErrorMax = 300
+
     // MARK: The delivery thread's side
 
     func publish(_ new: TransportCounts) {
@@ -84,6 +93,13 @@ package final class TransportCounters: Sendable {
         pools[Int(pool.rawValue)].set(streams)
     }
 
+    func connectFailed(_ why: String, of pool: PoolID) {
+        let line = why.printable
+        let bounded =
+            line.count > Self.connectErrorMax ? line.prefix(Self.connectErrorMax - 1) + "…" : line
+        pools[Int(pool.rawValue)].connectError.withLock { $0 = bounded }
+    }
+
     /// Values that may be of different turns.
     private final class PoolGauge: Sendable {
         private let connections = Atomic<Int>(0)
@@ -91,6 +107,7 @@ package final class TransportCounters: Sendable {
         private let limit = Atomic<Int>(0)
         private let failedConnects = Atomic<Int>(0)
         private let hasReachedAPNs = Atomic<Bool>(false)
+        let connectError = Mutex<String?>(nil)
 
         var streams: PoolStreams {
             PoolStreams(

@@ -3,12 +3,14 @@
 
 internal import HTTPTypes
 internal import NIOCore
+internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import Synchronization
 
 /// Bounds what one connection takes: a place of its peer's share, and the time for a request, for
 /// an answer and in all. Hummingbird's own timer begins anew with each part of a request, and stands
-/// still while an answer is written.
+/// still while an answer is written. It also says why a request that is not HTTP is refused, which
+/// Hummingbird answers without a word.
 final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -27,6 +29,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// Whether the connection ends with the answer that comes next.
     private var isEnding = false
+    /// Why the last request cannot be read.
+    private var unreadable: String?
 
     init(_ limits: HTTPListenerSettings.Limits, _ shares: PeerShares) {
         self.limits = limits
@@ -74,6 +78,21 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let error = error as? HTTPParserError { unreadable = text(of: error) }
+        context.fireErrorCaught(error)
+    }
+
+    private func text(of error: HTTPParserError) -> String {
+        switch error {
+        case .headerOverflow:
+            "the request line and the headers are too long: at most \(limits.headerBytesMax) bytes "
+                + "and \(limits.headersMax) headers"
+        case .invalidMethod: "this is no method of HTTP"
+        default: "this is no request of HTTP/1.1: \(error.debugDescription)"
+        }
+    }
+
     func write(
         context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?
     ) {
@@ -82,6 +101,12 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(let head):
             if head.headerFields[.connection] == "close" { isEnding = true }
             restart(&answer, limits.answerTimeMax, context)
+            // Answers of this program have a body.
+            if let unreadable, head.status == .badRequest,
+                head.headerFields[.contentLength] == "0"
+            {
+                return refuse(unreadable, context, promise)
+            }
         case .body: break
         case .end:
             let written = promise ?? context.eventLoop.makePromise()
@@ -93,6 +118,18 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             }
         }
         context.write(data, promise: promise)
+    }
+
+    /// Writes head and body of an answer; its end is Hummingbird's.
+    private func refuse(
+        _ reason: String, _ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?
+    ) {
+        var answer = HTTPAnswer.text(reason, status: 400)
+        answer.headers["Connection"] = "close"
+        let head = HTTPResponse(
+            status: .badRequest, headerFields: ListenerResponder.headers(of: answer))
+        context.write(wrapOutboundOut(.head(head)), promise: promise)
+        context.write(wrapOutboundOut(.body(ByteBuffer(bytes: answer.body))), promise: nil)
     }
 
     private func restart(

@@ -58,9 +58,11 @@ package struct HTTPAnswer: Sendable, Equatable {
 
     /// Refuses a method that the path does not have.
     package static func notAllowed(but methods: [HTTPQuestion.Method]) -> HTTPAnswer {
-        let allowed = methods.map(\.rawValue).joined(separator: ", ")
-        var answer = HTTPAnswer.text("only \(allowed) is served here", status: 405)
-        answer.headers["Allow"] = allowed
+        let names = methods.map(\.rawValue)
+        let verb = names.count == 1 ? "is" : "are"
+        var answer = HTTPAnswer.text(
+            "only \(names.joined(separator: " and ")) \(verb) allowed here", status: 405)
+        answer.headers["Allow"] = names.joined(separator: ", ")
         return answer
     }
 

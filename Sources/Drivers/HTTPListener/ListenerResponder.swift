@@ -17,6 +17,14 @@ struct ListenerResponder: HTTPResponder {
 
     func respond(to request: Request, context: Context) async throws -> Response {
         let answer = await answer(to: request)
+        let isHead = request.method == .head
+        return Response(
+            status: HTTPResponse.Status(code: answer.status), headers: Self.headers(of: answer),
+            body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
+        )
+    }
+
+    static func headers(of answer: HTTPAnswer) -> HTTPFields {
         var headers: HTTPFields = [
             .contentType: answer.contentType, .contentLength: "\(answer.body.count)",
             .cacheControl: "no-store", .xContentTypeOptions: "nosniff",
@@ -27,11 +35,7 @@ struct ListenerResponder: HTTPResponder {
             guard let name = HTTPField.Name(name) else { preconditionFailure("a bad header name") }
             headers[name] = value
         }
-        let isHead = request.method == .head
-        return Response(
-            status: HTTPResponse.Status(code: answer.status), headers: headers,
-            body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
-        )
+        return headers
     }
 
     private func answer(to request: Request) async -> HTTPAnswer {
@@ -48,13 +52,16 @@ struct ListenerResponder: HTTPResponder {
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
-        guard let method else { return .text("this method is not served", status: 405) }
+        guard let method else { return .text("this method is not allowed here", status: 405) }
         guard let body = await body(of: request) else {
             var answer = HTTPAnswer.text(
                 "the body is longer than \(bodyBytesMax) bytes", status: 413)
             // What is left of the body is not read.
             answer.headers["Connection"] = "close"
             return answer
+        }
+        guard Self.isUTF8(request.uri.query ?? "") else {
+            return .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)
         }
         var query: [String: String] = [:]
         for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
@@ -64,6 +71,26 @@ struct ListenerResponder: HTTPResponder {
             HTTPQuestion(
                 method: method, path: request.uri.path, query: query,
                 accept: request.headers[.accept] ?? "", body: body))
+    }
+
+    /// Whether a query is UTF-8 once its escapes are decoded. Hummingbird replaces what is not, and the
+    /// question would be about another name.
+    private static func isUTF8(_ query: String) -> Bool {
+        // NIO replaces what is not UTF-8 before it is encoded.
+        if query.unicodeScalars.contains("\u{FFFD}") { return false }
+        var bytes: [UInt8] = []
+        var rest = query.utf8[...]
+        while let byte = rest.popFirst() {
+            let digits = String(rest.prefix(2)) ?? ""
+            let escaped = digits.utf8.count == 2 ? UInt8(digits, radix: 16) : nil
+            if byte == UInt8(ascii: "%"), let escaped {
+                bytes.append(escaped)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self) != nil
     }
 
     /// The request's body; nil if it is too long. One that says so itself is not waited for.

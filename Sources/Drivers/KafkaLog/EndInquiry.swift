@@ -23,11 +23,15 @@ final class EndInquiry: Sendable {
         var isUnderWay = false
         var isCancelled = false
         var answers: Answers?
+        var isUnanswered = false
     }
 
     private let state = Mutex(State())
 
     private static let timeout = Duration.seconds(2)
+
+    /// Whether no broker has answered the last request.
+    var isUnanswered: Bool { state.withLock { $0.isUnanswered } }
 
     /// The answers since the last call; nil if there are none.
     func takeAnswers() -> Answers? {
@@ -49,10 +53,11 @@ final class EndInquiry: Sendable {
         guard mayBegin else { return }
         do throws(SystemError) {
             try NamedThread.detach(name: "kafka-ends") { [self] in
-                let answers = ask(client, topics, partitions)
+                let (answers, isUnanswered) = ask(client, topics, partitions)
                 state.withLock { state in
                     precondition(state.isUnderWay, "an answer to a question that nobody has asked")
                     state.isUnderWay = false
+                    state.isUnanswered = isUnanswered
                     state.answers = Answers(askedAt: now, partitions: answers)
                 }
             }
@@ -69,7 +74,7 @@ final class EndInquiry: Sendable {
     /// partitions by one timeout, however many partitions it leads.
     private func ask(
         _ client: Client, _ topics: [Topic], _ partitions: [TopicPartition]
-    ) -> [TopicPartition: Answer] {
+    ) -> (answers: [TopicPartition: Answer], isUnanswered: Bool) {
         let list = TopicPartitionList(capacity: partitions.count)
         for partition in partitions {
             list.append(topic: partition.topic, partition: partition.partition)
@@ -83,7 +88,8 @@ final class EndInquiry: Sendable {
             for (partition, fault) in questions.faults { answers[partition] = .failed("\(fault)") }
         } catch {
             for partition in partitions { answers[partition] = .failed("\(error)") }
+            return (answers, true)
         }
-        return answers
+        return (answers, false)
     }
 }

@@ -258,6 +258,10 @@ package final class TableReader {
 
     // MARK: Freshness
 
+    /// Whether no broker has answered the last request for the ends. It is known seconds before the
+    /// tables are old.
+    package var isUnanswered: Bool { inquiry.isUnanswered }
+
     /// Notes how far reading has come, and requests the ends again. To be called every few seconds.
     package func watch(now: Now) {
         var all: [TopicPartition] = []

@@ -11,6 +11,8 @@ package struct FleetRun {
     private let apnsPort: UInt16?
     private let topicPartitions: Int?
     private var input = StandardInputLines()
+    /// The workers that are said to have ended.
+    private var ended: Set<Int32> = []
 
     private static let turn = Duration.milliseconds(50)
     private static let startMax = Duration.seconds(60)
@@ -118,8 +120,18 @@ package struct FleetRun {
         for worker in fleet.workers {
             guard let ending = worker.process.ending else { continue }
             let name = worker.process.name
-            throw FleetError(
-                description: "\(name) has \(ending.words): \(fleet.tail("\(name).log"))")
+            guard ending == .exited(0) else {
+                throw FleetError(
+                    description: "\(name) has \(ending.words): \(fleet.tail("\(name).log"))")
+            }
+            guard ended.insert(worker.process.identifier).inserted else { continue }
+            // Standard output has the reports alone.
+            try? FileHandle.standardError.write(
+                contentsOf: Data(
+                    """
+                    \(name) has ended in order, as after SIGTERM; the fleet goes on without it, and \
+                    'workers N' starts others\n
+                    """.utf8))
         }
         guard StopRequests.received == 0 else { return nil }
         return input.next(waiting: Self.turn)

@@ -27,6 +27,7 @@ package final class TrafficGenerator {
     private var underWay: [UInt64: EmittedEvent] = [:]
     private var nextTicket: UInt64 = 1
     private var refusal: String?
+    private var acknowledgements = AcknowledgementWatch(now: .now)
 
     /// The most events per partition that may wait for the workers. The embedded Kafka keeps 5 MiB
     /// of each partition; an event alone in its batch takes about 90 bytes, and a fifth of the room
@@ -179,7 +180,9 @@ package final class TrafficGenerator {
 
     private func takeReports() {
         var lines = ""
+        var acknowledged = 0
         producer.pollReports(now: .current) { record in
+            if record.position != nil { acknowledged += 1 }
             if let error = record.error { refusal = "\(error)" }
             guard let event = underWay.removeValue(forKey: record.ticket) else { return }
             guard let position = record.position else {
@@ -192,6 +195,10 @@ package final class TrafficGenerator {
                 offset: position.offset, subject: neighbourhood.subject(event.subject))
         }
         if !lines.isEmpty { log.write(Data(lines.utf8)) }
+        let waiting = producer.outstanding
+        acknowledgements.looked(acknowledged: acknowledged, waiting: waiting, now: .now)
+        report.trouble = acknowledgements.trouble(
+            waiting: waiting, cause: producer.connectionFailure?.trouble, now: .now)
     }
 
     /// Waits until every event is acknowledged.
@@ -200,7 +207,8 @@ package final class TrafficGenerator {
         takeReports()
         guard isFlushed, underWay.isEmpty else {
             throw TrafficError(
-                description: "Kafka did not confirm \(producer.outstanding) records in time")
+                description: report.trouble
+                    ?? "Kafka did not confirm \(producer.outstanding) records in time")
         }
     }
 

@@ -53,6 +53,8 @@ package struct TrafficReport: Codable, Hashable, Sendable {
     package var lag: Int?
     /// Whether the bound on the lag is holding events back.
     package var isHeldBack = false
+    /// That Kafka acknowledges nothing, and why; nil while it does.
+    package var trouble: String?
 
     package init(phase: Phase) { self.phase = phase }
 }

@@ -63,9 +63,14 @@ function showOutcomes(pushes, before, elapsed) {
 }
 
 /** What a pool is doing: its state, and of an open one whether anything is in flight. */
-function poolState({ state, streams, silentSeconds }) {
+function poolState({ state, streams, silentSeconds, nextProbeSeconds }) {
     if (state === "open") {
         return streams > 0 ? { text: "moving", state: "good" } : { text: "idle" };
+    }
+    if (state === "paused") {
+        const title = isKnown(nextProbeSeconds)
+            ? `The next probe is in ${seconds(nextProbeSeconds)}` : "A probe is out";
+        return { text: state, state: "error", title };
     }
     const title = isKnown(silentSeconds)
         ? `APNs has answered nothing for ${seconds(silentSeconds)}` : undefined;

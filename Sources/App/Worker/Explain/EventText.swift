@@ -10,7 +10,7 @@ package enum EventText {
         if let problem = reply.unreadable {
             return [
                 "A record of \(reply.topic) like this cannot be read (\(problem.code)): "
-                    + "\(problem.message). It would become a dead letter and reach nobody."
+                    + "\(problem.message.withFullStop) It would become a dead letter and reach nobody."
             ]
         }
         guard let event = reply.event else { return [] }

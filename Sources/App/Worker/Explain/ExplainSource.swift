@@ -39,6 +39,12 @@ actor ExplainSource {
     }
 
     private func tokens(_ question: TokenQuestion) async throws(RefusedQuestion) -> HTTPAnswer {
+        if let app = question.app, plan.routing.app(named: app) == nil {
+            let shown = String(app.unicodeScalars.prefix(256)).printable
+            throw RefusedQuestion(
+                "'\(shown)' is no app of this worker's apns.credentials, which have "
+                    + TokenText.list(plan.routing.apps.sorted(), most: 20))
+        }
         let explanation = try await ask { .tokens(question, $0) }
         return .json(
             ExplainJSON.text(
@@ -78,6 +84,17 @@ actor ExplainSource {
                 "the planner does not answer: see /status, and ask again", status: 503)
         }
         return value
+    }
+}
+
+extension TokenQuestion {
+    /// The app that the question is limited to.
+    fileprivate var app: String? {
+        switch self {
+        case .subject(_, let app): app
+        case .installation(_, let app, _, _): app
+        case .token: nil
+        }
     }
 }
 

@@ -5,10 +5,12 @@ internal import PushModel
 
 /// Writes what `lamplighter explain` prints: plain sentences, each with what to do.
 package enum ExplainText {
-    /// Whom or what somebody asks about, as text such as `subject door-42`.
+    /// - Parameters:
+    ///   - registrations: those in Kafka; nil if they were not read.
+    ///   - wasKafkaAsked: whether they were asked for, so that it need not be advised.
     package static func lines(
-        asking name: String, answers: [(worker: String, reply: TokenReply)],
-        registrations: [FoundRegistration]?
+        asking wanted: RegistrationSearch.Wanted, answers: [(worker: String, reply: TokenReply)],
+        registrations: [FoundRegistration]?, wasKafkaAsked: Bool
     ) -> [String] {
         var tokens = ExplainedTokens(answers)
         if let registrations { tokens.name(by: registrations) }
@@ -16,9 +18,9 @@ package enum ExplainText {
         let more = answers.first?.reply.more ?? 0
         let count = tokens.tokens.count
         lines.append(
-            "\(name): \(count) \(count == 1 ? "token" : "tokens")"
+            "\(wanted.name): \(count) \(count == 1 ? "token" : "tokens")"
                 + (more == 0 ? "" : ", and \(more) more that are not shown") + ".")
-        if tokens.tokens.isEmpty { lines += nobody(wasLookedUp: registrations != nil) }
+        if tokens.tokens.isEmpty { lines += nobody(wanted, wasKafkaAsked: wasKafkaAsked) }
         for token in tokens.tokens { lines += [""] + TokenText(token).lines }
         for registration in registrations ?? [] {
             lines += text(registration, known: Set(tokens.tokens.map(\.first.tokenID)))
@@ -38,8 +40,6 @@ package enum ExplainText {
                 ] : [])
                 + reply.gaps.map { gap in
                     switch gap {
-                    case "unknownApp":
-                        "\(worker) serves no such app: add it to apns.credentials, or correct it."
                     case "manyHandlers":
                         "\(worker) does not remember every handler of the app: name it with "
                             + "--handler, or find it with --config."
@@ -49,12 +49,28 @@ package enum ExplainText {
         }
     }
 
-    private static func nobody(wasLookedUp: Bool) -> [String] {
-        [
-            "No event reaches anybody by that name. Names are case-sensitive: compare with what the "
-                + "app registers."
-        ]
-            + (wasLookedUp
+    /// What is missing where the workers have answered and Kafka has not.
+    package static func unread(because cause: String) -> String {
+        "The registrations in Kafka could not be read, so that names of installations and handlers, "
+            + "targets without a token, and registrations that no worker can read may be missing: "
+            + cause.withFullStop
+    }
+
+    private static func nobody(
+        _ wanted: RegistrationSearch.Wanted, wasKafkaAsked: Bool
+    ) -> [String] {
+        let compare = "Names are case-sensitive: compare with what the app registers."
+        let text =
+            switch wanted {
+            case .subject: "No event reaches anybody by that name. \(compare)"
+            case .installation: "The workers know no registration of that installation. \(compare)"
+            case .token:
+                "The workers know no token with that ID: no registration has it, and none of its "
+                    + "pushes is remembered. An ID is the first 16 digits of the SHA-256 of the "
+                    + "token's bytes, not of its hexadecimal text."
+            }
+        return [text]
+            + (wasKafkaAsked
                 ? []
                 : [
                     "With --config the registrations in Kafka are looked through too, among them "
@@ -66,7 +82,7 @@ package enum ExplainText {
     private static func text(_ registration: FoundRegistration, known: Set<String>) -> [String] {
         var sentences: [String] = []
         if let problem = registration.problem {
-            sentences.append("No worker can read it: \(problem).")
+            sentences.append("No worker can read it: \(problem.withFullStop)")
         }
         for target in registration.targets {
             let kind = target.kinds.isEmpty ? "" : " of kind \(TokenText.list(target.kinds))"
@@ -89,5 +105,16 @@ package enum ExplainText {
         return [
             "", "Registration \(name), written \(TokenText.minute(registration.writtenAt)):",
         ] + sentences.map { "  \($0)" }
+    }
+}
+
+extension RegistrationSearch.Wanted {
+    /// The beginning of a sentence, such as `Subject door-42`.
+    fileprivate var name: String {
+        switch self {
+        case .subject(let subject): "Subject \(subject)"
+        case .installation(let installation): "Installation \(installation)"
+        case .token(let id): "Token ID \(id)"
+        }
     }
 }

@@ -15,7 +15,7 @@ package struct TokenReply: Codable, Sendable, Equatable {
     package var tokens: [Token]
     /// How many rows are not among `tokens`.
     package var more: Int
-    /// Why tokens may be missing: `unknownApp`, `manyHandlers`.
+    /// Why tokens may be missing: `manyHandlers`.
     package var gaps: [String]
 
     package struct Token: Codable, Sendable, Equatable {

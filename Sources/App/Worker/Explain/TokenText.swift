@@ -168,9 +168,9 @@ struct TokenText {
 
     // MARK: Words
 
-    static func list(_ words: [String]) -> String {
-        let shown = words.prefix(5).joined(separator: ", ")
-        return words.count > 5 ? "\(shown) and \(words.count - 5) more" : shown
+    static func list(_ words: [String], most: Int = 5) -> String {
+        let shown = words.prefix(most).joined(separator: ", ")
+        return words.count > most ? "\(shown) and \(words.count - most) more" : shown
     }
 
     /// `2026-11-20 14:03 UTC`.

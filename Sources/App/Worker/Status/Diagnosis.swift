@@ -103,12 +103,7 @@ struct Diagnosis {
             reportKafka(
                 "reading registrations and suppressions has stood still for \(standstill.rounded)")
         }
-        if isRunning, !status.hasJoinedGroup, !isSilent {
-            report(
-                .error, "the worker is not a member of its consumer group, so it reads no events",
-                "wait half a minute after a start; if it stays so, check that the brokers run and "
-                    + "that this user has READ on the group")
-        }
+        if isRunning, !status.hasJoinedGroup, !isSilent { reportMembership() }
         if status.unavailablePartitions > 0 {
             report(
                 .error,
@@ -119,6 +114,21 @@ struct Diagnosis {
         for topic in status.troubledTopics {
             report(
                 topic.topic == .events ? .warning : .error, topic.trouble, TroubledTopic.remedy)
+        }
+    }
+
+    /// A worker without a connection loses its membership before Kafka counts as silent.
+    private mutating func reportMembership() {
+        let outside = "the worker is not a member of its consumer group, so it reads no events"
+        if status.index.isUnanswered {
+            reportKafka("Kafka does not answer, so the worker reads no events")
+        } else if status.index.connectionFailure != nil {
+            reportKafka(outside)
+        } else {
+            report(
+                .error, outside,
+                "wait half a minute after a start; if it stays so, check that the brokers run and "
+                    + "that this user has READ on the group")
         }
     }
 
@@ -154,16 +164,19 @@ struct Diagnosis {
                     "pushes of \(pool.breakerName) wait: APNs has not answered for "
                         + (pool.silence ?? .zero).rounded,
                     TrippedBreaker.Cause.silent.remedy)
-            case .idle, .connecting, .open: break
+            case .idle, .connecting, .open, .paused: break
             }
         }
     }
 
     private mutating func reportUnconnected(_ pool: WorkerStatus.Pool) {
+        let error = pool.connectError.map { "last error: \($0)" } ?? "no error yet"
         report(
-            .error, "pushes of \(pool.breakerName) wait: no connection to APNs is open",
+            .error,
+            "pushes of \(pool.breakerName) wait: no connection to APNs is open "
+                + "(\(pool.endpoint); \(error))",
             "check that this machine reaches the APNs endpoint (DNS, TCP 443, firewall, apns.proxy) "
-                + "and accepts its certificate; the log says why connects fail")
+                + "and accepts its certificate; the log has the remedy of each error")
     }
 
     // MARK: The flow

@@ -110,7 +110,13 @@ extension PlannerLoop {
         plan.routing.pools.enumerated().map { number, pool in
             let id = PoolID(rawValue: UInt16(number))
             var said = WorkerStatus.Pool(
-                credential: pool.credential, environment: pool.environment)
+                credential: pool.credential, environment: pool.environment,
+                endpoint: plan.endpoint(of: pool.environment))
+            if let breaker = tripped.first(where: { $0.name == said.breakerName }) {
+                said.isTripped = true
+                said.isGivenUpAsSilent = breaker.cause == .silent
+                said.probeIn = breaker.probeIn
+            }
             for port in ports {
                 let streams = port.counters.streams(of: id)
                 said.connections += streams.connections
@@ -118,11 +124,12 @@ extension PlannerLoop {
                 said.streamsMax += streams.limit
                 said.failedConnects += streams.failedConnects
                 if streams.hasReachedAPNs { said.hasReachedAPNs = true }
+                // The pool forgets its failures once it is idle, and the breaker stays open.
+                if streams.failedConnects > 0 || said.isGivenUpAsSilent {
+                    said.connectError = said.connectError ?? port.counters.connectError(of: id)
+                }
             }
             said.silence = pipeline.silence(of: id, now: now)
-            said.isGivenUpAsSilent = tripped.contains {
-                $0.name == said.breakerName && $0.cause == .silent
-            }
             said.refusals = pipeline.credentialRefusals(of: id)
             return said
         }
@@ -145,6 +152,7 @@ extension PlannerLoop {
         index.suppressions = statistics.suppressions
         index.bytes = statistics.totalBytes
         index.elapsed = now.monotonic - startedAt
+        index.isUnanswered = tables.isUnanswered
         index.connectionFailure = tables.currentConnectionFailure(now: now)
         return index
     }

@@ -5,9 +5,11 @@ extension String {
     /// The text as a sentence: with a capital letter and a full stop.
     var asSentence: String {
         guard let first else { return self }
-        let end = ".!?".contains(last ?? ".") ? "" : "."
-        return first.uppercased() + dropFirst() + end
+        return first.uppercased() + String(dropFirst()).withFullStop
     }
+
+    /// The text with a full stop, or with the end that it has.
+    var withFullStop: String { ".!?".contains(last ?? ".") ? self : self + "." }
 }
 
 extension Int {

@@ -18,7 +18,8 @@ extension StatusReport {
             + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
             + unmatched.map { ("unmatched", $0.text) } + setAside.map { ("set aside", $0.text) }
             + [("totals", totalsText)]
-        let findings = problems.flatMap { problem in
+        // A single problem is in the summary.
+        let findings = (problems.count > 1 ? problems : []).flatMap { problem in
             [(problem.severity.rawValue, problem.summary), ("", problem.remedy)]
         }
         return
@@ -72,7 +73,9 @@ extension StatusReport {
     private var offsetsText: String {
         "\(waiting.held.counted("event")) held, "
             + "\(waiting.unacknowledged.counted("record")) unacknowledged"
-            + Self.oldest(waiting.oldestUncommittedSeconds)
+            + (waiting.oldestUncommittedSeconds.map {
+                "; the oldest uncommitted event was read \(Self.seconds($0)) ago"
+            } ?? "")
     }
 
     private var indexText: String {
@@ -168,9 +171,13 @@ extension StatusReport.Pool {
             ", provider token \(StatusReport.seconds($0)) old"
         }
         let silence = silentSeconds.map { ", no answer for \(StatusReport.seconds($0))" }
-        return "\(credential) in \(environment): \(state), \(connections.counted("connection")), "
+        // Where all is well the address is of no interest.
+        let error = connectError.map { ", \(endpoint): \($0)" }
+        let probe = nextProbeSeconds.map { ", next probe in \(StatusReport.seconds($0))" } ?? ""
+        return "\(credential) in \(environment): \(state)\(probe), "
+            + "\(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
-            + (silence ?? "")
+            + (silence ?? "") + (error ?? "")
     }
 }
 

@@ -26,10 +26,10 @@ extension StatusReport {
         pools = status.pools.map {
             Pool(
                 credential: $0.credential, environment: $0.environment.name,
-                state: $0.state.rawValue, connections: $0.connections, streams: $0.streams,
-                streamsMax: $0.streamsMax,
+                endpoint: $0.endpoint, state: $0.state.rawValue, connectError: $0.connectError,
+                connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
                 providerTokenAgeSeconds: $0.providerTokenAge?.shown,
-                silentSeconds: $0.silence?.shown)
+                silentSeconds: $0.silence?.shown, nextProbeSeconds: $0.probeIn?.shown)
         }
         breakers = status.breakers.map {
             Breaker(

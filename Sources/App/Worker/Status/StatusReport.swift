@@ -103,12 +103,15 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pool: Codable, Sendable, Equatable {
         package var credential: String
         package var environment: String
+        package var endpoint: String
         package var state: String
+        @Nullable package var connectError: String?
         package var connections: Int
         package var streams: Int
         package var streamsMax: Int
         @Nullable package var providerTokenAgeSeconds: Double?
         @Nullable package var silentSeconds: Double?
+        @Nullable package var nextProbeSeconds: Double?
     }
 
     package struct Breaker: Codable, Sendable, Equatable {

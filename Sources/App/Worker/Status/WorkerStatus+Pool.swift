@@ -7,6 +7,8 @@ extension WorkerStatus {
     struct Pool: Sendable {
         var credential: String
         var environment: PushEnvironment
+        /// The `host:port` that it connects to.
+        var endpoint: String
         /// Connections on which APNs has accepted the provider token.
         var connections = 0
         /// Requests in flight.
@@ -15,10 +17,16 @@ extension WorkerStatus {
         var streamsMax = 0
         /// The connects in a row that have failed; 0 where no connection is wanted.
         var failedConnects = 0
+        /// Why the latest connect failed that never was a connection; nil if none has lately.
+        var connectError: String?
         /// Whether the latest of them was established, so that APNs can be reached.
         var hasReachedAPNs = false
         /// Whether its circuit breaker is open because APNs does not answer.
         var isGivenUpAsSilent = false
+        /// Whether its circuit breaker is not closed, whatever the cause.
+        var isTripped = false
+        /// How long until the next probe; nil while one is out, and if the circuit breaker is closed.
+        var probeIn: Duration?
         /// How long it has had pushes to send of which APNs has answered none; nil if it has none,
         /// or if its circuit breaker is not closed.
         var silence: Duration?
@@ -41,6 +49,8 @@ extension WorkerStatus {
             case stalled
             /// A connection is wanted, and none can be made.
             case unconnected
+            /// Its circuit breaker is not closed: pushes wait, except for one probe at a time.
+            case paused
         }
 
         /// How long APNs may leave a pool without an answer. A round trip takes milliseconds, across
@@ -52,6 +62,7 @@ extension WorkerStatus {
             let isReached = connections > 0 || streams > 0 || hasReachedAPNs
             if !isReached, isSilent || failedConnects > 0 { return .unconnected }
             if isSilent { return .stalled }
+            if isTripped { return .paused }
             if connections > 0 { return .open }
             return streams > 0 || failedConnects > 0 || silence != nil ? .connecting : .idle
         }

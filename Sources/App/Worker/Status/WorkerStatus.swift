@@ -126,6 +126,8 @@ struct WorkerStatus: Sendable {
         var bytes = 0
         /// How long the worker has been reading.
         var elapsed = Duration.zero
+        /// Whether no broker has answered the last request.
+        var isUnanswered = false
         /// Why no connection to Kafka can be made; nil if none has failed since one of the tables was
         /// last known to be complete.
         var connectionFailure: ConnectionFailure?

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Intake
+
+extension Configuration {
+    /// The topics of `kafka.events` whose events can be for no app, each with what to do. While one app
+    /// is configured, events that name none are for it; a second one makes dead letters of them.
+    ///
+    /// It is no problem of the configuration: producers may name the app in each event.
+    package var appWarnings: [String] {
+        let apps = Set(apns.credentials.values.flatMap(\.apps)).sorted()
+        guard apps.count > 1 else { return [] }
+        return kafka.events.sorted { $0.key < $1.key }.filter { $0.value.app == nil }
+            .map { topic, binding in
+                let key = SettingReader.shown(["kafka", "events", topic, "app"])
+                let (what, remedy) =
+                    binding.eventsMayNameApp
+                    ? (
+                        "events that name no app become dead letters (missingApp) and reach nobody",
+                        "set it to the app that they are for, or have every producer name one"
+                    )
+                    : (
+                        "its records cannot name one, so each becomes a dead letter (missingApp) "
+                            + "and reaches nobody", "set it to the app that they are for"
+                    )
+                return "\(key) is not set, and \(apps.count) apps are configured "
+                    + "(\(TokenText.list(apps))): \(what); \(remedy)"
+            }
+    }
+}
+
+extension TopicBinding {
+    /// Whether there is a place for an app in the topic's records.
+    fileprivate var eventsMayNameApp: Bool { holdsOwnEvents || decode == .cloudevents }
+}
