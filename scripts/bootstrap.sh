@@ -131,7 +131,7 @@ if [ "${1:-}" = surfaces ]; then
 fi
 if [ "${1:-}" = deploy ]; then
     test_programs+=(
-        golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
+        docker-compose golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
