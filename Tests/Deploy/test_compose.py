@@ -43,13 +43,13 @@ BREAKAGES = [
     ("      kafka: {condition", "      kafkas: {condition", "which is no service"),
     ("prepare: {condition: service_completed_successfully", "prepare: {condition: service_healthy",
      "which has no check"),
-    ("topics: {condition: service_completed_successfully", "kafka: {condition: service_completed_successfully",
-     "which is started again"),
+    ("topics: {condition: service_completed_successfully",
+     "kafka: {condition: service_completed_successfully", "which is started again"),
     ("apache/kafka:3.7.1", "apache/kafka:latest", "no exact version"),
     ("lamplighter:0.1.0", "lamplighter:0.0.9", "not this version"),
     ("target: worker", "target: workers", "no stage workers"),
-    ("      prepare: {condition: service_completed_successfully}", "      kafka: {condition: service_healthy}",
-     "is not built before"),
+    ("      prepare: {condition: service_completed_successfully}",
+     "      kafka: {condition: service_healthy}", "is not built before"),
     ("127.0.0.1/9464", "127.0.0.1/9465", "not asked for at health.port"),
     ("GET /readyz ", "GET /livez ", "not its readiness"),
     (":9465-9468:9465", ":9465-9468:9464", "another port"),
@@ -155,7 +155,8 @@ class Grafana(unittest.TestCase):
         text = COMPOSE.text("grafana", f"{self.FOLDER}/dashboards/lamplighter.yaml")
         folder = yaml.safe_load(text)["providers"][0]["options"]["path"]
         files = COMPOSE.files("grafana")
-        self.assertEqual(files[f"{folder}/lamplighter.json"].resolve(), ROOT / "deploy/grafana/lamplighter.json")
+        dashboard = files[f"{folder}/lamplighter.json"]
+        self.assertEqual(dashboard.resolve(), ROOT / "deploy/grafana/lamplighter.json")
         home = COMPOSE.services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
         self.assertIn(home, files)
 
