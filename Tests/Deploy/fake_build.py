@@ -2,7 +2,7 @@
 # Part of Lamplighter.
 
 """A repository with the files of this one, and a build of two small programs, so that a release can be
-tried in seconds. The programs print their version, and are linked with zlib alone, which needs no headers here."""
+tried in seconds. The programs print their version, and are linked with zlib alone, without its headers."""
 
 import json
 import os
@@ -70,7 +70,8 @@ class FakeBuild:
             product.mkdir(exist_ok=True)
             (product / "Objects.LinkFileList").write_text(f"{module}/Node.swift.o\n")
             subprocess.run(
-                ["cc", "-g", f'-DNAME="{name}"', f'-DCOMMIT="{commit}"', "main.c", "-o", name, "-l:libz.so.1"],
+                ["cc", "-g", f'-DNAME="{name}"', f'-DCOMMIT="{commit}"', "main.c", "-o", name,
+                 "-l:libz.so.1"],
                 cwd=self.programs, check=True)
 
     def release(self, *options):
