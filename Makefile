@@ -39,7 +39,8 @@ bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs manifests chaos mutate check-mutations check-surfaces check-deploy conformance fuzz sanitize \
+	docs manifests notices sbom release chaos mutate check-mutations check-surfaces check-deploy \
+	conformance fuzz sanitize \
 	bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
@@ -83,6 +84,16 @@ check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=te
 
 manifests: ## Rewrite deploy/kubernetes from the chart, deploy/helm/lamplighter
 	scripts/check-deploy.py --write
+
+notices: build ## Rewrite NOTICES, the licences of what the programs are linked with
+	scripts/third_party_notices.py .build/release
+
+sbom: build ## Write the software bill of materials of the release build, run/sbom.cdx.json
+	mkdir -p run
+	scripts/sbom.py .build/release --output run/sbom.cdx.json
+
+release: deps ## Make what a release has, run/release: archives, package, bill of materials, checksums
+	scripts/release.py
 
 chaos: build ## Run fleets while everything goes wrong, prove that nothing is lost (CHAOS_ROUNDS=20)
 	.build/release/lamplighter-lab chaos --rounds $(CHAOS_ROUNDS) $(CHAOS) \

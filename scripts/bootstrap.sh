@@ -6,7 +6,7 @@
 # packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
-# only `make check-deploy` needs: kubectl, and what Helm is built on.
+# only `make check-deploy` needs: kubectl, docker-compose, and what Helm is built on.
 set -euo pipefail
 
 swift_needed=6.2
@@ -131,7 +131,7 @@ if [ "${1:-}" = surfaces ]; then
 fi
 if [ "${1:-}" = deploy ]; then
     test_programs+=(
-        golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
+        docker-compose golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
