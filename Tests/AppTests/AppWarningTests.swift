@@ -30,12 +30,19 @@ internal import Testing
             ])
     }
 
-    @Test(arguments: ["{decode: key}", "{decode: json, subject: \"order-{/id}\"}"])
-    func `a topic whose records cannot name an app loses all of them`(binding: String) throws {
-        let warnings = try warnings("orders: \(binding)", apps: two)
+    @Test func `a topic whose records cannot name an app loses all of them`() throws {
+        let warnings = try warnings(
+            "orders: {decode: json, subject: \"order-{/id}\"}", apps: two)
         #expect(warnings.count == 1)
         #expect(warnings[0].hasPrefix("kafka.events.orders.app is not set, and 2 apps"))
         #expect(warnings[0].contains("each becomes a dead letter (missingApp)"))
         #expect(warnings[0].hasSuffix("; set it to the app that they are for"))
+    }
+
+    @Test func `a topic of keys alone is refused with the same advice`() {
+        let error = #expect(throws: (any Error).self) {
+            try warnings("orders: {decode: key}", apps: two)
+        }
+        #expect("\(error as Any)".contains("name one of the 2 configured apps"))
     }
 }
