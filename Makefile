@@ -3,9 +3,9 @@
 
 # Each verb prints its commands before it runs them. `make` alone explains the verbs.
 
-# A variable has one meaning. Four have a short form, for the verb's main one: ROUNDS of chaos and of
-# the benchmarks, SECONDS of fuzz and bench-latency, SEEDS of simulate, ONLY of mutate, fuzz,
-# check-surfaces and check-deploy.
+# A variable has one meaning. Five have a short form, for the verb's main one: ROUNDS of chaos and of
+# the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of mutate,
+# fuzz, check-surfaces and check-deploy.
 
 # What run-local uses: auto, nghttp2 or curl; KEEP=1 leaves everything running.
 TRANSPORT ?= auto
@@ -36,12 +36,16 @@ bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling: \
 	export BENCH_ROUNDS := $(BENCH_ROUNDS)
 bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
+# How long soak runs.
+SOAK_MINUTES ?= $(MINUTES)
+soak: export SOAK_MINUTES := $(SOAK_MINUTES)
+
 FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
 	docs manifests notices sbom release chaos mutate check-mutations check-surfaces check-deploy \
 	conformance fuzz sanitize \
-	bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling check-performance clean
+	soak bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -135,6 +139,9 @@ bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPT
 
 bench-scaling: deps ## Measure threads, workers and connections, what limits each (BENCH_ROUNDS=5, PUSHES=500000)
 	benchmarks/scaling.py
+
+soak: deps ## See that nothing grows, slows down or is lost under slow faults (SOAK_MINUTES=30)
+	benchmarks/soak.py
 
 check-performance: deps ## Hold instructions per push against the record (WRITE=1 REASON='…')
 	benchmarks/instructions.py

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
-"""Latency by percentile as SVG: both axes logarithmic, the tail drawn as large as the middle."""
+"""Figures as SVG: latency by percentile, both axes logarithmic, the tail drawn as large as the middle;
+and several figures over the minutes of a run, one below the other."""
 
 import math
 
@@ -45,9 +46,50 @@ def write(path, title, curves):
         parts.append(
             f'<text x="{shown[-1][0] + 6:.1f}" y="{shown[-1][1] + 4:.1f}" fill="{colour}">'
             f"{name}</text>")
+    save(path, HEIGHT, parts)
+
+
+STRIP = 110
+
+
+def write_series(path, title, series, marks):
+    """`series`: (name, [(minute, value)]), each in a strip from 0 on; `marks`: (minute, name)."""
+    height = TOP + len(series) * STRIP + BOTTOM
+    end = max(minute for _, points in series for minute, _ in points)
+    names = list(dict.fromkeys(name for _, name in marks))
+
+    def x(minute):
+        return LEFT + minute / end * (WIDTH - LEFT - RIGHT)
+
+    parts = [f'<text x="{LEFT}" y="22" font-size="15">{title}, by minute</text>']
+    for minute, name in marks:
+        number = names.index(name) + 1
+        parts.append(line(x(minute), TOP, x(minute), height - BOTTOM, "#eee"))
+        parts.append(label(x(minute), TOP - 4, str(number), "middle"))
+    for position, name in enumerate(names):
+        parts.append(label(WIDTH - RIGHT + 8, TOP + 16 * position, f"{position + 1} {name}", "start"))
+    for position, (name, points) in enumerate(series):
+        top, bottom = TOP + position * STRIP + 22, TOP + (position + 1) * STRIP
+        most = max(value for _, value in points) or 1
+        parts.append(line(LEFT, bottom, WIDTH - RIGHT, bottom, "#999"))
+        parts.append(label(LEFT - 8, bottom, "0", "end"))
+        parts.append(label(LEFT - 8, top + 8, f"{most:.3g}", "end"))
+        parts.append(label(LEFT, top - 6, name, "start"))
+        across = " ".join(
+            f"{x(minute):.1f},{bottom - value / most * (bottom - top):.1f}"
+            for minute, value in points)
+        parts.append(
+            f'<polyline points="{across}" fill="none" stroke="{COLOURS[0]}" stroke-width="1.5"/>')
+    step = max(1, round(end / 10))
+    for minute in range(0, int(end) + 1, step):
+        parts.append(label(x(minute), height - BOTTOM + 18, str(minute), "middle"))
+    save(path, height, parts)
+
+
+def save(path, height, parts):
     body = "\n".join(parts)
     path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'font-family="sans-serif" font-size="12">\n'
         f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n')
 

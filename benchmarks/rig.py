@@ -76,12 +76,15 @@ class Rig:
                 process.wait()
             self.processes = [other for other in self.processes if other is not process]
 
-    def start(self, name, program, *arguments, stdin=subprocess.DEVNULL):
-        """Starts one of the programs; what it says is in the file `name`.log."""
+    def start(self, name, program, *arguments, stdin=subprocess.DEVNULL, environment=None):
+        """Starts one of the programs; what it says is in the file `name`.log.
+
+        `environment` is added to that of this process.
+        """
         with open(self.folder / f"{name}.log", "w") as log:
             process = subprocess.Popen(
                 [self.programs / program, *map(str, arguments)], stdout=log, stderr=log,
-                stdin=stdin)
+                stdin=stdin, env={**os.environ, **(environment or {})})
         process.name = name
         self.processes.append(process)
         return process
