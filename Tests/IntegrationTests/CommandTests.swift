@@ -275,6 +275,49 @@ struct `The command line` {
             "\(suppressions) has cleanup.policy=compact, and must have delete")
     }
 
+    @Test(.enabled(if: Fleet.testBootstrap != nil))
+    func `a worker does not start on a topic of which Kafka deletes what is in effect`()
+        async throws
+    {
+        let (events, registrations) = (fleet.topics[.events], fleet.topics[.registrations])
+        let result = try await fleet.command(
+            ["run"], changing: ["registrations: \(registrations)": "registrations: \(events)"])
+        #expect(result.status == 78)
+        result.expect(
+            "\(events) has cleanup.policy=delete, and must have compact",
+            "--entity-name \(events) --add-config cleanup.policy=compact")
+    }
+
+    @Test func `check does not wait where all is well`() async throws {
+        let result = try await fleet.command(["check", "--skip-apns", "--wait", "60s"])
+        #expect(result.status == 0)
+        result.expect("ok      Kafka and its topics")
+        #expect(!result.output.contains("waiting"))
+    }
+
+    @Test(.enabled(if: Fleet.testBootstrap == nil))
+    func `check waits for a topic that is missing, and says so once`() async throws {
+        let start = ContinuousClock.now
+        let gone = "\(fleet.topics.prefix).gone"
+        let result = try await fleet.command(
+            ["check", "--skip-apns", "--wait", "3s"],
+            changing: ["deadLetters: \(fleet.topics.deadLetters)": "deadLetters: \(gone)"])
+        #expect(ContinuousClock.now - start >= .seconds(3))
+        #expect(result.status == 78)
+        #expect(result.lines.count { $0.hasPrefix("waiting \(gone) is missing: create it") } == 1)
+        result.expect("wrong   \(gone) is missing")
+    }
+
+    @Test func `check does not wait for what no waiting mends`() async throws {
+        let start = ContinuousClock.now
+        let result = try await fleet.command(
+            ["check", "--skip-apns", "--wait", "600s"],
+            changing: ["fetch.wait.max.ms": "fetch.wait.most.ms"])
+        #expect(ContinuousClock.now - start < .seconds(300))
+        #expect(result.status == 78)
+        #expect(!result.output.contains("waiting"))
+    }
+
     @Test func `the first line of run says what runs, to whom, and as which worker`() async throws {
         // It waits for its Kafka, and is ended before that answers.
         let configuration = try fleet.configuration(changing: [

@@ -183,10 +183,10 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
             // The check precedes the producer: if brokers create topics on demand, a producer would
             // create them, and `deferred` would not be compacted.
-            try refuseMissingTopics()
+            if try producedTopicsExist() { try refuseUncompactedTopics(configuration.kafka) }
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
-        } catch {
+        } catch let error as KafkaError {
             throw WorkerFailure.kafka(error)
         }
         plan.pipeline.shards = shardTopic()
@@ -213,19 +213,22 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
 
     /// Throws if a topic that the worker writes to does not exist or may not be described. If it
     /// were noticed later, the worker would hold the offsets of failed events for ever.
-    private func refuseMissingTopics() throws(KafkaError) {
+    ///
+    /// - Returns: false if Kafka does not answer, so that it is not known.
+    private func producedTopicsExist() throws(KafkaError) -> Bool {
         let names = plan.producedTopics
         do {
             let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
             // Brokers learn of a new topic at different times.
             for _ in 1..<Self.topicLooks {
-                guard try admin.firstMissing(of: names) != nil else { return }
+                guard try admin.firstMissing(of: names) != nil else { return true }
                 usleep(Self.topicLookInterval)
             }
-            guard let name = try admin.firstMissing(of: names) else { return }
+            guard let name = try admin.firstMissing(of: names) else { return true }
             // The list omits topics that this user may not describe. Asked by name, Kafka tells
             // whether the topic is missing or forbidden.
             _ = try admin.partitionCount(of: name)
+            return true
         } catch {
             switch error {
             case KafkaError.missingTopic(let name): throw .missingTopic(name)
@@ -237,11 +240,33 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             logger.warning(
                 "cannot check whether the topics to write to exist", metadata: ["cause": "\(error)"]
             )
+            return false
         }
     }
 
     private static let topicLooks = 5
     private static let topicLookInterval: UInt32 = 500_000  // µs
+
+    /// Throws if Kafka would delete what is in effect of a topic that must be compacted.
+    private func refuseUncompactedTopics(_ kafka: Configuration.Kafka) throws {
+        for topic in RequiredTopic.compacted(kafka) {
+            let problem: String?
+            do throws(KafkaError) {
+                let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
+                problem = topic.wrongPolicy(try admin.describe(topic.name))
+            } catch .unsupported {
+                return  // The embedded Kafka cannot be asked, and compacts nothing.
+            } catch {
+                // A worker that may not ask, or gets no answer, says so and starts.
+                logger.warning(
+                    "cannot check whether a topic is compacted",
+                    metadata: ["topic": "\(topic.name)", "cause": "\(error)"])
+                guard case .forbidden = error else { return }
+                continue
+            }
+            if let problem { throw WorkerFailure.topic(problem) }
+        }
+    }
 
     /// The topic for shards; nil if they cannot be written. A worker that sends a large event alone
     /// is slow, not wrong.
@@ -292,11 +317,13 @@ package enum WorkerFailure: Error, CustomStringConvertible {
     case addressSpace(String)
     /// A listener of the configuration could not be opened.
     case listener(String)
+    /// A topic has settings with which records would be lost. Occurs only at start.
+    case topic(String)
 
     package var description: String {
         switch self {
         case .kafka(let error): error.description
-        case .addressSpace(let reason), .listener(let reason): reason
+        case .addressSpace(let reason), .listener(let reason), .topic(let reason): reason
         case .clientFailed(let reason): "\(reason); start the worker again"
         }
     }

@@ -15,6 +15,11 @@ struct CheckCommand: AsyncParsableCommand {
         commandName: "check",
         abstract: "Says what is wrong before a worker does: configuration, keys, Kafka, APNs.",
         discussion: """
+            --wait is for the start of a cluster: while Kafka does not answer, a topic is missing or a \
+            right is, the check begins again, and the command ends as soon as it passes. What no \
+            waiting mends, such as a mistake in the configuration or a topic with wrong settings, \
+            ends it at once.
+
             To ask APNs, one push is sent in each environment of each credential to a token of \
             zeros, which nobody has: "BadDeviceToken" means that the credential is accepted. \
             --skip-apns leaves that out.
@@ -24,6 +29,9 @@ struct CheckCommand: AsyncParsableCommand {
 
     @Flag(help: "Do not connect to APNs.")
     var skipAPNS = false
+
+    @Option(help: "How long to wait for Kafka, its topics and the rights: 60s, or seconds.")
+    var wait: DurationArgument?
 
     @Flag(name: .customLong("schema"), help: "Print the JSON schema of the configuration and stop.")
     var printsSchema = false
@@ -43,6 +51,7 @@ struct CheckCommand: AsyncParsableCommand {
         try plan.kafka.validate()
         print("ok      signing keys")
         var failures: [Failure] = []
+        await waitForKafka(configuration)
         report(&failures) { try checkKafka(configuration) }
         if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
         if let first = failures.first { throw ExitCode(first.status.rawValue) }
@@ -59,27 +68,75 @@ struct CheckCommand: AsyncParsableCommand {
     }
 
     private func checkKafka(_ configuration: Configuration) throws {
+        let finding = try lookAtKafka(configuration)
+        for warning in finding.warnings { print("warning \(warning)") }
+        guard finding.problems.isEmpty else {
+            throw Failure(.configuration, finding.problems.joined(separator: "\nwrong   "))
+        }
+        print("ok      Kafka and its topics")
+    }
+
+    private func lookAtKafka(_ configuration: Configuration) throws -> KafkaFinding {
         let admin = try TopicAdmin(configuration)
-        var problems: [String] = []
-        var warnings: [String] = []
+        var finding = KafkaFinding()
         var missing: Set<String> = []
         for topic in RequiredTopic.all(configuration.kafka) {
-            let finding = try topic.look(admin)
-            problems += finding.problems
-            warnings += finding.warnings
-            if !finding.exists { missing.insert(topic.name) }
+            let found = try topic.look(admin)
+            finding.problems += found.problems
+            finding.warnings += found.warnings
+            if !found.exists {
+                missing.insert(topic.name)
+            } else if !found.problems.isEmpty {
+                finding.isForGood = true
+            }
         }
         // The embedded Kafka has no access control.
         if admin.isEmbedded == false {
             let rights = try NeededRights(configuration).look(configuration, without: missing)
-            problems += rights.problems
-            warnings += rights.warnings
+            finding.problems += rights.problems
+            finding.warnings += rights.warnings
         }
-        for warning in warnings { print("warning \(warning)") }
-        guard problems.isEmpty else {
-            throw Failure(.configuration, problems.joined(separator: "\nwrong   "))
+        return finding
+    }
+
+    /// Returns when the check of Kafka would pass, when no waiting helps, or when the time of `--wait`
+    /// is over.
+    private func waitForKafka(_ configuration: Configuration) async {
+        guard let wait else { return }
+        let deadline = ContinuousClock.now + wait.duration
+        var told = ""
+        while ContinuousClock.now < deadline {
+            let reason: String
+            do {
+                let finding = try lookAtKafka(configuration)
+                guard let first = finding.problems.first, !finding.isForGood else { return }
+                reason = first
+            } catch {
+                let failure = Failure(error)
+                guard failure.status != .configuration || Self.isMissingRight(error) else { return }
+                reason = failure.message
+            }
+            // One line for each reason, not for each look.
+            if reason != told { print("waiting \(reason)") }
+            told = reason
+            try? await Task.sleep(for: Self.lookInterval)
         }
-        print("ok      Kafka and its topics")
+    }
+
+    /// A right may be given together with the topics, after this program has started.
+    private static func isMissingRight(_ error: any Error) -> Bool {
+        guard case KafkaError.forbidden = error else { return false }
+        return true
+    }
+
+    private static let lookInterval = Duration.seconds(1)
+
+    /// What a look at Kafka has found.
+    private struct KafkaFinding {
+        var problems: [String] = []
+        var warnings: [String] = []
+        /// Whether a topic has settings that no waiting mends.
+        var isForGood = false
     }
 
     private func checkAPNS(

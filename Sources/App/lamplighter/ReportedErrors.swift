@@ -24,7 +24,7 @@ extension WorkerFailure: ReportedError {
     package var failure: Failure {
         switch self {
         case .kafka(let error): error.failure
-        case .addressSpace, .listener: Failure(.configuration, "\(self)")
+        case .addressSpace, .listener, .topic: Failure(.configuration, "\(self)")
         default: Failure(.temporary, "\(self)")
         }
     }

@@ -119,6 +119,13 @@ struct TopicsCommand: ParsableCommand {
     }
 }
 
+extension RequiredTopic.Finding {
+    func print() {
+        for problem in problems { Swift.print("wrong   \(problem)") }
+        for warning in warnings { Swift.print("warning \(warning)") }
+    }
+}
+
 extension TopicAdmin {
     init(_ configuration: Configuration) throws {
         try self.init(

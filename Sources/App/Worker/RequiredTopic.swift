@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import KafkaLog
-import Worker
+package import KafkaLog
 
 /// A topic that workers need, and the settings that it must have.
-struct RequiredTopic {
-    var name: String
+package struct RequiredTopic: Sendable {
+    package var name: String
     var cleanupPolicy: String
     /// What Kafka would do to its records under another policy, as text for a message.
     var otherwise: String
@@ -18,12 +17,22 @@ struct RequiredTopic {
     /// partition has an owner; the lag covers a fleet that is down.
     var compactionLag: Duration?
 
-    static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
+    package static func all(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
         kafka.events.keys.sorted().map {
             RequiredTopic(
                 name: $0, cleanupPolicy: "delete",
                 otherwise: "drops events if a later one has the same key")
-        } + [
+        } + compacted(kafka) + [
+            RequiredTopic(
+                name: kafka.topics.deadLetters, cleanupPolicy: "delete",
+                otherwise: "drops dead letters if a later one has the same subject")
+        ]
+    }
+
+    /// Those whose records are in effect until another one has the same key. Without compaction alone
+    /// Kafka deletes what is in effect, so a worker does not start.
+    package static func compacted(_ kafka: Configuration.Kafka) -> [RequiredTopic] {
+        [
             RequiredTopic(
                 name: kafka.topics.registrations, cleanupPolicy: "compact",
                 otherwise: "deletes registrations that are still in effect",
@@ -34,13 +43,10 @@ struct RequiredTopic {
             RequiredTopic(
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),
-            RequiredTopic(
-                name: kafka.topics.deadLetters, cleanupPolicy: "delete",
-                otherwise: "drops dead letters if a later one has the same subject"),
         ]
     }
 
-    var configuration: [String: String] {
+    package var configuration: [String: String] {
         var configuration = ["cleanup.policy": cleanupPolicy]
         if needsLogAppendTime { configuration["message.timestamp.type"] = "LogAppendTime" }
         if let compactionLag {
@@ -50,20 +56,15 @@ struct RequiredTopic {
     }
 
     /// What a check of the topic has found.
-    struct Finding {
-        var exists = true
+    package struct Finding: Hashable, Sendable {
+        package var exists = true
         /// Problems with which a worker fails or loses records.
-        var problems: [String] = []
-        var warnings: [String] = []
-
-        func print() {
-            for problem in problems { Swift.print("wrong   \(problem)") }
-            for warning in warnings { Swift.print("warning \(warning)") }
-        }
+        package var problems: [String] = []
+        package var warnings: [String] = []
     }
 
     /// Checks the topic, as far as this Kafka supports it and this user is allowed to.
-    func look(_ admin: TopicAdmin) throws(KafkaError) -> Finding {
+    package func look(_ admin: TopicAdmin) throws(KafkaError) -> Finding {
         var finding = Finding()
         do throws(KafkaError) {
             // The embedded Kafka supports only this request.
@@ -87,12 +88,17 @@ struct RequiredTopic {
         return finding
     }
 
+    /// What is wrong with the cleanup policy; nil if nothing is, or if it is not known.
+    package func wrongPolicy(_ description: TopicDescription) -> String? {
+        guard let policy = description.cleanupPolicy, policy != cleanupPolicy else { return nil }
+        return
+            "\(name) has cleanup.policy=\(policy), and must have \(cleanupPolicy): otherwise Kafka "
+            + "\(otherwise). To change it: kafka-configs.sh --alter --entity-type topics "
+            + "--entity-name \(name) --add-config cleanup.policy=\(cleanupPolicy)"
+    }
+
     func compare(_ description: TopicDescription, _ finding: inout Finding) {
-        if let policy = description.cleanupPolicy, policy != cleanupPolicy {
-            finding.problems.append(
-                "\(name) has cleanup.policy=\(policy), and must have \(cleanupPolicy): otherwise "
-                    + "Kafka \(otherwise)")
-        }
+        if let problem = wrongPolicy(description) { finding.problems.append(problem) }
         if needsLogAppendTime, let type = description.timestampType, type != "LogAppendTime" {
             finding.problems.append(
                 "\(name) has message.timestamp.type=\(type), and must have LogAppendTime: "
