@@ -6,7 +6,7 @@
 # packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
-# only `make check-deploy` needs: kubectl, and what Helm is built on.
+# only `make check-deploy` needs: kubectl, docker-compose, and what Helm is built on.
 set -euo pipefail
 
 swift_needed=6.2

@@ -2,7 +2,7 @@
 # Part of Lamplighter.
 
 """A repository with the files of this one, and a build of two small programs, so that a release can be
-tried in seconds. The programs print their version, and are linked with zlib alone."""
+tried in seconds. The programs print their version, and are linked with zlib alone, without its headers."""
 
 import json
 import os
@@ -17,7 +17,7 @@ KEPT = ("deploy/", "docs/", "scripts/", "Sources/App/Entrypoint/", "Makefile", "
         "README.md", "LICENSE", "NOTICES", "CHANGELOG.md", "SECURITY.md")
 SOURCE = """
 #include <stdio.h>
-#include <zlib.h>
+const char *zlibVersion(void);
 int main(void) { printf("%s %s (%s)\\nzlib %s\\n", NAME, "0.1.0", COMMIT, zlibVersion()); return 0; }
 """
 LICENCE = "MIT\n\nPermission is hereby granted, free of charge, to any person\n"
@@ -70,7 +70,8 @@ class FakeBuild:
             product.mkdir(exist_ok=True)
             (product / "Objects.LinkFileList").write_text(f"{module}/Node.swift.o\n")
             subprocess.run(
-                ["cc", "-g", f'-DNAME="{name}"', f'-DCOMMIT="{commit}"', "main.c", "-o", name, "-lz"],
+                ["cc", "-g", f'-DNAME="{name}"', f'-DCOMMIT="{commit}"', "main.c", "-o", name,
+                 "-l:libz.so.1"],
                 cwd=self.programs, check=True)
 
     def release(self, *options):
