@@ -43,8 +43,7 @@ final class ChaosRound {
         report.rounds = 1
         report.faults = script.faults.count
         let log = fleet.path("kills.ndjson")
-        guard FileManager.default.createFile(atPath: log, contents: nil),
-            let kills = FileHandle(forWritingAtPath: log)
+        guard let kills = FileHandle.emptied(path: log)
         else { throw FleetError(description: "\(log) cannot be written") }
         self.kills = kills
     }

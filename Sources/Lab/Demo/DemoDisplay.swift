@@ -30,9 +30,7 @@ final class DemoDisplay {
         isColoured = (environment["NO_COLOR"] ?? "").isEmpty
         usesStandardError = isJSON
         self.recording = try recording.map { path in
-            guard FileManager.default.createFile(atPath: path, contents: nil),
-                let file = FileHandle(forWritingAtPath: path)
-            else {
+            guard let file = FileHandle.emptied(path: path) else {
                 throw UnusablePath(
                     path, "it cannot be written", remedy: "name a file in a folder that is there")
             }

@@ -50,8 +50,7 @@ package final class TrafficGenerator {
             topics: [options.eventsTopic, options.registrationsTopic], logger: logger)
         offsets = try GroupProgress(
             bootstrap: options.bootstrap, group: options.group, topic: options.eventsTopic)
-        guard FileManager.default.createFile(atPath: options.eventsLog, contents: nil),
-            let log = FileHandle(forWritingAtPath: options.eventsLog)
+        guard let log = FileHandle.emptied(path: options.eventsLog)
         else { throw TrafficError(description: "\(options.eventsLog) cannot be written") }
         self.log = log
     }
