@@ -59,3 +59,8 @@ labels:
 {{- define "lamplighter.maxReplicas" -}}
 {{ min (.Values.keda.maxReplicas | default .Values.partitions | int) (int .Values.partitions) }}
 {{- end }}
+
+{{/* The image with its tag. */}}
+{{- define "lamplighter.image" -}}
+{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- end }}

@@ -53,13 +53,39 @@ spec:
       labelSelector:
         matchLabels:
           {{- include "lamplighter.selector" . | nindent 10 }}
-  {{- with .Values.initContainers }}
+  {{- if or .Values.initContainers .Values.waitForKafka }}
   initContainers:
+    {{- with .Values.initContainers }}
     {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- if .Values.waitForKafka }}
+    # Says in the pod's status and log what is missing: a broker, a topic, a right, or a topic's setting.
+    - name: check
+      image: {{ include "lamplighter.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args: [check, --skip-apns, --wait, {{ .Values.waitForKafka }}, --config, /etc/lamplighter/lamplighter.yaml]
+      {{- with .Values.env }}
+      env:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      resources:
+        {{- toYaml .Values.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      volumeMounts:
+        - {name: config, mountPath: /etc/lamplighter, readOnly: true}
+        - {name: apns-keys, mountPath: /secrets/apns, readOnly: true}
+        {{- with .Values.volumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    {{- end }}
   {{- end }}
   containers:
     - name: worker
-      image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+      image: {{ include "lamplighter.image" . }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       args: [run, --config, /etc/lamplighter/lamplighter.yaml]
       {{- if or .Values.env .Values.staticMembership }}
