@@ -150,11 +150,11 @@ class Soak:
 
     def kafka(self):
         """The process of the embedded Kafka, a child of the fleet's."""
-        children = pathlib.Path(
-            f"/proc/{self.fleet.pid}/task/{self.fleet.pid}/children").read_text().split()
-        for child in map(int, children):
-            if "kafka" in pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0"):
-                return child
+        # Each of its threads may have started it.
+        for children in pathlib.Path(f"/proc/{self.fleet.pid}/task").glob("*/children"):
+            for child in map(int, children.read_text().split()):
+                if "kafka" in pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0"):
+                    return child
         return fail("the fleet has no Kafka")
 
     def faults(self):
