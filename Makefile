@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling: \
+bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling: \
 	export BENCH_ROUNDS := $(BENCH_ROUNDS)
 bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
@@ -40,7 +40,8 @@ FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
 	docs manifests chaos mutate check-mutations check-surfaces check-deploy conformance fuzz sanitize \
-	bench bench-dispatch bench-latency bench-listeners bench-index bench-scaling check-performance clean
+	bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling \
+	check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -118,6 +119,9 @@ bench-latency: deps ## Measure event to acceptance at fixed rates (BENCH_ROUNDS=
 
 bench-listeners: deps ## Compare the p99 with and without a flood of the listeners (BENCH_ROUNDS=12)
 	benchmarks/listeners.py
+
+bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
+	benchmarks/rolling.py
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py

@@ -100,6 +100,11 @@ class Fleet:
             log.unlink()
         self._start_workers(workers, threads)
 
+    def stop_workers(self):
+        """Ends the workers in order, and leaves Kafka and all that is in it."""
+        self._replace_workers(0)
+        self.workers = []
+
     def _said(self):
         return [worker.log.read_text(errors="replace") for worker in self.workers]
 

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""Three workers replaced one after the other under traffic; see README.md."""
+
+import collections
+import json
+import re
+import subprocess
+import sys
+import time
+
+import plot
+from fleet import BROKER, Fleet
+from results import Section, Target, spread, table
+from rig import ROOT, Rig, fail, number
+
+ROUNDS = number("BENCH_ROUNDS", 3)
+# Events a second, each of a subject and a token of its own.
+RATE = 2000
+WORKERS = 3
+# From a replacement that has its partitions to the next stop.
+PAUSE = 4
+WARM_UP = 5
+# The schedule of events ends by itself; this is longer than any round takes.
+SECONDS = 45
+PARTITIONS = 12
+SESSION = 6
+# Kafka's default would hide what the worker adds.
+PROPERTIES = {
+    "fetch.wait.max.ms": 100, "session.timeout.ms": SESSION * 1000, "heartbeat.interval.ms": 1000}
+CASES = {
+    "SIGTERM": "each is sent SIGTERM, and another is started when it has ended",
+    "SIGTERM, static": "the same with `kafka.groupInstanceID`",
+    "kill -9": "one is killed, and another is started at once"}
+P99 = Target(2000, 1000, "ms")
+DUPLICATES = Target(0.1, 0.01, "%")
+MOST_AFTER_KILL = Target((SESSION + 2) * 1000, (SESSION + 1) * 1000, "ms")
+HEAD = ["", "pushes", "lost", "p50 ms", "p99 ms", "most ms", "nothing accepted for ms",
+        "duplicates", "result"]
+
+
+class Group:
+    """Workers of one group, each a process that is replaced by itself."""
+
+    def __init__(self, rig, fleet):
+        self.rig, self.fleet = rig, fleet
+        self.text = (fleet.folder / "lamplighter.yaml").read_text()
+        self.started, self.workers = 0, []
+        self.bootstrap = fleet.bootstrap if BROKER else self._coordinator()
+        self.text = self.text.replace(fleet.bootstrap, self.bootstrap)
+
+    def _coordinator(self):
+        """The address of a coordinator of groups in front of the embedded Kafka."""
+        address = self.fleet.folder / "coordinator.address"
+        with open(self.rig.folder / "coordinator.log", "w") as log:
+            process = subprocess.Popen(
+                [sys.executable, str(ROOT / "benchmarks/coordinator.py"), self.fleet.bootstrap,
+                 str(address)], stdout=log, stderr=log)
+        process.name = "coordinator"
+        self.rig.processes.append(process)
+        self.rig.wait_for("the coordinator", 60, lambda: address.exists() and address.read_text())
+        return address.read_text().strip()
+
+    def begin(self, case):
+        """Ends the workers, and starts as many of another group."""
+        for worker in list(self.workers):
+            self.end(worker)
+        self.case = case
+        # A group of its own, so that it knows no offsets of another round.
+        self.name = f"{self.fleet.prefix}-{self.started}"
+        self.config = re.sub(r"(?m)^  group: .*$", f"  group: {self.name}", self.text)
+        self.config = self.config.replace("startFrom: earliest", "startFrom: latest")
+        for place in range(WORKERS):
+            self.start(place)
+        self.wait()
+
+    def start(self, place):
+        self.started += 1
+        name = f"worker-{self.started}"
+        text = self.config
+        if "static" in self.case:
+            text = text.replace("kafka:\n", f"kafka:\n  groupInstanceID: worker-{place}\n", 1)
+        path = self.fleet.folder / f"{name}.yaml"
+        path.write_text(text)
+        worker = self.rig.start(name, "lamplighter", "run", "--config", path)
+        self.workers.insert(place, worker)
+        return worker
+
+    def wait(self):
+        """Waits until every worker has its share of the partitions, and together they have all."""
+        def is_ready():
+            held = []
+            for worker in self.workers:
+                # What a new group skips is said before the number.
+                said = re.findall(
+                    r" (assigned|unassigned) .*?partitions=(\d+)", self.rig.said(worker.name))[-1:]
+                held += [int(count) for word, count in said if word == "assigned"]
+            return len(held) == WORKERS and sum(held) == self.fleet.shared
+        self.rig.wait_for("the partitions", 60, is_ready)
+
+    def end(self, worker):
+        """Sends SIGTERM; returns the seconds until the worker has ended."""
+        begun = time.monotonic()
+        self.workers.remove(worker)
+        self.rig.end([worker])
+        if worker.returncode:
+            fail(f"{worker.name} has ended with {worker.returncode}")
+        return time.monotonic() - begun
+
+    def replace(self, place):
+        worker = self.workers[place]
+        if self.case == "kill -9":
+            self.rig.processes.remove(worker)
+            self.workers.remove(worker)
+            worker.kill()
+            worker.wait()
+            stopped = 0
+        else:
+            stopped = self.end(worker)
+        self.start(place)
+        self.wait()
+        time.sleep(PAUSE)
+        return stopped
+
+
+def measure(rig, fleet, group, simulator, case):
+    """The figures of one round."""
+    group.begin(case)
+    simulator.log.open("w").close()
+    command = [
+        rig.programs / "lamplighter-bench", "latency", "--bootstrap", group.bootstrap, "--topic",
+        fleet.topic("events"), "--group", group.name, "--tokens", fleet.tokens, "--rate", RATE,
+        "--fan-out", 1, "--seconds", SECONDS, "--warm-up", WARM_UP, "--answers", simulator.log]
+    traffic = subprocess.Popen(
+        [str(part) for part in command], stdout=subprocess.PIPE, text=True)
+    # It first displaces what an earlier round has left in the embedded Kafka.
+    rig.wait_for("the traffic", 120, lambda: simulator.log.stat().st_size > 0)
+    time.sleep(WARM_UP)
+    stops = [group.replace(place) for place in range(1 if case == "kill -9" else WORKERS)]
+    if traffic.poll() is not None:
+        fail("the traffic ended before the last worker was replaced")
+    out, _ = traffic.communicate()
+    if traffic.returncode:
+        fail("lamplighter-bench latency has failed")
+    figures = json.loads(out)
+    figures.update(answers(simulator.log))
+    figures["stops"] = stops
+    print(case, {key: figures[key] for key in figures if key != "distribution"}, flush=True)
+    return figures
+
+
+def answers(log):
+    """What the simulator's log says: acceptances beyond the first of a token, and the longest time
+    without any."""
+    times, tokens = [], collections.Counter()
+    for line in log.open():
+        answer = json.loads(line)
+        if answer["status"] == 200:
+            times.append(answer["t"])
+            tokens[answer["token"]] += 1
+    times.sort()
+    silence = max(later - earlier for earlier, later in zip(times, times[1:])) / 1e6
+    return {"duplicates": sum(tokens.values()) - len(tokens), "accepted": len(tokens),
+            "silence": silence}
+
+
+def row(case, runs):
+    def values(name):
+        return [run["milliseconds"][name] for run in runs]
+    middle = sorted(values("p99"))[len(runs) // 2]
+    share = sorted(100 * run["duplicates"] / run["accepted"] for run in runs)[len(runs) // 2]
+    lost = sum(run["missing"] for run in runs)
+    most = sorted(values("max"))[len(runs) // 2]
+    results = (
+        [f"most: {MOST_AFTER_KILL.result(most)}"] if case == "kill -9"
+        else [f"p99: {P99.result(middle)}", f"duplicates: {DUPLICATES.result(share)}"])
+    return [
+        case, f"{sum(run['pushes'] for run in runs):,}", str(lost), spread(values("p50")),
+        spread(values("p99")), spread(values("max")), spread([run["silence"] for run in runs]),
+        f"{spread([run['duplicates'] for run in runs])} a round, {share:.2g} %",
+        "; ".join(results)]
+
+
+def main():
+    with Rig() as rig:
+        section = Section(
+            "rolling", "A rolling restart under traffic", f"make bench-rolling BENCH_ROUNDS={ROUNDS}")
+        simulator = rig.simulator("apns", "20ms", keeps_log=True)
+        fleet = Fleet(
+            rig, simulator, RATE * (SECONDS + WARM_UP), properties=PROPERTIES,
+            partitions=PARTITIONS, fan_outs=(1,))
+        fleet.stop_workers()
+        group = Group(rig, fleet)
+        runs = {case: [] for case in CASES}
+        for _ in range(ROUNDS):
+            for case, figures in runs.items():
+                figures.append(measure(rig, fleet, group, simulator, case))
+        for worker in list(group.workers):
+            group.end(worker)
+        fleet.stop()
+        kafka = (
+            "a real broker" if BROKER else
+            "the embedded Kafka behind `coordinator.py`, a coordinator of groups in Python that does "
+            "what Apache Kafka's does")
+        section.add(
+            f"{WORKERS} workers of one group, {PARTITIONS} partitions, {RATE:,} events a second, each "
+            f"of a token of its own, for {SECONDS} s after a warm-up; {ROUNDS} rounds, median "
+            f"(least–most). Kafka is {kafka}. `session.timeout.ms` {SESSION * 1000}, "
+            "`heartbeat.interval.ms` 1000; APNs answers after 20 ms. Latency is from the time on the "
+            "event's schedule to the acceptance. Lost, duplicates and the longest time without any "
+            "acceptance are by the simulator's log. " + "; ".join(
+                f"**{case}**: {what}" for case, what in CASES.items()) + ".")
+        section.add(table(HEAD, [row(case, figures) for case, figures in runs.items()]))
+        stops = [stop for case, figures in runs.items() for run in figures for stop in run["stops"]
+                 if case != "kill -9"]
+        section.add(
+            f"A worker has ended {spread(stops, 's')} after SIGTERM. "
+            "[Distribution](../docs/rolling-restart.svg)")
+        plot.write(
+            ROOT / "docs" / "rolling-restart.svg",
+            f"Event to acceptance at {RATE:,} events/s while workers are replaced",
+            [(case, sorted(figures, key=lambda run: run["milliseconds"]["p99"])
+              [len(figures) // 2]["distribution"]) for case, figures in runs.items()])
+        section.write()
+
+
+main()
