@@ -7,8 +7,9 @@ internal import PushModel
 /// An orderly stop: no more events are read; what can end may end, what waits for longer is
 /// deferred, and the rest is read again by the next owner, since its offset is not stored.
 struct StopDrain: Sendable {
-    /// A push that rests for longer than this is deferred.
-    let restsUntil: MonotonicTime
+    /// When the grace period of everything that was read is over. A push that rests for longer is
+    /// deferred.
+    let graceEndsAt: MonotonicTime
     /// From here on the stop waits only for the outcomes that delivery still has to return.
     let deadline: MonotonicTime
     private(set) var delivery = Delivery.working
@@ -24,20 +25,23 @@ struct StopDrain: Sendable {
         case stopping
     }
 
-    init(restsUntil: MonotonicTime, deadline: MonotonicTime) {
-        precondition(restsUntil <= deadline, "a push may rest until after the stop")
-        self.restsUntil = restsUntil
+    init(graceEndsAt: MonotonicTime, deadline: MonotonicTime) {
+        precondition(graceEndsAt <= deadline, "a stop is over before its grace period")
+        self.graceEndsAt = graceEndsAt
         self.deadline = deadline
     }
 
+    /// - Parameter events: the partitions of events that are ours.
     /// - Returns: what delivery is to be asked, if anything, and whether the stop is complete.
     mutating func advance(
-        _ facts: DrainFacts, now: Now
+        _ facts: DrainFacts, events: [AssignmentID], now: Now
     ) -> (action: LifecycleAction?, isComplete: Bool) {
         let isOver = deadline <= now.monotonic
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
+        // A token that registers within the grace period is still owed the event.
+        let isPastGrace = events.allSatisfy { facts.state(of: $0) != .withinGrace }
         let action = askDelivery(
-            isOver: isOver, isUseless: isUseless, inFlight: facts.load.inFlight)
+            isOver: isOver, isUseless: isUseless && isPastGrace, inFlight: facts.load.inFlight)
         let isComplete =
             delivery != .working && facts.hasDeliveryEnded && (isOver || isUseless)
         return (action, isComplete)

@@ -41,7 +41,7 @@ package struct WorkerLifecycle: Sendable {
     /// How the pipeline must treat pushes that wait; nil while nothing is given up.
     package var drain: Drain? {
         if !mayHandOver { return .ending }
-        let ends = [revoke?.deadline, stop?.restsUntil].compactMap(\.self)
+        let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
         return ends.min().map { .until($0) }
     }
 
@@ -55,9 +55,10 @@ package struct WorkerLifecycle: Sendable {
     /// Whether a partition that delivers nothing is a fault.
     package var isSteady: Bool { isIndexComplete && !isDraining }
 
-    /// The partitions whose states `advance` asks for; none while nothing is revoked.
+    /// The partitions whose states `advance` asks for; none while nothing is given up.
     package var draining: [AssignmentID] {
-        revoke.map { $0.partitions.filter(open.events.contains) } ?? []
+        if stop != nil { return open.events }
+        return revoke.map { $0.partitions.filter(open.events.contains) } ?? []
     }
 
     /// When the next turn is due, whatever else happens.
@@ -149,7 +150,7 @@ package struct WorkerLifecycle: Sendable {
         precondition(patience >= .zero, "a stop that is over before it begins")
         guard stop == nil else { return [] }
         stop = StopDrain(
-            restsUntil: now.monotonic + min(patience, drainMax),
+            graceEndsAt: now.monotonic + min(patience, drainMax),
             deadline: now.monotonic + patience)
         return [.announceStop, .pause(.all)]
     }
@@ -200,7 +201,7 @@ package struct WorkerLifecycle: Sendable {
             actions.append(.completeRevoke(storing: events))
             actions += unassign(drained.partitions)
         }
-        if let (action, isComplete) = stop?.advance(facts, now: now) {
+        if let (action, isComplete) = stop?.advance(facts, events: open.events, now: now) {
             if let action { actions.append(action) }
             if isComplete { end = .stopped }
         }

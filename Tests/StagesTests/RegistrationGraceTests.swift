@@ -106,13 +106,12 @@ private let start = MonotonicTime.after(.zero)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `an assignment is drained when all claims are back, within the grace period too`() {
+    @Test func `an assignment is drained only when its last record is past its grace period`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
-        let hold = ledger.read(assignment, 0)
-        let early = ledger.isDrained(assignment)
-        ledger.release(hold)
-        let late = ledger.isDrained(assignment)
+        ledger.received(assignment, offset: 0, now: start)
+        let early = ledger.isDrained(assignment, now: start)
+        let late = ledger.isDrained(assignment, now: .after(.seconds(2)))
         #expect(!early)
         #expect(late)
     }

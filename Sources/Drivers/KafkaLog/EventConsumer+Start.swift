@@ -99,8 +99,7 @@ extension EventConsumer {
                     startOffset: start.decision.offset, now: now.monotonic),
                 topic: start.topic, partition: start.partition,
                 startOffset: start.decision.offset, reason: start.decision.reason,
-                skipped: start.decision.skipped, metadata: start.metadata,
-                logEnd: start.logEnd)
+                skipped: start.decision.skipped)
         }
         append(.assigned(assignments))
         for start in starts {

@@ -22,7 +22,6 @@ extension Audience {
             RegistrationTable.Identity(key: $0, seed: keySeed)
         }
         replace(identity, &changes)
-        changes.registration = identity.hash
         return setAside
     }
 
