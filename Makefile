@@ -42,9 +42,9 @@ soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
 FORMATTED := Package.swift Sources Tests benchmarks
 
-.PHONY: help deps build demo demo-picture test simulate run-local check-clean-machine check-format format \
-	docs manifests notices sbom release chaos mutate check-mutations check-surfaces check-deploy \
-	conformance fuzz sanitize \
+.PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
+	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
+	check-surfaces check-deploy conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling \
 	check-performance clean
 .DEFAULT_GOAL := help
@@ -58,6 +58,10 @@ deps: ## Install the system's packages that are missing (apt), check the Swift t
 build: deps ## Build the release programs, .build/release/lamplighter and lamplighter-lab
 	swift build -c release --product lamplighter
 	swift build -c release --product lamplighter-lab
+
+deb: ## Build the Debian package of the worker, .build/deb
+	scripts/bootstrap.sh deb
+	scripts/build-deb.py
 
 demo: ## Build, then see workers killed under traffic and nothing lost (DEMO='--duration 60')
 	scripts/demo.sh $(DEMO)
@@ -81,8 +85,15 @@ run-local: deps ## See one push travel from Kafka to APNs, both simulated (TRANS
 	swift build --product lamplighter-lab
 	TRANSPORT=$(TRANSPORT) KEEP=$(KEEP) scripts/run-local.sh
 
-check-clean-machine: ## See a fresh Debian 12 go from clone to first push in 12 minutes (as root)
+check-clean-machine: ## See a fresh Debian go from clone to first push in 12 minutes (as root; SUITE=trixie VERB=test)
 	scripts/check-clean-machine.py
+
+check-image: ## Build the image without Docker, and the Debian package, and see each send a push (as root)
+	scripts/bootstrap.sh image
+	scripts/check-image.py
+
+refresh-packages: ## Put the versions of today into the lists that the image is made of
+	scripts/refresh-packages.py
 
 check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=test_kubernetes)
 	scripts/check-deploy.py $(ONLY)

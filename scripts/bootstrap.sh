@@ -6,7 +6,9 @@
 # packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
-# only `make check-deploy` needs: kubectl, docker-compose, and what Helm is built on.
+# only `make check-deploy` needs: kubectl, docker-compose, what Helm is built on, and what checks a systemd
+# unit. With `deb` or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's
+# packagers.
 set -euo pipefail
 
 swift_needed=6.2
@@ -132,9 +134,14 @@ fi
 if [ "${1:-}" = deploy ]; then
     test_programs+=(
         docker-compose golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
+        systemd
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
+case ${1:-} in
+deb) test_programs+=(dpkg-dev) ;;
+image) test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container) ;;
+esac
 [ "$(uname -s)" = Linux ] ||
     fail "Lamplighter needs Linux (epoll, eventfd); use a container such as swift:6.3-bookworm"
 if command -v apt-get >/dev/null; then install_with_apt; else require_libraries; fi

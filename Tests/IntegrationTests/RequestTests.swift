@@ -16,8 +16,7 @@ enum `The requests that APNs receives` {
         @Test func `the requests that nghttp2 sends are exactly the four of the contract`()
             async throws
         {
-            try await FourRequests(pseudoHeaders: [":method", ":scheme", ":authority", ":path"])
-                .sendAndExpect()
+            try await FourRequests().sendAndExpect()
         }
     }
 
@@ -26,8 +25,7 @@ enum `The requests that APNs receives` {
         @Test func `the requests that libcurl sends are exactly the four of the contract`()
             async throws
         {
-            try await FourRequests(pseudoHeaders: [":method", ":path", ":scheme", ":authority"])
-                .sendAndExpect()
+            try await FourRequests().sendAndExpect()
         }
     }
 }
@@ -36,9 +34,6 @@ enum `The requests that APNs receives` {
 /// The samples are Apple's, of "Updating controls locally and remotely" and "Updating widgets with
 /// WidgetKit push notifications", with the rest as the contract's wire defaults have it.
 private struct FourRequests {
-    /// In the order of the transport, which HTTP/2 leaves open.
-    let pseudoHeaders: [String]
-
     private let control = TestToken(
         "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0")
     private let widget = TestToken()
@@ -170,7 +165,7 @@ private struct FourRequests {
         #expect((before + 3599...after + 3600).contains(expiration))
     }
 
-    /// Every header in order; a value of nil is looked at elsewhere.
+    /// Every header in order, the pseudo-headers in any; a value of nil is looked at elsewhere.
     private func expect(
         _ request: RecordedRequest, _ token: TestToken, _ apns: [(String, String?)], body: String
     ) {
@@ -178,8 +173,10 @@ private struct FourRequests {
             ":method": "POST", ":scheme": "https", ":authority": "localhost",
             ":path": "/3/device/\(token.hex)",
         ]
-        let names = pseudoHeaders + ["authorization"] + apns.map(\.0)
-        #expect(request.headers.map(\.name) == names)
+        let names = request.headers.map(\.name)
+        // HTTP/2 leaves their order open, and libcurl's releases differ.
+        #expect(Set(names.prefix(pseudo.count)) == Set(pseudo.keys))
+        #expect(names.dropFirst(pseudo.count) == ["authorization"] + apns.map(\.0))
         for (name, value) in pseudo { #expect(request[name] == value) }
         for case (let name, let value?) in apns { #expect(request[name] == value) }
         #expect(String(decoding: request.body, as: UTF8.self) == body)

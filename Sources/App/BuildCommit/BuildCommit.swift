@@ -13,10 +13,13 @@ struct BuildCommit: BuildToolPlugin {
     func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
         let output = context.pluginWorkDirectoryURL.appending(path: "Generated")
         let script = context.package.directoryURL.appending(path: "scripts/build-commit.sh")
+        // SwiftPM gives a command no variables but those that are named here.
+        let environment = ProcessInfo.processInfo.environment.filter { $0.key == "SOURCE_COMMIT" }
         return [
             .prebuildCommand(
                 displayName: "Reading the commit", executable: URL(filePath: "/bin/sh"),
-                arguments: [script.path, output.path], outputFilesDirectory: output)
+                arguments: [script.path, output.path], environment: environment,
+                outputFilesDirectory: output)
         ]
     }
 }

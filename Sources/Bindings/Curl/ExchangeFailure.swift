@@ -63,10 +63,12 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         self.text = text
     }
 
+    /// - Parameter wasOpen: whether a TCP connection came about, the proxy's if there is one.
     init(
-        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, _ errorText: String, isTunnelled: Bool
+        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, _ errorText: String, isTunnelled: Bool,
+        wasOpen: Bool
     ) {
-        kind = Self.kind(code, easy, isTunnelled: isTunnelled)
+        kind = Self.kind(code, easy, isTunnelled: isTunnelled, wasOpen: wasOpen)
         switch kind {
         // libcurl's longer text says how many milliseconds it took.
         case .refused, .connectTimeout, .handshakeTimeout, .answerTimeout:
@@ -77,7 +79,7 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
     }
 
     private static func kind(
-        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, isTunnelled: Bool
+        _ code: CURLcode, _ easy: UnsafeMutableRawPointer, isTunnelled: Bool, wasOpen: Bool
     ) -> Kind {
         // 200 means that the tunnel was made.
         let connectStatus = TransferOptions.long(easy, CURLINFO_HTTP_CONNECTCODE)
@@ -90,9 +92,8 @@ package struct ExchangeFailure: Error, Hashable, Sendable {
         case CURLE_COULDNT_CONNECT: return .refused
         case CURLE_OPERATION_TIMEDOUT:
             if hasConnected(easy) { return .answerTimeout }
-            // A socket that is connected has a port of ours; with a tunnel it is the proxy's.
-            let isOpen = TransferOptions.long(easy, CURLINFO_LOCAL_PORT) > 0
-            return isOpen && !isTunnelled ? .handshakeTimeout : .connectTimeout
+            // With a tunnel the connection is the proxy's.
+            return wasOpen && !isTunnelled ? .handshakeTimeout : .connectTimeout
         case CURLE_PEER_FAILED_VERIFICATION:
             return .certificate(
                 CertificateFault(

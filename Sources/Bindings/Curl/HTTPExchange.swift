@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CCurl
+internal import Glibc
 
 /// One HTTP request and its answer, over a connection of its own. For what happens seldom: asking
 /// for a token, probing an endpoint. Redirects are not followed, and the process's environment has
@@ -64,7 +65,9 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
                 kind: .tooLarge, text: "the answer has more than \(answerBytesMax) bytes")
         }
         guard code == CURLE_OK else {
-            throw ExchangeFailure(code, easy, receiver.errorText, isTunnelled: proxy != nil)
+            throw ExchangeFailure(
+                code, easy, receiver.errorText, isTunnelled: proxy != nil,
+                wasOpen: receiver.wasOpen)
         }
         var retryAfter: curl_off_t = 0
         TransferOptions.check(CCurl_getOffset(easy, CURLINFO_RETRY_AFTER, &retryAfter))
@@ -99,6 +102,10 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
             CCurl_setPointer(
                 easy, CURLOPT_WRITEDATA, Unmanaged.passUnretained(receiver).toOpaque()))
         check(CCurl_setPointer(easy, CURLOPT_ERRORBUFFER, receiver.errorBuffer))
+        check(CCurl_setCloseSocketFunction(easy, AnswerReceiver.closeSocket))
+        check(
+            CCurl_setPointer(
+                easy, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(receiver).toOpaque()))
     }
 
     /// Performs the request while the body stays where libcurl reads it.
@@ -117,12 +124,16 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
     }
 }
 
-/// What libcurl's write callback keeps of an answer.
+/// What libcurl's callbacks keep of an exchange.
 ///
-/// SAFETY: held by `perform` until the handle is gone; the callback runs inside curl_easy_perform.
+/// SAFETY: held by `perform` until the handle is gone; the callbacks run inside curl_easy_perform, and
+/// that of a socket in curl_easy_cleanup too.
 private final class AnswerReceiver {
     private(set) var bytes: [UInt8] = []
     private(set) var hasOverflowed = false
+    /// Whether a socket that has been closed was connected. libcurl 8.14 has no figure that says so
+    /// before there is a TLS session; the local port, which 7.88 has, is -1 there.
+    private(set) var wasOpen = false
     let errorBuffer: UnsafeMutablePointer<CChar>
     private let bytesMax: Int
 
@@ -146,6 +157,14 @@ private final class AnswerReceiver {
         }
         receiver.bytes.append(contentsOf: part)
         return part.count
+    }
+
+    static let closeSocket: curl_closesocket_callback = { user, descriptor in
+        let receiver = Unmanaged<AnswerReceiver>.fromOpaque(user!).takeUnretainedValue()
+        var peer = sockaddr()
+        var size = socklen_t(MemoryLayout<sockaddr>.size)
+        if getpeername(descriptor, &peer, &size) == 0 { receiver.wasOpen = true }
+        return close(descriptor)
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+// For the compiler `winsize` is of this module where glibc is 2.41, and of Glibc where it is older.
+internal import CLinux
 internal import Glibc
 
 /// The terminal, with single keys instead of lines, nothing echoed, and a screen of its own.

@@ -10,9 +10,13 @@ extension Behaviour {
     static let hostility = [
         Behaviour(
             "CONTINUATION frames without end",
-            both: Promise(
+            nghttp2: Promise(
                 [(.accepted, 6...6), (.unknown, 3...3)], connections: 2...2, isIdle: true,
-                also: ["under 16 MiB of memory"])
+                also: ["under 16 MiB of memory"]),
+            // libcurl 8.14 takes the status 200 before the block of headers is complete.
+            libcurl: Promise(
+                [(.accepted, 6...7), (.unknown, 2...3)], connections: 2...2, isIdle: true,
+                also: ["under 16 MiB of memory"], cannot: .cutAnswers)
         ) { kind in
             let (trial, connection) = try Trial.warm(kind)
             let streams = try trial.put(3, on: connection)
