@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -152,6 +153,7 @@ class Fleet(Processes):
         log = "fleet/worker-1.log"
         self.health = self.wait_for("the probes", 60, lambda: self.port_in(log, "for probes"))
         self.admin = self.wait_for("the page", 60, lambda: self.port_in(log, "for requests of operators"))
+        self.wait_for("the planner", 60, self.has_started)
         bootstrap = re.search(r"bootstrap: (\S+)", self.printed("fleet/lamplighter.yaml"))[1]
         self.start(
             "traffic",
@@ -176,6 +178,13 @@ class Fleet(Processes):
             answer = client.makefile().readline().strip()
         if answer != "ok":
             raise AssertionError(f"the simulator does not {command}: {answer}")
+
+    def has_started(self):
+        """Whether there is a planner that answers: a worker listens before it has looked up its topics."""
+        try:
+            return self.get("metrics", self.health)
+        except urllib.error.HTTPError:
+            return False
 
     @property
     def address(self):
