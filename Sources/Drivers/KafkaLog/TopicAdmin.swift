@@ -55,9 +55,11 @@ package struct TopicAdmin {
     }
 
     private func metadata(of name: String) throws(KafkaError) -> TopicMetadata {
+        // Who has not answered by now will not within another timeout.
+        guard let isEmbedded else { throw sorted(RdkafkaError(.timedOut), "DESCRIBE", topic: name) }
         let topic: TopicMetadata
         do throws(RdkafkaError) {
-            topic = try isEmbedded == true ? listed(name) : named(name)
+            topic = try isEmbedded ? listed(name) : named(name)
         } catch {
             throw sorted(error, "DESCRIBE", topic: name)
         }
