@@ -80,8 +80,16 @@ import Testing
         #expect(try admin.waitUntilKnown(["events", "deferred"]) == [])
         try fixture.kafka.perform(.leader(topic: "deferred", partition: 2, broker: -1))
         let start = ContinuousClock.now
-        let behind = try admin.waitUntilKnown(["events", "deferred"], within: .seconds(1))
-        #expect(Set(behind) == Set(fixture.kafka.bootstrap.split(separator: ",").map(String.init)))
+        var told: [[BehindBroker]] = []
+        let behind = try admin.waitUntilKnown(["events", "deferred"], within: .seconds(1)) {
+            told.append($0)
+        }
+        #expect(
+            Set(behind.map(\.broker))
+                == Set(fixture.kafka.bootstrap.split(separator: ",").map(String.init)))
+        #expect(behind.allSatisfy { $0.topic == "deferred" })
+        #expect(behind.allSatisfy { $0.sight == .leaderless(led: 2, of: 3) })
+        #expect(told.count == 1 && told.first?.count == 3)
         #expect(ContinuousClock.now - start >= .seconds(1))
         // Another hears of it later than the first.
         let leader = Task.detached {

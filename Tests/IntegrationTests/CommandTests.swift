@@ -255,6 +255,10 @@ struct `The command line` {
         #expect(made.status == 0)
         for name in names { made.expect("created \(name)-made") }
         made.expect("exists  \(fleet.topics[.registrations])")
+        let again = try await fleet.command(
+            ["topics", "create", "--wait", "10s"], changing: changes)
+        #expect(again.status == 0)
+        for name in names { again.expect("exists  \(name)-made") }
         let after = try await fleet.command(["topics", "check"], changing: changes)
         #expect(after.status == 0, "\(after.output)")
     }
@@ -306,6 +310,30 @@ struct `The command line` {
         #expect(result.status == 78)
         #expect(result.lines.count { $0.hasPrefix("waiting \(gone) is missing: create it") } == 1)
         result.expect("wrong   \(gone) is missing")
+    }
+
+    @Test func `check --wait keeps its time, and tells at once what it waits for`() async throws {
+        let configuration = try fleet.configuration(changing: [
+            "bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"
+        ])
+        let waiting = try FleetProcess(
+            "waiting-check", program: try Fleet.program,
+            arguments: ["check", "--skip-apns", "--wait", "600s", "--config", configuration.path],
+            log: fleet.directory.appending(path: "waiting-check.log").path)
+        defer { waiting.signal(SIGKILL) }
+        try await waitUntil("the reason, while it waits", within: .seconds(60)) {
+            waiting.output.contains("waiting Kafka does not answer")
+        }
+        #expect(!waiting.output.contains("FAIL"))
+
+        // A single look without --wait has 10 s.
+        let start = ContinuousClock.now
+        let result = try await fleet.command(
+            ["check", "--skip-apns", "--wait", "2s"],
+            changing: ["bootstrap: \(fleet.bootstrap)": "bootstrap: 127.0.0.1:1"])
+        #expect(ContinuousClock.now - start < .seconds(9))
+        #expect(result.status == 69)
+        result.expect("wrong   Kafka does not answer")
     }
 
     @Test func `check does not wait for what no waiting mends`() async throws {

@@ -5,6 +5,7 @@ import APNSDelivery
 import ArgumentParser
 import Delivery
 import Entrypoint
+import Glibc
 import KafkaLog
 import Logging
 import PushModel
@@ -51,8 +52,8 @@ struct CheckCommand: AsyncParsableCommand {
         try plan.kafka.validate()
         print("ok      signing keys")
         var failures: [Failure] = []
-        await waitForKafka(configuration)
-        report(&failures) { try checkKafka(configuration) }
+        let finding = await lastLook(configuration)
+        report(&failures) { try report(finding.get()) }
         if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
         if let first = failures.first { throw ExitCode(first.status.rawValue) }
     }
@@ -67,8 +68,7 @@ struct CheckCommand: AsyncParsableCommand {
         }
     }
 
-    private func checkKafka(_ configuration: Configuration) throws {
-        let finding = try lookAtKafka(configuration)
+    private func report(_ finding: KafkaFinding) throws {
         for warning in finding.warnings { print("warning \(warning)") }
         guard finding.problems.isEmpty else {
             throw Failure(.configuration, finding.problems.joined(separator: "\nwrong   "))
@@ -76,8 +76,36 @@ struct CheckCommand: AsyncParsableCommand {
         print("ok      Kafka and its topics")
     }
 
-    private func lookAtKafka(_ configuration: Configuration) throws -> KafkaFinding {
-        let admin = try TopicAdmin(configuration)
+    /// Looks at Kafka until the check would pass, no waiting helps, or the time of `--wait` is over.
+    ///
+    /// - Returns: what the last look has found.
+    private func lastLook(
+        _ configuration: Configuration
+    ) async -> Result<KafkaFinding, any Error> {
+        var waiting = KafkaWait(limit: wait?.duration ?? .zero, now: .now)
+        // Written to a container's log, standard output would appear only at the end otherwise.
+        fflush(nil)
+        while true {
+            let timeout = waiting.lookTimeout(at: .now)
+            let result = Result { try lookAtKafka(configuration, timeout: timeout) }
+            switch waiting.looked(Self.meaning(of: result), at: .now) {
+            case .end: return result
+            case .again(let pause, let line):
+                if let line { print("waiting \(line)") }
+                fflush(nil)
+                try? await Task.sleep(for: pause)
+            }
+        }
+    }
+
+    private func lookAtKafka(
+        _ configuration: Configuration, timeout: Duration
+    ) throws -> KafkaFinding {
+        var logger = ConfigurationOption.logger(configuration.log)
+        // The reason for which it waits has a line; librdkafka would have one for each attempt.
+        if wait != nil, logger.logLevel > .debug { logger.logLevel = .critical }
+        let admin = try TopicAdmin(
+            settings: configuration.kafka.clientSettings, timeout: timeout, logger: logger)
         var finding = KafkaFinding()
         var missing: Set<String> = []
         for topic in RequiredTopic.all(configuration.kafka) {
@@ -92,44 +120,26 @@ struct CheckCommand: AsyncParsableCommand {
         }
         // The embedded Kafka has no access control.
         if admin.isEmbedded == false {
-            let rights = try NeededRights(configuration).look(configuration, without: missing)
+            let rights = try NeededRights(configuration).look(
+                configuration, without: missing, logger: logger)
             finding.problems += rights.problems
             finding.warnings += rights.warnings
         }
         return finding
     }
 
-    /// Returns when the check of Kafka would pass, when no waiting helps, or when the time of `--wait`
-    /// is over.
-    private func waitForKafka(_ configuration: Configuration) async {
-        guard let wait else { return }
-        let deadline = ContinuousClock.now + wait.duration
-        var told = ""
-        while ContinuousClock.now < deadline {
-            let reason: String
-            do {
-                let finding = try lookAtKafka(configuration)
-                guard let first = finding.problems.first, !finding.isForGood else { return }
-                reason = first
-            } catch {
-                let failure = Failure(error)
-                guard failure.status != .configuration || Self.isMissingRight(error) else { return }
-                reason = failure.message
-            }
-            // One line for each reason, not for each look.
-            if reason != told { print("waiting \(reason)") }
-            told = reason
-            try? await Task.sleep(for: Self.lookInterval)
+    private static func meaning(of result: Result<KafkaFinding, any Error>) -> KafkaWait.Look {
+        switch result {
+        case .success(let finding):
+            guard let first = finding.problems.first else { return .passed }
+            return finding.isForGood ? .wrong : .pending(first)
+        case .failure(let error):
+            let failure = Failure(error)
+            // A right may be given together with the topics, after this program has started.
+            if case KafkaError.forbidden = error { return .pending(failure.message) }
+            return failure.status == .configuration ? .wrong : .pending(failure.message)
         }
     }
-
-    /// A right may be given together with the topics, after this program has started.
-    private static func isMissingRight(_ error: any Error) -> Bool {
-        guard case KafkaError.forbidden = error else { return false }
-        return true
-    }
-
-    private static let lookInterval = Duration.seconds(1)
 
     /// What a look at Kafka has found.
     private struct KafkaFinding {

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 import KafkaLog
+import Logging
 import Worker
 
 /// The rights in Kafka that a worker needs at least. docs/kafka.md has them as rules for a broker.
@@ -30,10 +31,10 @@ struct NeededRights {
     /// Tests the rights.
     ///
     /// - Parameter missing: topics that do not exist and need not be tested.
-    func look(_ configuration: Configuration, without missing: Set<String>) throws -> Finding {
-        let probe = RightsProbe(
-            settings: configuration.kafka.clientSettings,
-            logger: ConfigurationOption.logger(configuration.log))
+    func look(
+        _ configuration: Configuration, without missing: Set<String>, logger: Logger
+    ) throws -> Finding {
+        let probe = RightsProbe(settings: configuration.kafka.clientSettings, logger: logger)
         func there(_ topics: [String]) -> [String] { topics.filter { !missing.contains($0) } }
         var finding = Finding()
         let readable = there(read)

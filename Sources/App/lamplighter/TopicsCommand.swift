@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Entrypoint
+import Glibc
 import KafkaLog
 import Logging
 import PushModel
@@ -32,6 +33,9 @@ struct TopicsCommand: ParsableCommand {
             help: "Replicas of each new topic; the brokers' default where it is left out.")
         var replicationFactor: Int32?
 
+        @Option(help: "How long to wait until every broker knows the topics: 30s, or seconds.")
+        var wait = DurationArgument(.seconds(30))
+
         func validate() throws {
             guard (1...10_000).contains(partitions) else {
                 throw ValidationError("--partitions is from 1 to 10000")
@@ -48,13 +52,17 @@ struct TopicsCommand: ParsableCommand {
             let topics = RequiredTopic.all(configuration.kafka)
             if admin.isEmbedded == true { return try admin.expectEmbedded(topics) }
             try create(topics, admin)
-            let behind = try admin.waitUntilKnown(topics.map(\.name))
+            let behind = try admin.waitUntilKnown(topics.map(\.name), within: wait.duration) {
+                for broker in $0 { print("waiting \(broker)") }
+                // Standard output to a container's log is written only at the end otherwise.
+                fflush(nil)
+            }
             guard behind.isEmpty else {
                 throw Failure(
                     .unavailable,
-                    "the topics are made, but Kafka at \(behind.joined(separator: ", ")) does "
-                        + "not know all of them yet: wait for lamplighter topics check to say "
-                        + "ok before you start a worker")
+                    "the topics are made, but not known everywhere: "
+                        + behind.map(\.description).joined(separator: "; ")
+                        + ". See to these brokers, and do this again before you start a worker")
             }
         }
 

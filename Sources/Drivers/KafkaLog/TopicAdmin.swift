@@ -55,9 +55,11 @@ package struct TopicAdmin {
     }
 
     private func metadata(of name: String) throws(KafkaError) -> TopicMetadata {
+        // Who has not answered by now will not within another timeout.
+        guard let isEmbedded else { throw sorted(RdkafkaError(.timedOut), "DESCRIBE", topic: name) }
         let topic: TopicMetadata
         do throws(RdkafkaError) {
-            topic = try isEmbedded == true ? listed(name) : named(name)
+            topic = try isEmbedded ? listed(name) : named(name)
         } catch {
             throw sorted(error, "DESCRIBE", topic: name)
         }
@@ -135,23 +137,36 @@ package struct TopicAdmin {
     /// Waits until every broker knows these topics, with a leader for each partition. A broker
     /// reports a topic as created before the others know of it, and clients ask any broker.
     ///
+    /// - Parameter waiting: called once, if not every broker knows them at the first look.
     /// - Returns: the brokers that still do not know all the topics when the time is up.
     package func waitUntilKnown(
-        _ topics: [String], within limit: Duration = .seconds(30)
-    ) throws(KafkaError) -> [String] {
+        _ topics: [String], within limit: Duration = .seconds(30),
+        waiting: ([BehindBroker]) -> Void = { _ in }
+    ) throws(KafkaError) -> [BehindBroker] {
         let deadline = ContinuousClock.now + limit
         var left: [(address: String, client: Client)] = []
         // Each broker gets a client of its own, which asks the broker it is connected to: the one
-        // it was given, since it connects to others only when needed.
+        // it was given, since it connects to others only when needed. Metadata needs no right but
+        // DESCRIBE; DescribeConfigs would need another, and says nothing of leaders.
         for broker in try brokers() {
             var one = settings
             one.bootstrap = broker.text
             left.append(
                 (broker.text, try one.client(for: .admin, logger: logger)))
         }
+        var isFirst = true
         while true {
-            left.removeAll { broker in topics.allSatisfy { Self.knows($0, broker.client) } }
-            if left.isEmpty || deadline < .now { return left.map(\.address) }
+            var behind: [BehindBroker] = []
+            left.removeAll { broker in
+                let one = BehindBroker(broker.address, topics: topics) {
+                    Self.sight($0, broker.client, until: deadline)
+                }
+                if let one { behind.append(one) }
+                return one == nil
+            }
+            if behind.isEmpty || deadline < .now { return behind }
+            if isFirst { waiting(behind) }
+            isFirst = false
             usleep(100_000)
         }
     }
@@ -164,12 +179,17 @@ package struct TopicAdmin {
         }
     }
 
-    private static func knows(_ name: String, _ client: Client) -> Bool {
-        guard let topic = try? Topic(name, of: client),
-            let metadata = try? client.metadata(of: topic, timeout: .seconds(5))
-        else { return false }
-        return metadata.error == .none && metadata.partitionCount > 0
-            && metadata.ledCount == metadata.partitionCount
+    /// Asks for at most 5 s, and at the end of the time for at least one.
+    private static func sight(
+        _ name: String, _ client: Client, until deadline: ContinuousClock.Instant
+    ) -> BehindBroker.Sight {
+        let timeout = min(.seconds(5), max(.seconds(1), deadline - .now))
+        do throws(RdkafkaError) {
+            return BehindBroker.Sight(
+                try client.metadata(of: Topic(name, of: client), timeout: timeout))
+        } catch {
+            return .failed("\(error)")
+        }
     }
 
     private func sorted(_ error: RdkafkaError, _ operation: String, topic: String) -> KafkaError {
