@@ -3,10 +3,15 @@
 
 import FleetKit
 import Foundation
+import Rdkafka
 import Testing
 
 /// Nobody leads the partitions of the dead-letters topic: nothing can be written to it.
+///
+/// The embedded Kafka of librdkafka 2.8 (Debian 13) ends with SIGSEGV when somebody writes to such a
+/// partition; that of 2.0 (Debian 12) refuses the write, as a broker does.
 @Suite(
+    .enabled(if: RdkafkaVersion.number < 0x0208_0000, "2.8's mock cluster crashes"),
     .serialized, .timeLimit(.minutes(4)), .fleet(TestPlan(registrationGrace: .milliseconds(200))))
 struct `An outage of the dead-letters topic` {
     private let fleet: Fleet
