@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import Rdkafka
 import Testing
 
 @testable import KafkaLog
+@testable import Rdkafka
 
 @Suite struct `A broker that is behind` {
     private func sight(_ leaders: [Int32], _ error: ErrorCode = .none) -> BehindBroker.Sight {
