@@ -57,13 +57,18 @@ class Rig:
         self.programs = build("lamplighter", "lamplighter-lab", "lamplighter-bench")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lamplighter-bench-"))
         self.processes = []
+        # Whether the folder stays, as evidence.
+        self.keeps = False
         # SIGTERM leaves by the same way as an error.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         return self
 
     def __exit__(self, *_):
         self.end(self.processes)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.keeps:
+            print(f"kept {self.folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def end(self, processes):
         """Ends these, the youngest first: workers drain while the others still answer."""

@@ -273,6 +273,7 @@ def main():
         soak = Soak(rig)
         samples, faults = run(soak)
         result, lost = soak.judge()
+        rig.keeps = result["lost"] > 0
     rows, broken = [], []
     for name, is_kept in BOUNDS.items():
         first, last = windows(samples, name)
