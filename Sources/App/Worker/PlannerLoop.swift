@@ -73,7 +73,7 @@ struct PlannerLoop: ~Copyable {
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
         let now = Self.clock()
         startedAt = now.monotonic
-        lifecycle = WorkerLifecycle(drainMax: plan.pipeline.drainMax, now: now)
+        lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
         self.epoll = epoll
