@@ -201,8 +201,7 @@ private struct DeferralBench: ~Copyable {
         #expect(isOutdated == [true, false] && isSuperseded == [true, false])
     }
 
-    @Test func `a payload that a faster clock has dated later does not end the one deferred after it`()
-    {
+    @Test func `an older payload that a faster clock has dated later ends no newer deferral`() {
         var order = PayloadOrder(bytesMax: 1 << 20)
         let faster = BodyAge.elsewhere(WallTime(milliseconds: 1000), knownSince: 9)
         _ = order.accepted(7, age: faster, keptUntil: .after(.seconds(60)), now: now)
