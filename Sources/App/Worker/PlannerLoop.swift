@@ -166,6 +166,7 @@ struct PlannerLoop: ~Copyable {
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
+        wake = min(wake, inquiries.nextDue(now: now.monotonic))
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
         if let deadline = consumer?.nextDeadline {
             // The deadline may have passed: without room for events, the consumer is not polled.
