@@ -79,7 +79,7 @@ package struct HTTPListener: Sendable {
         on group: MultiThreadedEventLoopGroup, _ state: ListenerState
     ) -> Application<ListenerResponder> {
         let limits = settings.limits
-        let shares = PeerShares(most: limits.connectionsPerPeerMax)
+        let shares = PeerShares(limits)
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)

@@ -23,6 +23,9 @@ package struct HTTPListenerSettings: Sendable {
         /// Open connections of one address; further ones are closed at once. A quarter of all, so
         /// that a probe, which comes from another address, finds a place.
         package var connectionsPerPeerMax = 16
+        /// Requests of one address that are answered in a second, after as many at once; further ones
+        /// wait.
+        package var requestsPerSecondMax = 100
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
         /// A longer body is refused; with 0 every body is, before a byte of it is read.
