@@ -44,6 +44,7 @@ class LivePage(PageTest):
             "#index": "device tokens\n998,213",
             "#tables": "lamplighter.suppressions",
             "#unmatched": "dor-1",
+            "#set-aside-title + .scroll": "Every record could be used.",
         }.items():
             self.assertIn(expected, tab.text(selector), selector)
         for selector in ("#accepted-rate", "#event-rate"):
@@ -207,6 +208,8 @@ class LivePage(PageTest):
             status["breakers"][0]["name"] = status["pools"][0]["credential"] = hostile
             status["unmatched"][0]["sample"][0]["subject"] = status["partitions"][0]["topic"] = hostile
             status["pushes"][0]["reason"] = status["waiting"]["queued"] = hostile
+            topic = "lamplighter.registrations"
+            status["setAside"] = [{"topic": topic, "unit": "records", "reason": hostile, "count": 1204}]
             return status
 
         tab = self.tab(self.worker(status))
@@ -219,8 +222,10 @@ class LivePage(PageTest):
             "#unmatched",
             "#lag",
             "#outcomes",
+            "#set-aside",
         ):
             self.assertIn(hostile, tab.value(f"document.querySelector('{selector}').textContent"))
+        self.assertIn("1,204", tab.text("#set-aside"))
         self.assertEqual(tab.value("document.images.length"), 0)
         self.assertEqual(tab.complaints(), [])
 

@@ -18,6 +18,7 @@ export function showPanels(status, before, elapsed) {
     showLag(status.partitions ?? [], status.unavailablePartitions);
     showIndex(status.index ?? {}, status.phase);
     showUnmatched(status.unmatched ?? []);
+    showSetAside(status.setAside ?? []);
 }
 
 /** The push type with most pushes over the samples, which the chart shows. */
@@ -183,4 +184,13 @@ function showUnmatched(unmatched) {
         }
     }
     fillTable(byId("unmatched"), rows);
+}
+
+function showSetAside(setAside) {
+    const rows = setAside.filter((part) => part.count > 0).map(({ topic, unit, reason, count: total }) => [
+        topic,
+        `${reason ?? ""} ${unit ?? ""}`,
+        count(total),
+    ]);
+    fillTable(byId("set-aside"), rows);
 }
