@@ -163,6 +163,10 @@ internal import Testing
         // The first twenty need not wait.
         #expect(ContinuousClock.now - begun >= .milliseconds(1400))
         #expect(fixture.questions.withLock { $0.last?.body } == Array("whole".utf8))
+        // The connection goes on.
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
+        #expect(next.hasSuffix("\r\n\r\nok\n"))
         await fixture.end()
     }
 }
