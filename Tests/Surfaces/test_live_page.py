@@ -127,11 +127,11 @@ class LivePage(PageTest):
     def test_shows_a_stalled_pool_by_the_second_turn(self):
         worker = self.worker()
         tab = self.tab(worker)
-        self.assertIn("moving", tab.text("#pools tbody tr"))
+        self.assertIn("open", tab.text("#pools tbody tr"))
         self.show(worker, mock_worker.stalled)
         self.assertIn("stalled", tab.text("#pools tbody tr"))
         self.assertEqual(tab.value("document.querySelector('#pools tbody td').dataset.state"), "error")
-        self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "idle")
+        self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "open")
 
     def test_shows_how_far_the_index_has_been_read(self):
         tab = self.tab(self.worker(mock_worker.replaying))

@@ -63,7 +63,9 @@ package struct HTTPListenerSettings: Sendable {
     package var isOnLoopback: Bool { Self.isLoopback(host) }
 
     package static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host == "[::1]"
-            || host.hasPrefix("127.") && host.split(separator: ".").count == 4
+        if ["localhost", "::1", "[::1]"].contains(host) { return true }
+        // A name may begin like such an address.
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
     }
 }

@@ -63,10 +63,10 @@ function showOutcomes(pushes, before, elapsed) {
     fillTable(byId("outcomes"), rows);
 }
 
-/** What a pool is doing: its state, and of an open one whether anything is in flight. */
+/** What a pool is doing. The state of one that has pushes in flight is marked as good. */
 function poolState({ state, streams, silentSeconds, nextProbeSeconds }) {
     if (state === "open") {
-        return streams > 0 ? { text: "moving", state: "good" } : { text: "idle" };
+        return { text: state, state: streams > 0 ? "good" : undefined };
     }
     if (state === "paused") {
         const title = isKnown(nextProbeSeconds)

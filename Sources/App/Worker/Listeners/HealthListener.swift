@@ -21,7 +21,7 @@ struct HealthListener: Sendable {
             let body = await source.body(for: format.contentType) {
                 MetricsText.text(WorkerMetrics.families(of: $0), as: format)
             }
-            guard let body else { return .text("the planner does not answer", status: 503) }
+            guard let body else { return probes.unanswered }
             return HTTPAnswer(contentType: format.contentType, body: body)
         default: return .notFound
         }
