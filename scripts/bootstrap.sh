@@ -133,8 +133,8 @@ if [ "${1:-}" = surfaces ]; then
 fi
 if [ "${1:-}" = deploy ]; then
     test_programs+=(
-        docker-compose golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
-        systemd
+        docker-compose dpkg-dev golang-github-masterminds-sprig-dev golang-github-xeipuuv-gojsonschema-dev
+        golang-go golang-k8s-sigs-yaml-dev python3-venv systemd
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
