@@ -98,7 +98,7 @@ refresh-packages: ## Put the versions of today into the lists that the image is 
 check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=test_kubernetes)
 	scripts/check-deploy.py $(ONLY)
 
-manifests: ## Rewrite deploy/kubernetes from the chart, deploy/helm/lamplighter
+manifests: ## Rewrite deploy/kubernetes and the chart's schema and rules from their sources
 	scripts/check-deploy.py --write
 
 notices: build ## Rewrite NOTICES, the licences of what the programs are linked with

@@ -3,7 +3,7 @@
 # Part of Lamplighter.
 #
 # Makes sure that everything is installed that the build and the tests need: installs missing
-# packages on Debian and Ubuntu, and says in one sentence what is missing on other systems. Changes
+# packages where there is apt, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
 # only `make check-deploy` needs: kubectl, docker-compose, what Helm is built on, and what checks a systemd
@@ -133,8 +133,8 @@ if [ "${1:-}" = surfaces ]; then
 fi
 if [ "${1:-}" = deploy ]; then
     test_programs+=(
-        docker-compose golang-github-masterminds-sprig-dev golang-go golang-k8s-sigs-yaml-dev python3-venv
-        systemd
+        docker-compose dpkg-dev golang-github-masterminds-sprig-dev golang-github-xeipuuv-gojsonschema-dev
+        golang-go golang-k8s-sigs-yaml-dev python3-venv systemd
     )
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi

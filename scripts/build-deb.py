@@ -20,6 +20,9 @@ import subprocess
 import tempfile
 
 from command_line import ROOT, announce, fail, start
+from components import components
+from third_party_notices import FILE as NOTICES
+from third_party_notices import require
 
 PACKAGE = "lamplighter"
 TEMPLATES = ROOT / "deploy/debian"
@@ -36,18 +39,18 @@ def git(*words):
 
 
 def build():
-    """Builds the program with the Swift runtime in it; returns the program and its notices."""
+    """Builds the program with the Swift runtime in it."""
     for command in (
             ["scripts/pin-packages.sh"],
             ["swift", "build", "--configuration", "release", "--force-resolved-versions",
              "--static-swift-stdlib", "--disable-local-rpath", "--scratch-path", STATIC,
-             "--product", PACKAGE],
-            ["scripts/notices.sh", STATIC / "doc", STATIC]):
+             "--product", PACKAGE]):
         announce(*command)
         subprocess.run(command, cwd=ROOT, check=True)
     program = STATIC / "stripped"
     subprocess.run(["strip", "-o", program, STATIC / "release" / PACKAGE], check=True)
-    return program, STATIC / "doc"
+    require(components(STATIC / "release", [PACKAGE]))
+    return program
 
 
 def version():
@@ -89,7 +92,7 @@ def changelog(number, epoch):
             f"  * What has changed is in CHANGELOG.md.\n\n -- {maintainer()}  {when}\n")
 
 
-def fill(tree, program, notices, number, epoch):
+def fill(tree, program, number, epoch):
     """Lays out the files of the package."""
     doc = tree / "usr/share/doc" / PACKAGE
     for folder in ("usr/bin", "usr/lib/systemd/system", "etc/lamplighter", "usr/share/lintian/overrides",
@@ -100,7 +103,7 @@ def fill(tree, program, notices, number, epoch):
     shutil.copy(ROOT / "deploy/lamplighter.example.yaml", tree / "etc/lamplighter/lamplighter.yaml")
     shutil.copy(TEMPLATES / "lintian-overrides", tree / "usr/share/lintian/overrides" / PACKAGE)
     shutil.copy(TEMPLATES / "copyright", doc)
-    compressed(doc / "THIRD-PARTY-NOTICES", (notices / "THIRD-PARTY-NOTICES").read_bytes())
+    compressed(doc / NOTICES.name, NOTICES.read_bytes())
     compressed(doc / "changelog", changelog(number, epoch).encode())
     for page in ("README.md", "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
         shutil.copy(ROOT / page, doc)
@@ -134,21 +137,18 @@ def set_rights(tree):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", type=pathlib.Path, help="a program that was built before")
-    parser.add_argument("--notices", type=pathlib.Path, help="the folder of its licences")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / ".build/deb", metavar="FOLDER",
                         help="where the package goes (default: .build/deb)")
     options = parser.parse_args()
     start()
     if not shutil.which("dpkg-shlibdeps"):
         fail("dpkg-shlibdeps is missing; install dpkg-dev")
-    if (options.program is None) != (options.notices is None):
-        fail("--program and --notices go together", 64)
-    program, notices = (options.program, options.notices) if options.program else build()
+    program = options.program or build()
     number, epoch = version(), git("log", "-1", "--format=%ct")
     options.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder) / "tree"
-        fill(tree, program, notices, number, epoch)
+        fill(tree, program, number, epoch)
         control(tree, program, number)
         set_rights(tree)
         # dpkg-deb takes this as the time of what is newer.

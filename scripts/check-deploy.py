@@ -35,7 +35,7 @@ def install():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true",
-                        help="write deploy/kubernetes from the chart instead of checking")
+                        help="write what is written from the chart and the rules instead of checking")
     parser.add_argument("tests", nargs="*", help="names of tests; all when none is given")
     options = parser.parse_args()
     start()
@@ -43,14 +43,15 @@ def main():
     try:
         run("scripts/bootstrap.sh", "deploy")
         install()
+        # The tests try each configuration, and the worker prints its schema. LAMPLIGHTER_PROGRAMS names a
+        # folder that has the programs.
+        if "LAMPLIGHTER_PROGRAMS" not in os.environ:
+            for product in ("lamplighter", "lamplighter-lab"):
+                run("swift", "build", "--product", product)
         if options.write:
             run(PYTHON, "-c", "import manifests; manifests.write_manifests()",
                 env={**environment, "PYTHONPATH": str(TESTS)})
             return
-        # The tests try each configuration. LAMPLIGHTER_PROGRAMS names a folder that has the programs.
-        if "LAMPLIGHTER_PROGRAMS" not in os.environ:
-            for product in ("lamplighter", "lamplighter-lab"):
-                run("swift", "build", "--product", product)
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
     os.chdir(TESTS)

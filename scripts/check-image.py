@@ -17,10 +17,12 @@ import shutil
 import subprocess
 import sys
 
+import components
 import container
 import debian_root
 import package_check
 import package_lists
+import third_party_notices
 from command_line import ROOT, fail, start
 from container import Container, Simulation
 from debian_root import Means, in_namespaces, output
@@ -48,8 +50,6 @@ def build(folder, means, commit, from_archive):
         program = {"worker": "lamplighter", "lab": "lamplighter-lab"}[name]
         PROGRAMS.mkdir(parents=True, exist_ok=True)
         shutil.copy2(f"{image.root}{image.entrypoint[0]}", PROGRAMS / program)
-    shutil.copytree(images["worker"].root / "usr/share/doc/lamplighter", PROGRAMS / "doc",
-                    dirs_exist_ok=True)
     return made, images
 
 
@@ -70,7 +70,8 @@ def check_contents(image, commit):
 
 
 def check_libraries(place, program, wanted):
-    """Every library is found, and every package that is wanted for one has one of them."""
+    """Every library is found, and every package that is wanted for one has one of them. Returns the
+    libraries' paths."""
     libraries = place.output("ldd", program)
     expect("not found" not in libraries, f"a library is missing:\n{libraries}")
     paths = {os.path.realpath(f"{place.root}{path}").removeprefix(os.path.realpath(place.root))
@@ -83,6 +84,28 @@ def check_libraries(place, program, wanted):
     expect("PATH" not in output("readelf", "--dynamic", f"{place.root}{program}"),
            f"{program} names folders of libraries")
     print(f"ldd: {len(paths)} libraries, each found")
+    return paths
+
+
+def check_notices(made, image, place, libraries):
+    """The image's notices are the repository's; they state each Swift package that was linked in the image's
+    build and each package of Debian that is loaded, and the texts that they point to are there."""
+    shipped = (image.root / "usr/share/doc/lamplighter/NOTICES").read_text()
+    expect(shipped == third_party_notices.FILE.read_text(), "the notices are not those of the repository")
+    root = made.image("build").root
+    linked = components.swift_packages(
+        root / "source/.build/release", ["lamplighter"], root / "source/Package.resolved", root)
+    lacking = third_party_notices.missing(linked, shipped)
+    expect(not lacking, f"the notices do not name {', '.join(lacking)}; run make notices")
+    patterns = [f"*/{os.path.basename(path)}" for path in sorted(libraries)]
+    owners = {line.partition(":")[0]
+              for line in place.output("dpkg-query", "--search", *patterns).splitlines()}
+    lacking = owners - third_party_notices.stated(shipped).keys()
+    expect(not lacking, f"the notices do not name {', '.join(sorted(lacking))}; run make notices")
+    for package in owners:
+        text = image.root / "usr/share/doc" / package / "copyright"
+        expect(text.exists(), f"the image has no licence of {package}")
+    print(f"notices: {len(linked)} Swift packages and {len(owners)} of Debian's, each with its licence")
 
 
 def check_rights(image, view):
@@ -112,7 +135,7 @@ def check_version(place, program, commit, version):
 
 def check_package(made, simulation, commit, version):
     """The Debian package of the same program: installed, tried, booted and purged."""
-    package = package_check.build(PROGRAMS / "lamplighter", PROGRAMS / "doc", PROGRAMS)
+    package = package_check.build(PROGRAMS / "lamplighter", PROGRAMS)
     place = Installed(package, made.image(DEBIAN_IMAGE), made.folder / "package", simulation)
     check_libraries(place, "/usr/bin/lamplighter", ())
     check_version(place, "/usr/bin/lamplighter", commit, version)
@@ -144,7 +167,8 @@ def main():
     view = Container(worker, made.folder / "worker-view", simulation)
     check_rights(worker, view)
     wanted = [name for name in package_lists.wanted("run") if name != "ca-certificates"]
-    check_libraries(view, worker.entrypoint[0], wanted)
+    libraries = check_libraries(view, worker.entrypoint[0], wanted)
+    check_notices(made, worker, view, libraries)
     check_version(view, worker.entrypoint[0], commit, version)
     simulation.push(view, Container(images["lab"], made.folder / "lab-view", simulation))
     print(view.output(*worker.entrypoint, "check", "--config", "run/lamplighter.yaml"))

@@ -129,9 +129,11 @@ def sources_of(module):
     return paths
 
 
-def swift_packages(folder, programs):
+def swift_packages(folder, programs, resolved=None, root=pathlib.Path("/")):
+    """The packages whose modules were linked. `resolved` is the Package.resolved of the build (default: the
+    repository's); `root` is what the build saw as /."""
     pins = {pathlib.PurePath(pin["location"]).name.removesuffix(".git"): pin
-            for pin in json.loads((ROOT / "Package.resolved").read_text())["pins"]}
+            for pin in json.loads((resolved or ROOT / "Package.resolved").read_text())["pins"]}
     modules = {}
     for module in set().union(*(linked_modules(folder, program) for program in programs)):
         path = next(iter(sources_of(folder / f"{module}.build")), None)
@@ -140,7 +142,7 @@ def swift_packages(folder, programs):
         checkout, found, inside = path.partition("/checkouts/")
         if found:
             name = inside.split("/")[0]
-            modules.setdefault(name, {})[module] = pathlib.Path(checkout, "checkouts", name)
+            modules.setdefault(name, {})[module] = root / checkout.lstrip("/") / "checkouts" / name
     result = []
     for name, its_modules in modules.items():
         checkout = next(iter(its_modules.values()))

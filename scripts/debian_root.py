@@ -3,7 +3,7 @@
 """A fresh Debian, made by debootstrap, for the programs of this folder that need another machine.
 
 It is a chroot, made and used in a mount and a process namespace of its own: whatever ends the
-program, no mount and no process is left. Needs root, on Debian or Ubuntu."""
+program, no mount and no process is left. Needs root, on Debian."""
 
 import os
 import pathlib
@@ -64,7 +64,7 @@ class Means:
         if os.geteuid() != 0:
             fail("cannot run: only root may make a chroot")
         if not shutil.which("apt-get"):
-            fail("cannot run: this needs Debian or Ubuntu (apt-get)")
+            fail("cannot run: this needs Debian (apt-get)")
         if not succeeds("unshare", "--mount", "--pid", "--fork", "true"):
             fail("cannot run: mounts are not allowed here (a container without CAP_SYS_ADMIN?)")
         self.suite = suite

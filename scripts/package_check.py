@@ -27,11 +27,11 @@ WantedBy=multi-user.target
 POLICY = "usr/sbin/policy-rc.d"
 
 
-def build(program, notices, folder):
+def build(program, folder):
     """Builds the package of a program, and looks at it from outside."""
     for old in folder.glob("*.deb"):
         old.unlink()
-    run(ROOT / "scripts/build-deb.py", "--program", program, "--notices", notices, "--output", folder)
+    run(ROOT / "scripts/build-deb.py", "--program", program, "--output", folder)
     [package] = folder.glob("*.deb")
     for line in output("dpkg-deb", "--contents", package).splitlines():
         if not re.match(r"[-d]rw[-x]r-[-x]r-[-x] root/root ", line):

@@ -25,7 +25,7 @@ import tempfile
 import sbom
 from command_line import ROOT, announce, fail, start
 from components import PROGRAMS, components, output
-from third_party_notices import missing
+from third_party_notices import require
 
 # Where `make deb` builds, with the Swift runtime in the program.
 STATIC = ROOT / ".build/static"
@@ -36,7 +36,7 @@ PAPERS = ["README.md", "LICENSE", "NOTICES", "CHANGELOG.md", "SECURITY.md", "doc
           "deploy/grafana/lamplighter.json"]
 # What the image is made by; those that a commit has.
 RECIPE = ["deploy/Dockerfile", "deploy/Dockerfile.dockerignore", "deploy/install-packages.sh",
-          "deploy/packages-*.txt", "scripts/build-commit.sh", "scripts/pin-packages.sh", "scripts/notices.sh"]
+          "deploy/packages-*.txt", "scripts/build-commit.sh", "scripts/pin-packages.sh"]
 
 
 def run(*command):
@@ -139,10 +139,7 @@ def release(folder, programs, package):
     seconds = sbom.epoch()
     check(programs, commit)
     found = components(programs)
-    # Debian's libraries are not part of the archive.
-    linked = [each for each in found if each.is_linked_in]
-    if lacking := missing(linked, (ROOT / "NOTICES").read_text()):
-        fail(f"NOTICES does not name {', '.join(lacking)}; run make notices")
+    require(found)
     bill = sbom.text(sbom.document(found, version, commit, seconds)).encode()
 
     shutil.rmtree(folder, ignore_errors=True)

@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 """Writes NOTICES from a build: what third-party software the programs consist of, under which licences,
-with the texts that must go with a copy. It names no versions, so that it changes only with the parts."""
+with the texts that must go with a copy. It names no versions, so that it changes only with the parts.
+
+The image, the Debian package and a release have this file as it is; `require` is how whoever makes one of
+them sees that it fits the programs."""
 
 import argparse
 import pathlib
 
-from command_line import ROOT
+from command_line import ROOT, fail
 from components import APACHE, SWIFT, components
 
 FILE = ROOT / "NOTICES"
 WIDTH = 32
+# Of a Debian package whose licence is not in components.py.
+UNKNOWN = "see its file"
 HEAD = """Third-party software in Lamplighter
 ===================================
 
@@ -58,7 +63,7 @@ def notices(found):
     text += DEBIAN
     for each in found:
         if not each.is_linked_in:
-            text += line(each.name, each.licence or "see its file")
+            text += line(each.name, each.licence or UNKNOWN)
     text += TEXTS
     exception = next((path for each in linked if each.licence == SWIFT for path in each.texts), None)
     if exception:
@@ -73,10 +78,24 @@ def notices(found):
     return text
 
 
+def stated(text):
+    """The licence that a text of notices states for each component, by the component's name."""
+    lists = text.partition(TEXTS)[0].splitlines()
+    return {one[:WIDTH].rstrip(): one[WIDTH:].partition(" (in ")[0] for one in lists if "  " in one[:WIDTH]}
+
+
 def missing(found, text):
-    """The components that a text of notices does not name."""
-    named = {one.split("  ")[0] for one in text.splitlines()}
-    return sorted(each.name for each in found if each.name not in named)
+    """The components that a text of notices does not name with their licences."""
+    licences = stated(text)
+    return sorted(each.name for each in found if licences.get(each.name) != (each.licence or UNKNOWN))
+
+
+def require(found):
+    """Ends the program if NOTICES lacks one of the components that are linked in. Those that are loaded are
+    not asked for: in another release of Debian they have other names."""
+    linked = [each for each in found if each.is_linked_in]
+    if lacking := missing(linked, FILE.read_text()):
+        fail(f"NOTICES does not name {', '.join(lacking)}; run make notices")
 
 
 def main():

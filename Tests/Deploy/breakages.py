@@ -9,6 +9,7 @@ NETWORK = "shared/networkpolicy.yaml"
 SCALED = "overlays/production/scaledobject.yaml"
 TOPICS = "overlays/production/kafkatopics.yaml"
 USERS = "overlays/production/kafkausers.yaml"
+ALERTS = "overlays/production/prometheusrule.yaml"
 SET = "overlays/static-membership/statefulset.yaml"
 # The folder that is rendered, the file, the text, what stands in its place, and the complaint.
 BREAKAGES = [
@@ -64,6 +65,9 @@ BREAKAGES = [
     ("overlays/production", USERS, "[Write, DescribeConfigs]", "[Write, Delete, DescribeConfigs]",
      "has ('topic', 'lamplighter.dead-letters', 'Delete')"),
     ("overlays/production", USERS, "operations: [Write]", "operations: [All]", "least rights"),
+    ("overlays/production", ALERTS, 'runbook_url: "https://git', 'runbook_url: "git', "links to git"),
+    ("overlays/production", ALERTS, "md#lamplighterpusheswait", "md#pusheswait", "#pusheswait"),
+    ("overlays/production", ALERTS, "annotations:", "annotation:", "'annotation'"),
     ("overlays/production", "overlays/production/servicemonitor.yaml", "port: health",
      "port: metrics", "no port of the Service"),
 ]

@@ -4,12 +4,13 @@
 
 """Carries out the procedures of docs/runbook.md with a small fleet, and prints what it sees.
 
-Two workers, an embedded Kafka, an APNs simulator and traffic, each a process. It takes four minutes
+Two workers, an embedded Kafka, an APNs simulator and traffic, each a process. It takes five minutes
 and checks nothing: what it prints is what the page quotes. Arguments choose some of the procedures.
 """
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,13 +43,44 @@ def bad_record(drill):
     drill.write()
 
 
+def crash_in_a_record(drill):
+    """Kills a worker while it reads a record, as a record that crashes it would."""
+    kept = drill.folder / "last-record"
+    own = drill.folder / "worker-3.yaml"
+    own.write_text(f"{drill.configuration.read_text()}intake: {{lastRecordFile: {kept}}}\n")
+    drill.worker("worker-3", own)
+    drill.stop("traffic")
+    drill.start_traffic(rate=4000)
+    worker = drill.running["worker-3"]
+    for _ in range(5000):
+        time.sleep(0.002)
+        worker.send_signal(signal.SIGSTOP)
+        # Not zero while a record is read.
+        if any(kept.read_bytes()[:8]):
+            break
+        worker.send_signal(signal.SIGCONT)
+    drill.running.pop("worker-3").kill()
+    drill.stop("traffic")
+    drill.start_traffic()
+    drill.worker("worker-3", own)
+    drill.log("the previous process ended", 30, "worker-3")
+    said = re.search(r'event record (\S+)/(\d+)/(\d+);', drill.printed("worker-3.log"))
+    if said:
+        topic, partition, offset = said.groups()
+        drill.run(f"kcat -C -e -q -b {drill.values['bootstrap']} -t {topic} -p {partition} -o {offset} -c 1 "
+                  "-f '%T %k %s\\n'")  # fmt: skip
+        own.write_text(own.read_text().replace(
+            "  startFrom:", f"  skip: [{topic}/{partition}/{offset}]\n  startFrom:"))
+        drill.stop("worker-3")
+        drill.worker("worker-3", own)
+        drill.log("the index is complete|assigned", 30, "worker-3")
+    drill.stop("worker-3")
+
+
 def dead_letters(drill):
     drill.write(attempts=2)
     drill.hang_up("worker-1", "worker-2")
-    drill.run(
-        f"lamplighter register --environment production --app {APP} --installation 6F1C "
-        f"--handler GarageControls --class control --token {TOKEN} --kind com.example.garageDoor --subject fence-7"
-    )
+    drill.register("fence-7", TOKEN)
     time.sleep(4)
     drill.tell_apns(f"answer 500:InternalServerError token {TOKEN}")
     drill.run("lamplighter emit fence-7")
@@ -58,9 +90,7 @@ def dead_letters(drill):
     drill.run("lamplighter dead-letters redrive --reason AttemptsExhausted --dry-run")
     drill.run("lamplighter dead-letters redrive --reason AttemptsExhausted")
     time.sleep(3)
-    ports = [drill.port_in(f"{name}.log", "for requests of operators") for name in ("worker-1", "worker-2")]
-    for port in ports:
-        drill.run(f"lamplighter explain --subject fence-7 http://127.0.0.1:{port}")
+    drill.run(f"lamplighter explain --subject fence-7 {drill.urls()}")
     drill.write(attempts=10)
     drill.hang_up("worker-1", "worker-2")
 
@@ -91,6 +121,11 @@ def adding_an_app(drill):
     drill.write(apps=f"{APP}, com.example.New")
     drill.stop("worker-2")
     drill.worker("worker-2")
+    # Some of these are in partitions of the worker with two apps.
+    drill.register("fence-8", "00fc13ab", "6F1E")
+    time.sleep(4)
+    for partition in range(4):
+        drill.changed("fence-8", partition)
     drill.log("events could not be read", 20, "worker-2")
     show("(with it)")
     drill.write(binding=f"app: {APP}")
@@ -101,6 +136,34 @@ def adding_an_app(drill):
         drill.stop(name)
         drill.worker(name)
     drill.run(line)
+    drill.run("lamplighter dead-letters list --reason missingApp")
+    drill.run("lamplighter dead-letters redrive --reason missingApp --dry-run")
+    drill.run("lamplighter dead-letters redrive --reason missingApp --rate 100")
+    time.sleep(5)
+    drill.run(f"lamplighter explain --subject fence-8 {drill.urls()}")
+    drill.run("lamplighter dead-letters list --reason missingApp --since 10s")
+
+
+def forgetting_a_person(drill):
+    token = "00fc13ac"
+    drill.register("fence-9", token, "7A2D")
+    drill.register("shed-9", "00fc13ad", "7A2D", "ShedControls")
+    time.sleep(4)
+    drill.tell_apns(f"answer 410:Unregistered token {token}")
+    drill.run("lamplighter emit fence-9")
+    time.sleep(4)
+    drill.tell_apns("rules clear")
+    explain = f"lamplighter explain --installation 7A2D --app {APP} {drill.urls()}"
+    drill.run(explain)
+    drill.run("lamplighter registrations forget --installation 7A2D --dry-run")
+    drill.run("lamplighter registrations forget --installation 7A2D")
+    time.sleep(4)
+    drill.run(explain)
+    drill.run("lamplighter registrations forget --installation 7A2D")
+    drill.run("lamplighter emit fence-9")
+    time.sleep(3)
+    drill.register("shed-9", "00fc13ae", "7A2E")
+    drill.run("lamplighter registrations forget --subject shed-9")
 
 
 def wrong_environment(drill):
@@ -169,8 +232,38 @@ def upgrade(drill):
     drill.mark()
     drill.worker("worker-1")
     drill.log("starting|complete|assigned", 20)
-    ports = [drill.port_in(f"{name}.log", "for requests of operators") for name in ("worker-1", "worker-2")]
-    drill.run("lamplighter status " + " ".join(f"http://127.0.0.1:{port}" for port in ports))
+    drill.run(f"lamplighter status {drill.urls()}")
+
+
+def more_partitions_of_registrations(drill):
+    """Copies them into a topic with more partitions, and starts the workers with that."""
+    bootstrap = drill.values["bootstrap"]
+    drill.register_lines("gutter-7", "00fc13af", "6F1F")
+    drill.stop("traffic")
+    drill.status()
+    for name in ("worker-1", "worker-2"):
+        drill.stop(name)
+    copy(drill, bootstrap, "lamplighter.registrations", bootstrap, "lamplighter.registrations-2")
+    drill.write(registrations="lamplighter.registrations-2")
+    drill.mark()
+    for name in ("worker-1", "worker-2"):
+        drill.worker(name)
+    drill.log("the index is complete", 20)
+    drill.run("lamplighter check")
+    drill.start_traffic()
+    drill.run("lamplighter emit gutter-7")
+    time.sleep(3)
+    drill.run(f"lamplighter explain --subject gutter-7 {drill.urls()}")
+    drill.write(registrations="lamplighter.registrations")
+
+
+def copy(drill, here, topic, there, other):
+    # The separator occurs in no JSON; line ends do.
+    form = '-D "\\x1e" -K "\\t"'
+    drill.run(f"sh -c 'kcat -C -e -q -b {here} -t {topic} {form} > {drill.folder}/{topic}.records'")
+    drill.run(f"sh -c 'tr -cd \"\\036\" < {drill.folder}/{topic}.records | wc -c'")
+    drill.run(f"sh -c 'kcat -P -Z -b {there} -t {other} -X partitioner=murmur2_random "
+              f"-X enable.idempotence=true {form} < {drill.folder}/{topic}.records'")  # fmt: skip
 
 
 def changing_the_group(drill):
@@ -186,23 +279,29 @@ def changing_the_group(drill):
 
 
 def second_cluster(drill):
-    """Copies the registrations into another Kafka, as MirrorMaker would, and starts a worker there."""
+    """Copies registrations and suppressions into another Kafka, as MirrorMaker would, and fails over."""
     other = drill.kafka("kafka-2")
-    backup = drill.folder / "registrations.tsv"
     here = drill.values["bootstrap"]
-    drill.run(f"sh -c 'kcat -C -e -q -b {here} -t lamplighter.registrations -K \"\\t\" > {backup}'")
-    drill.run(f"sh -c 'wc -l < {backup}'")
-    drill.run(f"sh -c 'kcat -P -Z -b {other} -t lamplighter.registrations -X partitioner=murmur2_random "
-              f"-K \"\\t\" < {backup}'")  # fmt: skip
+    for topic in ("lamplighter.registrations", "lamplighter.suppressions"):
+        copy(drill, here, topic, other, topic)
+    for name in ("traffic", "worker-1", "worker-2"):
+        if name in drill.running:
+            drill.stop(name)
     drill.write(bootstrap=other)
     drill.worker("worker-3")
-    drill.log("the index is complete", 20, "worker-3")
+    drill.log("the index is complete|assigned", 20, "worker-3")
+    drill.run("lamplighter emit gutter-7")
+    time.sleep(3)
+    port = drill.port_in("worker-3.log", "for requests of operators")
+    drill.run(f"lamplighter explain --subject gutter-7 http://127.0.0.1:{port}")
+    drill.run("lamplighter suppressions list")
     drill.write(bootstrap=here)
     drill.stop("worker-3")
 
 
-PROCEDURES = [healthy, bad_record, dead_letters, key_rotation, adding_an_app, wrong_environment, apns_down,
-              kafka_down, topic_lost, upgrade, changing_the_group, second_cluster]  # fmt: skip
+PROCEDURES = [healthy, bad_record, crash_in_a_record, dead_letters, key_rotation, adding_an_app,
+              forgetting_a_person, wrong_environment, apns_down, kafka_down, topic_lost, upgrade,
+              more_partitions_of_registrations, changing_the_group, second_cluster]  # fmt: skip
 
 
 def main():

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""The fleet of drill.py: what an operator can do to it, and what is shown of it."""
+"""The fleets of drill.py and test_procedures.py: what an operator can do to one, and what is shown of it."""
 
+import json
 import pathlib
 import re
 import shlex
@@ -14,13 +15,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Surfaces"))
 from processes import APP, ENVIRONMENT, KEY, PROGRAMS, TEAM, Processes  # noqa: E402
 
-TOPICS = "events:4,registrations:4,suppressions:4,deferred:4,dead-letters:2"
+# Of `-2` are those that replace others in a procedure.
+TOPICS = "events:4,registrations:4,suppressions:4,deferred:4,dead-letters:2,registrations-2:8"
 NEXT_KEY = "KLMNO12345"
 TOKEN = "00fc13aa"
 CONFIGURATION = """\
 kafka:
   bootstrap: {bootstrap}
   group: {group}
+  topics:
+    registrations: {registrations}
   events:
     lamplighter.events: {{{binding}}}
   startFrom: earliest
@@ -43,6 +47,8 @@ delivery:
   attemptsMax: {attempts}
   backoffMin: 100ms
   backoffMax: 1s
+health: {{port: 0}}
+admin: {{port: 0}}
 log:
   format: text
 """
@@ -52,21 +58,25 @@ def show(text):
     print(text.rstrip(), flush=True)
 
 
-class Drill(Processes):
+class Fleet(Processes):
+    """An embedded Kafka and an APNs simulator, and the configuration of workers that use them."""
+
     def __init__(self):
         super().__init__()
         self.values = {"folder": self.folder, "team": TEAM, "apps": APP, "attempts": 10}
-        self.values |= {"group": "lamplighter", "binding": ""}
-        self.seen = {}
+        self.values |= {"group": "lamplighter", "binding": "", "registrations": "lamplighter.registrations"}
         (self.folder / "secret").mkdir()
         self.values["bootstrap"] = self.kafka("kafka")
         self.apns("--key-out", self.folder / "secret" / f"AuthKey_{KEY}.p8")
         self.write()
-        for worker in ("worker-1", "worker-2"):
-            self.worker(worker)
-        self.start_traffic()
 
-    # MARK: Processes
+    @property
+    def configuration(self):
+        return self.folder / "lamplighter.yaml"
+
+    def write(self, **values):
+        self.values |= values
+        self.configuration.write_text(CONFIGURATION.format(**self.values))
 
     def kafka(self, name):
         """Starts an embedded Kafka, and returns its address."""
@@ -76,10 +86,6 @@ class Drill(Processes):
             "--bootstrap-file", self.folder / f"{name}.address",
         )  # fmt: skip
         return self.wait_for("Kafka", 30, lambda: self.printed(f"{name}.address").strip())
-
-    def tell_kafka(self, command):
-        self.running["kafka"].stdin.write(f"{command}\n".encode())
-        self.running["kafka"].stdin.flush()
 
     def apns(self, *key, port=0):
         for file in ("address", "control"):
@@ -95,34 +101,54 @@ class Drill(Processes):
         self.values["port"] = re.search(r"production \S+:(\d+)", address)[1]
 
     def tell_apns(self, command):
-        show(f"(APNs: {command})")
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self.folder / "control"))
             client.sendall(f"{command}\n".encode())
             assert client.makefile().readline().strip() == "ok", command
 
-    def worker(self, name):
-        ENVIRONMENT.update(LAMPLIGHTER_HEALTH_PORT="0", LAMPLIGHTER_ADMIN_PORT="0")
+    def worker(self, name, configuration=None):
         began = len(self.printed(f"{name}.log"))
-        self.start(name, "lamplighter", "run", "--config", self.configuration)
-        self.seen[name] = began
+        self.start(name, "lamplighter", "run", "--config", configuration or self.configuration)
         self.wait_for(name, 60, lambda: "assigned" in self.printed(f"{name}.log")[began:])
+        return began
 
-    def start_traffic(self):
+
+    def changed(self, subject, partition):
+        """Writes an event that is a key alone into a partition."""
+        kcat = ["kcat", "-P", "-Z", "-K:", "-b", self.values["bootstrap"], "-t", "lamplighter.events"]
+        subprocess.run([*kcat, "-p", str(partition)], input=f"{subject}:\n", text=True, check=True)
+
+
+class Drill(Fleet):
+    """A fleet of two workers under traffic."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = {}
+        for worker in ("worker-1", "worker-2"):
+            self.worker(worker)
+        self.start_traffic()
+
+    # MARK: Processes
+
+    def worker(self, name, configuration=None):
+        self.seen[name] = super().worker(name, configuration)
+
+    def tell_kafka(self, command):
+        self.running["kafka"].stdin.write(f"{command}\n".encode())
+        self.running["kafka"].stdin.flush()
+
+    def tell_apns(self, command):
+        show(f"(APNs: {command})")
+        super().tell_apns(command)
+
+    def start_traffic(self, rate=20):
         self.start(
             "traffic", "lamplighter-lab", "simulate", "traffic", "--bootstrap", self.values["bootstrap"],
-            "--events-log", self.folder / "events.ndjson", "--installations", 60, "--rate", 20,
+            "--events-log", self.folder / "events.ndjson", "--installations", 60, "--rate", rate,
         )  # fmt: skip
 
     # MARK: What an operator does
-
-    @property
-    def configuration(self):
-        return self.folder / "lamplighter.yaml"
-
-    def write(self, **values):
-        self.values |= values
-        self.configuration.write_text(CONFIGURATION.format(**self.values))
 
     def hang_up(self, *names):
         for name in names:
@@ -136,14 +162,33 @@ class Drill(Processes):
             words[0] = PROGRAMS / "lamplighter"
             if words[1] != "status":
                 words += ["--config", self.configuration]
-        told = subprocess.run(words, input=given, capture_output=True, text=True, check=False, env={
-            name: value for name, value in ENVIRONMENT.items() if not name.startswith("LAMPLIGHTER_")
-        })  # fmt: skip
+        told = subprocess.run(
+            words, input=given, capture_output=True, text=True, check=False, env=ENVIRONMENT
+        )
         lines = (told.stdout + told.stderr).splitlines()
         # Of a long list, its begin and its sum.
         show("\n".join(lines if len(lines) <= 20 else [*lines[:2], "…", lines[-1]]))
         if told.returncode:
             show(f"(exit code {told.returncode})")
+
+    def register(self, subject, token, installation="6F1C", handler="GarageControls"):
+        self.run(
+            f"lamplighter register --environment production --app {APP} --installation {installation} "
+            f"--handler {handler} --class control --token {token} --kind com.example.garageDoor "
+            f"--subject {subject}"
+        )
+
+    def register_lines(self, subject, token, installation):
+        """Registers by a record of several lines, as somebody may write it."""
+        value = {"v": 1, "environment": "production", "app": APP, "installation": installation,
+                 "handler": "GarageControls", "targets": [{"class": "control", "token": token, "shows": [
+                     {"kind": "com.example.garageDoor", "subjects": [subject]}]}]}  # fmt: skip
+        self.run("lamplighter register --file -", given=json.dumps(value, indent=2))
+
+    def urls(self):
+        """The workers' addresses for operators."""
+        ports = [self.port_in(f"{name}.log", "for requests of operators") for name in ("worker-1", "worker-2")]
+        return " ".join(f"http://127.0.0.1:{port}" for port in ports)
 
     def status(self, name="worker-1"):
         port = self.port_in(f"{name}.log", "for requests of operators")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""Renders what deploy/ has for Kubernetes: the chart, the kustomize folders, and those files of the
-kustomize folders that are written from the chart."""
+"""Renders what deploy/ has for Kubernetes: the chart, the kustomize folders, and those files of both that
+are written from others."""
 
 import os
 import pathlib
@@ -10,12 +10,18 @@ import re
 import shutil
 import subprocess
 
+import values_schema
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-CHART = ROOT / "deploy/helm/lamplighter"
-KUSTOMIZE = ROOT / "deploy/kubernetes"
+DEPLOY = ROOT / "deploy"
+CHART_NAME = "helm/lamplighter"
+CHART = DEPLOY / CHART_NAME
+KUSTOMIZE = DEPLOY / "kubernetes"
+RULES = DEPLOY / "prometheus/rules.yaml"
+# Debug programs of this tree, or others, such as those that are installed.
+PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
 BUILT = ROOT / ".build/deploy"
 RENDERER = BUILT / "renderer"
 # Unpacked by bootstrap.sh where another package's kubectl keeps Debian's from being installed.
@@ -26,7 +32,7 @@ WRITTEN = [
     ("shared", None, ["networkpolicy", "poddisruptionbudget", "service", "serviceaccount"]),
     ("base", None, ["deployment"]),
     ("overlays/production", "overlays/production",
-     ["kafkatopics", "kafkausers", "scaledobject", "servicemonitor"]),
+     ["kafkatopics", "kafkausers", "prometheusrule", "scaledobject", "servicemonitor"]),
     ("overlays/static-membership", "overlays/static-membership", ["statefulset"]),
 ]
 # The folders whose configuration is the chart's.
@@ -37,6 +43,7 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Written by `make manifests` from deploy/helm/lamplighter{}
 
 """
+CHART_RULES = "# Written by `make manifests` from deploy/prometheus/rules.yaml.\n\n"
 # kustomize names a ConfigMap for its content; in the chart an annotation has the checksum.
 CHECKSUM = re.compile(r"^ *annotations:\n *checksum/config: \w+\n", re.MULTILINE)
 HASH = re.compile(r"^(lamplighter)-[2456789bcdfghkmt]{10}$")
@@ -94,17 +101,19 @@ def kustomized(folder, kubectl=None, root=KUSTOMIZE):
 
 
 def written_files():
-    """What each written file should have, by its path below deploy/kubernetes."""
-    files = {}
+    """What each written file should have, by its path below deploy. The chart's own come first, since the
+    others are rendered from them."""
+    yield f"{CHART_NAME}/values.schema.json", values_schema.schema(
+        (CHART / "values.yaml").read_text(), PROGRAMS / "lamplighter")
+    yield f"{CHART_NAME}/rules.yaml", CHART_RULES + RULES.read_text()
     for folder, source, templates in WRITTEN:
         texts = rendered(values_of(source))
         for name in templates:
             text = CHECKSUM.sub("", texts[f"{name}.yaml"].strip("\n") + "\n")
-            files[f"{folder}/{name}.yaml"] = header(source) + text
+            yield f"kubernetes/{folder}/{name}.yaml", header(source) + text
     for folder, source in CONFIGURED:
         data = objects_of(rendered(values_of(source))["configmap.yaml"])[0]["data"]
-        files[f"{folder}/lamplighter.yaml"] = header(source) + data["lamplighter.yaml"]
-    return files
+        yield f"kubernetes/{folder}/lamplighter.yaml", header(source) + data["lamplighter.yaml"]
 
 
 def header(source):
@@ -112,8 +121,8 @@ def header(source):
 
 
 def write_manifests():
-    for path, text in written_files().items():
-        (KUSTOMIZE / path).write_text(text)
+    for path, text in written_files():
+        (DEPLOY / path).write_text(text)
 
 
 def comparable(objects):

@@ -44,7 +44,7 @@ class Rendering:
 
 def complaints(objects):
     rendering = Rendering(objects)
-    rules = (schemas, references, hardening, rollout, probes, network, keys, *kafka_rules.ALL)
+    rules = (schemas, references, hardening, rollout, probes, network, keys, alerts, *kafka_rules.ALL)
     return [complaint for rule in rules for complaint in rule(rendering)]
 
 
@@ -222,3 +222,12 @@ def keys(rendering):
     mounts = {each["mountPath"] for each in rendering.worker["volumeMounts"]}
     if not {each["keyFolder"] for each in credentials} <= mounts:
         yield "apns.credentials: no volume is mounted at keyFolder"
+
+
+def alerts(rendering):
+    """Each alert links to its part of the runbook, at an address that a browser opens."""
+    for each in rendering.of("PrometheusRule"):
+        for rule in (rule for group in each["spec"]["groups"] for rule in group["rules"] if "alert" in rule):
+            address, _, part = rule.get("annotations", {}).get("runbook_url", "").partition("#")
+            if not re.fullmatch(r"https?://[\w.-]+(:\d+)?/\S*", address) or part != rule["alert"].lower():
+                yield f"PrometheusRule: {rule['alert']} links to {address}#{part}"

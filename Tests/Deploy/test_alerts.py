@@ -3,8 +3,10 @@
 
 """The rules for Prometheus: their syntax, their tests, their names, what they say."""
 
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 import promql
@@ -15,6 +17,8 @@ GROUPS = yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"]
 RULES = [rule for group in GROUPS for rule in group["rules"]]
 ALERTS = [rule for rule in RULES if "alert" in rule]
 TESTS = yaml.safe_load((FOLDER / "rules_test.yaml").read_text())["tests"]
+# Where Prometheus itself serves the page, as in deploy/compose.yaml.
+RUNBOOK = "{{ $externalURL }}/user/runbook.md"
 KNOWN = promql.metrics() | promql.recorded(RULES) | promql.PROMETHEUS
 
 
@@ -96,9 +100,23 @@ class Alerts(unittest.TestCase):
                 self.assertIn(alert["labels"]["severity"], ("critical", "warning"))
                 self.assertEqual(set(alert["annotations"]), {"summary", "description", "runbook_url"})
                 self.assertLess(len(alert["annotations"]["summary"]), 160)
-                self.assertEqual(
-                    alert["annotations"]["runbook_url"], f"docs/runbook.md#{alert['alert'].lower()}"
-                )
+                self.assertEqual(alert["annotations"]["runbook_url"], f"{RUNBOOK}#{alert['alert'].lower()}")
+
+    def test_links_to_another_page_by_the_command_of_the_file(self):
+        text = (FOLDER / "rules.yaml").read_text()
+        command = re.search(r"^#     (sed -i .*)$", text, re.M)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "rules.yaml"
+            path.write_text(text)
+            subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+            told = subprocess.run(["promtool", "check", "rules", path], capture_output=True, check=False)
+            self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+            changed = yaml.safe_load(path.read_text())["groups"]
+        links = [rule["annotations"]["runbook_url"] for group in changed for rule in group["rules"]
+                 if "alert" in rule]  # fmt: skip
+        self.assertEqual(len(links), len(ALERTS))
+        for link in links:
+            self.assertRegex(link, r"^https://git\.example\.com/lamplighter/docs/runbook\.md#lamplighter\w+$")
 
     def test_names_only_labels_that_it_has(self):
         for alert in ALERTS:

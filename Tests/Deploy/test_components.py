@@ -6,6 +6,7 @@
 They are of the programs that LAMPLIGHTER_PROGRAMS names, else of .build/debug; where these lack what the
 linker was given, a small build stands in for the bill alone."""
 
+import dataclasses
 import importlib.util
 import json
 import pathlib
@@ -112,6 +113,31 @@ class Document(unittest.TestCase):
         self.assertNotEqual(other["serialNumber"], self.document["serialNumber"])
 
 
+class Notices(unittest.TestCase):
+    """The search for what the notices lack finds"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.text = third_party_notices.FILE.read_text()
+        cls.yams = components.Component("swift", "Yams", "6.2.2", "MIT", "", "")
+
+    def test_nothing_where_name_and_licence_are_there(self):
+        self.assertEqual(third_party_notices.missing([self.yams], self.text), [])
+
+    def test_a_name_that_is_not_there_or_has_another_licence(self):
+        for change in ({"name": "Jams"}, {"licence": "Apache-2.0"}, {"licence": ""}):
+            with self.subTest(change=change):
+                other = dataclasses.replace(self.yams, **change)
+                self.assertEqual(third_party_notices.missing([other], self.text), [other.name])
+
+    def test_each_list_and_no_text_of_a_licence(self):
+        stated = third_party_notices.stated(self.text)
+        self.assertEqual(stated["llhttp"], "MIT")
+        self.assertEqual(stated["zlib1g"], "Zlib")
+        for name in stated:
+            self.assertRegex(name, r"^[\w.+-]+$")
+
+
 class Licences(unittest.TestCase):
     """A licence"""
 
@@ -151,9 +177,16 @@ class Build(unittest.TestCase):
     def test_is_named_in_the_notices(self):
         text = third_party_notices.FILE.read_text()
         self.assertEqual(third_party_notices.missing(self.reviewed, text), [])
-        for each in self.found:
-            if each.is_linked_in:
-                self.assertIn(f"{each.name:{third_party_notices.WIDTH}}{each.licence}", text)
+        if len(self.reviewed) == len(self.found):
+            self.assertEqual(third_party_notices.notices(self.found), text, "run make notices")
+
+    def test_has_the_same_licences_in_the_bill_of_materials_and_in_the_notices(self):
+        document = sbom.document(self.reviewed, sbom.version(), "0123456789ab", 1700000000)
+        stated = third_party_notices.stated(third_party_notices.FILE.read_text())
+        for each in document["components"]:
+            with self.subTest(each["name"]):
+                licence = each["licenses"][0]
+                self.assertEqual(licence.get("expression", third_party_notices.UNKNOWN), stated[each["name"]])
 
     def test_is_reviewed(self):
         rows = table()

@@ -9,10 +9,14 @@ promtool reads Prometheus's configuration, and the programs run with the service
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.error
+import urllib.request
 
 import compose_rules
 import yaml
@@ -135,6 +139,39 @@ class Prometheus(unittest.TestCase):
         self.assertEqual(found["names"], ["worker"])
         self.assertEqual(found["type"], "A")
         self.assertEqual(found["port"], COMPOSE.configuration()["health"]["port"])
+
+
+    def test_serves_the_page_that_its_alerts_link_to(self):
+        options = COMPOSE.options("prometheus")
+        ports = COMPOSE.services["prometheus"]["ports"][0].rpartition(":")[0]
+        self.assertEqual(options["web.external-url"], f"http://{ports}")
+        page = f"{options['web.user-assets']}/runbook.md"
+        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as free:
+            address = "{}:{}".format(*free.getsockname())
+            free.close()
+            shutil.copy(COMPOSE.files("prometheus")[page], folder)
+            (pathlib.Path(folder) / "prometheus.yml").write_text("{}")
+            process = subprocess.Popen(
+                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                 f"--web.listen-address={address}", f"--web.user-assets={folder}",
+                 f"--web.external-url={options['web.external-url']}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                told = self.answer(f"http://{address}/user/runbook.md")
+            finally:
+                process.terminate()
+                process.wait()
+        self.assertEqual(told, (ROOT / "docs/runbook.md").read_bytes())
+
+    def answer(self, url):
+        """What is at an address, once it answers."""
+        for _ in range(100):
+            try:
+                with urllib.request.urlopen(url) as answer:
+                    return answer.read()
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        return self.fail(f"nothing answers at {url}")
 
 
 class Grafana(unittest.TestCase):

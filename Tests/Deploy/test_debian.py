@@ -5,6 +5,7 @@
 
 No service is started here; `make check-image` builds and installs the package."""
 
+import gzip
 import json
 import pathlib
 import re
@@ -13,6 +14,7 @@ import subprocess
 import tempfile
 import unittest
 
+from fake_build import ENVIRONMENT, FakeBuild
 from manifests import ROOT
 
 FOLDER = ROOT / "deploy/debian"
@@ -109,6 +111,34 @@ class Unit(unittest.TestCase):
         page = (ROOT / "docs/configuration.md").read_text().lower()
         for name in re.findall(r"LAMPLIGHTER_(\w+)=", self.text):
             self.assertIn(f"`{name.lower().replace('_', '.')}`", page)
+
+
+class Package(unittest.TestCase):
+    """A package of a small program, made by scripts/build-deb.py"""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="lamplighter-deb-")
+        cls.addClassCleanup(folder.cleanup)
+        build = FakeBuild(folder.name)
+        subprocess.run(
+            ["python3", "scripts/build-deb.py", "--program", build.programs / "lamplighter",
+             "--output", folder.name], cwd=build.root, check=True, capture_output=True,
+            env={**ENVIRONMENT, "DEBFULLNAME": "a", "DEBEMAIL": "a@example.com"})
+        [cls.package] = pathlib.Path(folder.name).glob("*.deb")
+        cls.root = pathlib.Path(folder.name) / "installed"
+        subprocess.run(["dpkg-deb", "--extract", cls.package, cls.root], check=True)
+        cls.doc = cls.root / "usr/share/doc/lamplighter"
+
+    def test_has_the_licences_of_what_is_linked_into_its_program(self):
+        notices = gzip.decompress((self.doc / "NOTICES.gz").read_bytes())
+        self.assertEqual(notices, (ROOT / "NOTICES").read_bytes())
+        self.assertIn("NOTICES.gz", (self.doc / "copyright").read_text())
+
+    def test_depends_on_the_libraries_that_its_program_loads(self):
+        told = subprocess.run(
+            ["dpkg-deb", "--field", self.package, "Depends"], check=True, capture_output=True, text=True)
+        self.assertIn("zlib1g", told.stdout)
 
 
 class Scripts(unittest.TestCase):

@@ -162,6 +162,11 @@ class Image(unittest.TestCase):
         self.assertIn(f'number = "{arguments["VERSION"]}"', source)
         self.assertIn(f"appVersion: {arguments['VERSION']}\n", (CHART / "Chart.yaml").read_text())
 
+    def test_it_has_the_licences_of_what_is_linked_into_its_programs(self):
+        for stage in ("worker", "lab"):
+            copied = [each.words for each in self.instructions(stage, "COPY")]
+            self.assertIn(("LICENSE", "NOTICES", "/usr/share/doc/lamplighter/"), copied)
+
     def test_every_package_has_one_version(self):
         for name in ("run", "build"):
             with self.subTest(list=name):

@@ -22,7 +22,7 @@ import manifests
 import rules
 import yaml
 from breakages import BREAKAGES, CONFIG
-from manifests import KUSTOMIZE, ROOT, chart_objects, comparable, kustomized, values_of
+from manifests import KUSTOMIZE, PROGRAMS, ROOT, chart_objects, comparable, kustomized, values_of
 
 # The folders, each with that of its values; None for those of the chart. The try-out has a Kafka
 # beside the worker, and is not the chart's.
@@ -30,7 +30,6 @@ FROM_CHART = [
     ("base", None), ("overlays/production", "overlays/production"),
     ("overlays/static-membership", "overlays/static-membership")]
 FOLDERS = [folder for folder, _ in FROM_CHART] + ["overlays/try-out"]
-PROGRAMS = pathlib.Path(os.environ.get("LAMPLIGHTER_PROGRAMS", ROOT / ".build/debug"))
 
 # Variables with this prefix are configuration.
 ENVIRONMENT = {
@@ -70,9 +69,9 @@ class Kustomize(unittest.TestCase):
                         comparable(chart_objects(values_of(source))))
 
     def test_the_written_files_are_what_the_chart_says(self):
-        for path, text in manifests.written_files().items():
+        for path, text in manifests.written_files():
             with self.subTest(path=path):
-                self.assertEqual((KUSTOMIZE / path).read_text(), text, "run make manifests")
+                self.assertEqual((manifests.DEPLOY / path).read_text(), text, "run make manifests")
 
     def test_a_changed_configuration_gives_the_pods_another_map(self):
         with self.copy() as copied:
@@ -142,6 +141,13 @@ class Chart(unittest.TestCase):
         self.assertNotIn("Write", rights["b-orders"])
         self.assertEqual(len(rendering.of("KafkaTopic")), 5)
 
+    def test_more_partitions_of_events_leave_those_of_compacted_topics_as_they_are(self):
+        topics = {each["spec"]["topicName"].removeprefix("lamplighter."): each["spec"]["partitions"]
+                  for each in rules.Rendering(rendered_with("{partitions: 24, strimzi: {enabled: true}}"))
+                  .of("KafkaTopic")}
+        self.assertEqual(topics, {"events": 24, "dead-letters": 24, "registrations": 12, "suppressions": 12,
+                                  "deferred": 12})
+
     def test_the_chart_refuses_what_cannot_work(self):
         for text, complaint in (
                 ("{staticMembership: true, keda: {enabled: true}}", "exclude each other"),
@@ -158,6 +164,35 @@ class Chart(unittest.TestCase):
         resources = rules.Rendering(chart_objects()).worker["resources"]
         self.assertEqual(resources["limits"]["memory"], "1200M")
         self.assertEqual(resources["requests"]["memory"], "1200M")
+
+
+    def test_an_image_is_named_by_its_digest_if_there_is_one(self):
+        digest = f"sha256:{'0' * 64}"
+        for text, image in (("image: {tag: 0.1.1}", "lamplighter:0.1.1"),
+                            (f'image: {{tag: 0.1.1, digest: "{digest}"}}', f"lamplighter@{digest}")):
+            pod = rules.Rendering(rendered_with(text)).pod["spec"]
+            self.assertEqual(
+                {each["image"] for each in pod["containers"] + pod["initContainers"]}, {image})
+
+    def test_the_pods_have_further_labels_and_annotations(self):
+        objects = rendered_with("{podLabels: {team: push}, podAnnotations: {linkerd.io/inject: disabled}}")
+        metadata = rules.Rendering(objects).pod["metadata"]
+        self.assertEqual(metadata["labels"]["team"], "push")
+        self.assertEqual(metadata["annotations"]["linkerd.io/inject"], "disabled")
+        self.assertEqual(rules.complaints(objects), [])
+
+    def test_the_rules_link_to_the_runbook_that_the_values_name(self):
+        address = "https://wiki.example.com/lamplighter"
+        objects = rendered_with(
+            f"prometheusRule: {{enabled: true, labels: {{release: p}}, runbookURL: '{address}'}}")
+        self.assertEqual(rules.complaints(objects), [])
+        [rule] = rules.Rendering(objects).of("PrometheusRule")
+        self.assertEqual(rule["metadata"]["labels"]["release"], "p")
+        text = manifests.RULES.read_text().replace("{{ $externalURL }}/user/runbook.md", address)
+        self.assertEqual(rule["spec"], yaml.safe_load(text))
+        with self.assertRaises(subprocess.CalledProcessError) as raised:
+            rendered_with("prometheusRule: {enabled: true}")
+        self.assertIn("prometheusRule.runbookURL is empty", raised.exception.stderr)
 
 
 class Page(unittest.TestCase):
@@ -179,6 +214,12 @@ class Page(unittest.TestCase):
         self.assertEqual(rendering.kafka["bootstrap"].count("example.com"), 2)
         self.assertIn("valueFrom", rendering.worker["env"][0])
 
+    def test_the_values_for_helm_replace_the_topic_and_the_credential_of_the_chart(self):
+        rendering = rules.Rendering(rendered_with(self.example("config:")))
+        self.assertEqual(rendering.events, ["orders"])
+        self.assertEqual(list(rendering.configuration["apns"]["credentials"]), ["shop"])
+        self.assertEqual(rules.complaints(rendering.objects), [])
+
     def test_an_overlay_of_the_users_own_changes_image_and_configuration(self):
         for kubectl in manifests.kubectls():
             with self.subTest(kubectl=kubectl), folder_with({}) as folder:
@@ -195,6 +236,18 @@ class Page(unittest.TestCase):
                 credentials = rendering.configuration["apns"]["credentials"]
                 self.assertEqual(credentials["home"]["team"], "ZYXWV98765")
                 self.assertEqual(rendering.workload["metadata"]["namespace"], "push")
+
+
+    def test_the_command_for_kustomize_changes_where_each_alert_links_to(self):
+        page = (ROOT / "docs/kubernetes.md").read_text()
+        command = re.search(r"^sed -i '.*prometheusrule.yaml$", page, re.M)[0]
+        with folder_with({}) as folder:
+            shutil.copytree(KUSTOMIZE, folder / "lamplighter")
+            subprocess.run(["sh", "-c", command], cwd=folder, check=True)
+            rendering = rules.Rendering(kustomized("lamplighter/overlays/production", root=folder))
+        self.assertEqual(rules.complaints(rendering.objects), [])
+        links = set(re.findall(r"https://[^#\"]+#", str(rendering.of("PrometheusRule"))))
+        self.assertEqual(links, {"https://wiki.example.com/lamplighter/runbook#"})
 
 
 class Worker(unittest.TestCase):

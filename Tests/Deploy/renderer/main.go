@@ -2,9 +2,9 @@
 // Part of Lamplighter.
 
 // Renders a Helm chart with what Helm itself is built on: Go's text/template, the functions of
-// sprig, and sigs.k8s.io/yaml. It is not Helm: it knows .Values, .Chart, .Release and .Template,
-// include, tpl, required, toYaml, fromYaml and toJson, no dependencies, hooks, lookup, .Files,
-// .Capabilities or values.schema.json.
+// sprig, sigs.k8s.io/yaml, and for values.schema.json the gojsonschema of Helm before 3.18. It is not
+// Helm: it knows .Values, .Chart, .Release, .Template and .Files.Get, include, tpl, required, toYaml,
+// fromYaml and toJson, no dependencies, hooks, lookup or .Capabilities.
 //
 //	renderer CHART [VALUES...]
 //
@@ -22,6 +22,7 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig"
+	"github.com/xeipuuv/gojsonschema"
 	"sigs.k8s.io/yaml"
 )
 
@@ -34,6 +35,7 @@ func main() {
 	for _, file := range os.Args[2:] {
 		values = merged(values, load(file))
 	}
+	validate(values, filepath.Join(chart, "values.schema.json"))
 	templates, names := parsed(filepath.Join(chart, "templates"))
 	for _, name := range names {
 		context := map[string]interface{}{
@@ -41,6 +43,7 @@ func main() {
 			"Chart":    capitalized(load(filepath.Join(chart, "Chart.yaml"))),
 			"Release":  release(),
 			"Template": map[string]interface{}{"Name": name},
+			"Files":    files(chart),
 		}
 		var text strings.Builder
 		if err := templates.ExecuteTemplate(&text, name, context); err != nil {
@@ -49,6 +52,43 @@ func main() {
 		// As Helm does: what is not there is printed as nothing.
 		fmt.Printf("# Source: %s\n%s\n", name, strings.ReplaceAll(text.String(), "<no value>", ""))
 	}
+}
+
+// files is the chart's folder. Helm leaves out the templates and what .helmignore names, and so do the
+// templates here: they ask for no such file.
+type files string
+
+// Get returns a file's text, which is empty if there is none, as in Helm.
+func (folder files) Get(name string) string {
+	text, err := os.ReadFile(filepath.Join(string(folder), name))
+	if err != nil && !os.IsNotExist(err) {
+		fail(err)
+	}
+	return string(text)
+}
+
+// validate ends the program with Helm's words if the values do not meet the chart's schema.
+func validate(values map[string]interface{}, schema string) {
+	text, err := os.ReadFile(schema)
+	if os.IsNotExist(err) {
+		return
+	}
+	if err != nil {
+		fail(err)
+	}
+	result, err := gojsonschema.Validate(
+		gojsonschema.NewBytesLoader(text), gojsonschema.NewGoLoader(values))
+	if err != nil {
+		fail(fmt.Errorf("%s: %w", schema, err))
+	}
+	if result.Valid() {
+		return
+	}
+	var lines strings.Builder
+	for _, complaint := range result.Errors() {
+		fmt.Fprintf(&lines, "\n- %s", complaint)
+	}
+	fail(fmt.Errorf("values don't meet the specifications of the schema: %s", lines.String()))
 }
 
 func parsed(folder string) (*template.Template, []string) {

@@ -60,7 +60,11 @@ labels:
 {{ min (.Values.keda.maxReplicas | default .Values.partitions | int) (int .Values.partitions) }}
 {{- end }}
 
-{{/* The image with its tag. */}}
+{{/* The image with its digest or its tag. */}}
 {{- define "lamplighter.image" -}}
-{{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) }}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}
+{{- else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
 {{- end }}

@@ -4,8 +4,14 @@ metadata:
   labels:
     {{- include "lamplighter.selector" . | nindent 4 }}
     app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   annotations:
     checksum/config: {{ include "lamplighter.configuration" . | sha256sum }}
+    {{- with .Values.podAnnotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 spec:
   serviceAccountName: {{ include "lamplighter.fullname" . }}
   automountServiceAccountToken: false

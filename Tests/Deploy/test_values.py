@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""values.schema.json of the Helm chart: what it refuses, and that it describes each value.
+
+Two programs validate: gojsonschema, by Helm's stand-in as by Helm before 3.18, and Python's jsonschema."""
+
+import json
+import subprocess
+import tempfile
+import unittest
+
+import jsonschema
+import manifests
+import values_schema
+import yaml
+
+# Values as text, and Helm's complaint of them.
+REFUSED = [
+    ("replica: 3", "(root): Additional property replica is not allowed"),
+    ("replicas: two", "replicas: Invalid type. Expected: integer, given: string"),
+    ("replicas: -1", "replicas: Must be greater than or equal to 0"),
+    ("image: {pullPolicy: Sometimes}", "image.pullPolicy: image.pullPolicy must be one of the following:"),
+    ('image: {digest: "sha256:12"}', "image.digest: Does not match pattern"),
+    ("imagePullSecrets: [registry]", "imagePullSecrets.0: Invalid type. Expected: object, given: string"),
+    ("config: {kafka: {bootstraps: kafka:9092}}", "config.kafka: Additional property bootstraps is not allowed"),
+    ("config: {apns: {credentials: {home: {team: abc}}}}",
+     "config.apns.credentials.home.team: Does not match pattern"),
+    ("config: {health: {port: 99999}}", "config.health.port: Must be less than or equal to 65535"),
+    ("config: {apns: {caFile: '-----BEGIN CERTIFICATE-----'}}", "config.apns.caFile: Must not validate"),
+    (f"config: {{apns: {{caFile: {'a' * 4097}}}}}", "config.apns.caFile: String length must be less than"),
+    ("config: {health: null}", "config: health is required"),
+    ("env: [{name: A, value: 1}]", "env.0.value: Invalid type. Expected: string, given: integer"),
+    ("waitForKafka: 60", "waitForKafka: Invalid type. Expected: string, given: integer"),
+    ("podAnnotations: {a: true}", "podAnnotations.a: Invalid type. Expected: string, given: boolean"),
+    ("resources: {limit: {}}", "resources: Additional property limit is not allowed"),
+    ("networkPolicy: {kafka: {ports: [\"9092\"]}}", "networkPolicy.kafka.ports.0: Invalid type"),
+    ("prometheusRule: {runbookURL: docs/runbook.md}", "prometheusRule.runbookURL: Does not match pattern"),
+    ("partitions: 0", "partitions: Must be greater than or equal to 1"),
+    ("keda: {maxReplicas: many}", "keda.maxReplicas: String length must be less than or equal to 0"),
+    ("strimzi: {apiVersion: kafka.strimzi.io/v2}", "strimzi.apiVersion: strimzi.apiVersion must be one of the following:"),
+]
+ACCEPTED = [
+    "{}", "keda: {maxReplicas: 6}", "waitForKafka: ''", "resources: {limits: {cpu: 2, memory: 2Gi}}",
+    "config: {kafka: {properties: {socket.timeout.ms: 5000}}, log: {level: debug}}",
+    # Of a chart that has this one as a dependency.
+    "{enabled: true, global: {region: eu}}",
+]
+
+
+def rendered(text):
+    """Renders the chart with values; returns what is said against them, or nothing."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        try:
+            manifests.rendered([file.name])
+        except subprocess.CalledProcessError as error:
+            return error.stderr
+    return ""
+
+
+def merged(defaults, others):
+    """Values over the chart's own, as Helm merges them."""
+    result = {**defaults}
+    for key, value in others.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+class Schema(unittest.TestCase):
+    """The schema of the chart's values"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.values = (manifests.CHART / "values.yaml").read_text()
+        cls.schema = json.loads((manifests.CHART / "values.schema.json").read_text())
+        cls.validator = jsonschema.Draft7Validator(cls.schema)
+
+    def test_refuses_what_is_wrong_and_says_what_it_is(self):
+        for text, complaint in REFUSED:
+            with self.subTest(values=text):
+                self.assertIn(f"- {complaint}", rendered(text))
+                values = merged(yaml.safe_load(self.values), yaml.safe_load(text))
+                self.assertFalse(self.validator.is_valid(values))
+
+    def test_accepts_what_the_chart_can_render(self):
+        for text in ACCEPTED:
+            with self.subTest(values=text):
+                self.assertEqual(rendered(text), "")
+                values = merged(yaml.safe_load(self.values), yaml.safe_load(text))
+                self.assertEqual([each.message for each in self.validator.iter_errors(values)], [])
+
+    def test_is_a_schema(self):
+        jsonschema.Draft7Validator.check_schema(self.schema)
+
+    def test_describes_each_value_and_is_open_only_where_it_says_so(self):
+        configured = yaml.safe_load(self.values)
+
+        def look(schema, values, path):
+            for key, value in values.items():
+                with self.subTest(path=path, key=key):
+                    self.assertRegex(schema["properties"][key]["description"], r"\w")
+                    if isinstance(value, dict) and "properties" in schema["properties"][key]:
+                        look(schema["properties"][key], value, f"{path}{key}.")
+            with self.subTest(path=path):
+                self.assertIs(schema["additionalProperties"], False)
+
+        look(self.schema, {key: value for key, value in configured.items() if key != "config"}, "")
+
+    def test_has_of_the_configuration_each_key_of_its_page(self):
+        page = (manifests.ROOT / "docs/configuration.md").read_text()
+        config = self.schema["properties"]["config"]
+        self.assertEqual(set(config["properties"]), {
+            line[4:-1] for line in page.splitlines() if line.startswith("## `")})
+
+
+class Source(unittest.TestCase):
+    """What the schema is written from"""
+
+    def described(self, text):
+        [root] = yaml.compose_all(text)
+        return values_schema.described(root, text.splitlines(), {})
+
+    def test_gives_type_default_and_description(self):
+        text = "# Head.\n\n# How many\n# there are.\n# @schema {minimum: 1}\ncount: 2\n"
+        self.assertEqual(self.described(text), {
+            "count": {"type": "integer", "default": 2, "minimum": 1, "description": "How many there are."}})
+
+    def test_is_refused_without_a_description_or_with_an_open_value(self):
+        for text, complaint in (
+                ("a: 1\n", "a has no description"), ("# A.\na:\n  b: 1\n", "a.b has no description"),
+                ("# A.\na: {}\n", "a needs additionalProperties"), ("# A.\na: []\n", "a needs items")):
+            with self.subTest(text=text), self.assertRaisesRegex(ValueError, complaint):
+                self.described(text)
+
+    def test_has_patterns_that_go_understands(self):
+        self.assertEqual(
+            values_schema.portable({"pattern": "^(?:(?!-----BEGIN)[^\\x00]{1,4096})$"}),
+            {"pattern": "^(?:[^\\x00]*)$", "not": {"pattern": "^-----BEGIN"}, "minLength": 1,
+             "maxLength": 4096})
+        short = {"pattern": "^(?:[a-z]{1,249})$"}
+        self.assertEqual(values_schema.portable(short), short)
+
+
+if __name__ == "__main__":
+    unittest.main()
