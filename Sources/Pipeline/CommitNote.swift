@@ -23,24 +23,29 @@ package struct CommitNote: Hashable, Sendable {
         self.registrations = registrations
     }
 
-    /// `v1 ENDED NEXT,NEXT,…`: ASCII, since a broker does not keep other bytes as they are. Nil if
-    /// a broker would not take it.
-    package var text: String? {
+    /// `v1 CLUSTER ENDED NEXT,NEXT,…`: ASCII, since a broker does not keep other bytes as they are.
+    /// Nil if a broker would not take it.
+    ///
+    /// - Parameter cluster: the cluster's ID. What copies a group's offsets to another cluster copies
+    ///   their metadata too, whose offsets would be of other records there.
+    package func text(cluster: String) -> String? {
         let cursor = registrations.map(String.init).joined(separator: ",")
-        let text = "\(Self.version) \(endedOffset) \(cursor)"
+        let text = "\(Self.version) \(cluster) \(endedOffset) \(cursor)"
         return text.utf8.count <= Self.textBytesMax ? text : nil
     }
 
-    /// Nil for a text that this version does not write.
-    package init?(_ text: String) {
+    /// Nil for a text that this version does not write, or that is of another cluster.
+    package init?(_ text: String, cluster: String) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == Self.version, let ended = Self.offset(parts[1]) else {
+        guard parts.count == 4, parts[0] == Self.version, parts[1] == cluster,
+            let ended = Self.offset(parts[2])
+        else {
             return nil
         }
         let numbers =
-            parts[2].isEmpty
+            parts[3].isEmpty
             ? []
-            : parts[2].split(
+            : parts[3].split(
                 separator: ",", omittingEmptySubsequences: false)
         let cursor = numbers.compactMap(Self.offset)
         guard cursor.count == numbers.count else { return nil }

@@ -93,22 +93,27 @@ internal import Testing
         #expect(left == [])
     }
 
-    @Test(arguments: [(logEnd: 9 as Int64, ended: 9 as Int64?), (logEnd: 8, ended: nil)])
-    func `the planner uses what the owner before has left, unless it is ahead of the log`(
-        logEnd: Int64, ended: Int64?
+    @Test(arguments: [
+        (logEnd: 9 as Int64, cluster: nil as String?, isUsed: true), (8, nil, false),
+        (9, "another", false),
+    ])
+    func `the planner uses what the owner before has left of this cluster's log`(
+        logEnd: Int64, cluster: String?, isUsed: Bool
     ) throws {
         let planner = try PlannerLoopFixture()
         let id = AssignmentID(ordinal: 0, epoch: 1)
+        let said = planner.loop.cluster
+        let own = try #require(said)
         planner.take(
             .assigned([
                 Assignment(
                     id, topic: 0, partition: 0, startOffset: 5, reason: .committed, skipped: 0,
-                    metadata: "v1 9 3,4", logEnd: logEnd)
+                    metadata: "v1 \(cluster ?? own) 9 3,4", logEnd: logEnd)
             ]))
         let left = planner.loop.notedPositions(of: [id], now: planner.now)
         #expect(
             left == [
-                StoredPosition(id, offset: 5, metadata: ended.map { "v1 \($0) 3,4" })
+                StoredPosition(id, offset: 5, metadata: isUsed ? "v1 \(own) 9 3,4" : nil)
             ])
     }
 

@@ -31,25 +31,28 @@ internal import Testing
     @Test(arguments: [[], [0], [7, 0, 12_345_678_901]] as [[Int64]])
     func `a commit note is read as it was written`(registrations: [Int64]) throws {
         let note = CommitNote(endedOffset: 4711, registrations: registrations)
-        let text = try #require(note.text)
-        #expect(CommitNote(text) == note)
+        let text = try #require(note.text(cluster: "one"))
+        #expect(CommitNote(text, cluster: "one") == note)
+        #expect(CommitNote(text, cluster: "other") == nil)
         #expect(text.utf8.allSatisfy { (0x20...0x7E).contains($0) })
     }
 
     @Test(arguments: [
-        "", "v1", "v1 5", "v2 5 1", "v1 5 1,", "v1 5 ,1", "v1 -5 1", "v1 5 -1", "v1 5 1 1",
-        "v1 x 1", "v1 99999999999999999999 1", "4711", "v1  5 1",
+        "", "v1", "v1 one", "v1 one 5", "v1 5 1", "v2 one 5 1", "v1 one 5 1,", "v1 one 5 ,1",
+        "v1 one -5 1", "v1 one 5 -1", "v1 one 5 1 1", "v1 one x 1", "v1 one 99999999999999999999 1",
+        "4711", "v1 one  5 1", "v1 on 5 1",
     ])
     func `a commit note that another program has written says nothing`(text: String) {
-        #expect(CommitNote(text) == nil)
+        #expect(CommitNote(text, cluster: "one") == nil)
     }
 
     @Test func `a commit note that a broker would refuse is not written`() {
         let many = CommitNote(
             endedOffset: 1, registrations: Array(repeating: 1_000_000_000, count: 380))
         #expect(
-            CommitNote(endedOffset: 1, registrations: many.registrations.dropLast(20)).text != nil)
-        #expect(many.text == nil)
+            CommitNote(endedOffset: 1, registrations: many.registrations.dropLast(20))
+                .text(cluster: "one") != nil)
+        #expect(many.text(cluster: "one") == nil)
     }
 
     // MARK: The owner before

@@ -184,7 +184,9 @@ extension PlannerLoop {
     mutating func notedPositions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
         positions(of: ids, now: now).map { position in
             var position = position
-            position.metadata = pipeline.commitNote(position.assignment, now: now)?.text
+            position.metadata = cluster.flatMap {
+                pipeline.commitNote(position.assignment, now: now)?.text(cluster: $0)
+            }
             return position
         }
     }

@@ -127,7 +127,7 @@ extension PlannerLoop {
                 pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
                 deferred.append(assignment.id)
             } else {
-                let note = Self.note(of: assignment)
+                let note = Self.note(of: assignment, cluster: cluster)
                 if let note { consumer?.hasEnded(assignment.id, below: note.endedOffset) }
                 pipeline.assigned(
                     assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
@@ -142,9 +142,9 @@ extension PlannerLoop {
 
     /// What the owner before has left beside the committed offset. A note that is ahead of the log
     /// is about records that the log has lost, and that others may have replaced.
-    private static func note(of assignment: Assignment) -> CommitNote? {
-        guard let note = assignment.metadata.flatMap(CommitNote.init),
-            note.endedOffset <= assignment.logEnd
+    static func note(of assignment: Assignment, cluster: String?) -> CommitNote? {
+        guard let text = assignment.metadata, let cluster,
+            let note = CommitNote(text, cluster: cluster), note.endedOffset <= assignment.logEnd
         else { return nil }
         return note
     }

@@ -46,6 +46,8 @@ struct PlannerLoop: ~Copyable {
     var inquiries = OpenInquiries()
 
     let startedAt: MonotonicTime
+    /// The ID of the Kafka cluster, which commit notes belong to; without it there are none.
+    let cluster: String?
     /// The times from sending a request to taking in its answer.
     var roundTrips = LatencyHistogram()
 
@@ -73,6 +75,7 @@ struct PlannerLoop: ~Copyable {
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
         let now = Self.clock()
         startedAt = now.monotonic
+        cluster = tables.clusterID
         lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)

@@ -256,6 +256,10 @@ package final class TableReader {
         return session.client.connectionFailure(since: .now - silence)
     }
 
+    /// The cluster's ID; nil if it does not answer. It has just told its topics when this is asked
+    /// for first.
+    package var clusterID: String? { session.client.clusterID(timeout: .seconds(1)) }
+
     // MARK: Freshness
 
     /// Whether no broker has answered the last request for the ends. It is known seconds before the
