@@ -272,13 +272,37 @@ internal import Testing
         #expect(old.problems.isEmpty)
     }
 
-    private func unmatched(_ counts: (events: Int, unmatched: Int), of all: Int) -> Diagnosis {
+    @Test func `dead letters are told with the reason of most, and its remedy`() {
+        let text = problem {
+            $0.counters.deadLettersWritten = 480
+            $0.earlier.counters.deadLettersWritten = 11
+            $0.deadLetters = [
+                .init(reason: "missingSubject", count: 20), .init(reason: "BadDeviceToken", count: 460),
+            ]
+            $0.earlier.deadLetters = [.init(reason: "missingSubject", count: 11)]
+        }
+        #expect(
+            text == "warning: 469 dead letters were written in the last 10 s, most of them "
+                + "BadDeviceToken. Compare the environment and the app of these registrations with "
+                + "the build that the tokens come from; see what failed and why with lamplighter "
+                + "dead-letters list.")
+    }
+
+    /// - Parameter recent: events of `orders` in the last seconds.
+    private func unmatched(_ recent: (events: Int, unmatched: Int), of all: Int) -> Diagnosis {
         diagnosis { status in
-            status.earlier.counters.events = all - counts.events
-            status.counters.events = all
-            status.counters.eventsUnmatched = counts.unmatched
+            status.events = [
+                .init(topic: "orders", outcome: "matched", count: all - recent.unmatched),
+                .init(topic: "orders", outcome: "unmatched", count: recent.unmatched),
+                .init(topic: "doors", outcome: "matched", count: 1_000_000),
+                .init(topic: "doors", outcome: "unmatched", count: 5000),
+            ]
+            status.earlier.events = [
+                .init(topic: "orders", outcome: "matched", count: all - recent.events),
+                .init(topic: "doors", outcome: "matched", count: 1000),
+            ]
             status.unmatched = [
-                .init(topic: "doors", count: 1, sample: []),
+                .init(topic: "doors", count: 5000, sample: []),
                 .init(
                     topic: "orders", count: 1203,
                     sample: [
@@ -289,18 +313,65 @@ internal import Testing
         }
     }
 
-    @Test func `events whose subjects nobody shows are told with an example`() {
+    @Test func `events whose subjects nobody shows are told with topic and example`() {
         #expect(
             unmatched((events: 1300, unmatched: 1204), of: 9000).problems.map(\.summary) == [
                 "1,204 of 1,300 events in the last 10 s named subjects that nobody shows, such as "
                     + "dor-1\\u{1b} in orders."
             ])
         #expect(
-            unmatched((events: 1, unmatched: 3), of: 3).problems.map(\.summary) == [
+            unmatched((events: 3, unmatched: 3), of: 3).problems.map(\.summary) == [
                 "3 of 3 events since the start named subjects that nobody shows, such as "
                     + "dor-1\\u{1b} in orders."
             ])
         #expect(unmatched((events: 1300, unmatched: 1169), of: 9000).problems.isEmpty)
+    }
+
+    @Test func `registrations that could not be used at the start are told for as long as it runs`() {
+        let text = problem {
+            $0.index.tokens = 0
+            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unroutable", count: 2000)]
+            $0.earlier.setAside = $0.setAside
+            $0.earlier.replayed = $0.setAside
+        }
+        #expect(
+            text == "warning: 2,000 records that were there at the start could not be used: 2,000 "
+                + "unroutable in r. Nobody gets pushes by them; for unroutable ones add the app to "
+                + "a credential (apns.credentials), and restart the worker.")
+        let few = diagnosis {
+            $0.index.tokens = 5000
+            $0.index.registrations = 5000
+            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unroutable", count: 20)]
+            $0.earlier.setAside = $0.setAside
+            $0.earlier.replayed = $0.setAside
+        }
+        #expect(few.problems.isEmpty)
+    }
+
+    @Test func `a slow APNs is told with its round trip`() {
+        let text = problem {
+            $0.roundTrips.add(nanoseconds: 5_000_000_000, count: 20)
+            $0.roundTrips.add(nanoseconds: 20_000_000, count: 1000)
+            $0.earlier.roundTrips.add(nanoseconds: 20_000_000, count: 1000)
+        }
+        #expect(text.contains("APNs has taken 5 s for half of its answers in the last 10 s"), "\(text)")
+        let well = diagnosis {
+            $0.roundTrips.add(nanoseconds: 5_000_000_000, count: 20)
+            $0.roundTrips.add(nanoseconds: 20_000_000, count: 1000)
+        }
+        #expect(well.problems.isEmpty)
+    }
+
+    @Test func `a Kafka that takes no connection is told before its group is lost`() {
+        for age in [6, 8] {
+            let diagnosis = diagnosis { status in
+                status.index.connectionFailure = Self.refused
+                for table in status.index.tables.indices {
+                    status.index.tables[table].age = .seconds(age)
+                }
+            }
+            #expect(diagnosis.problems.isEmpty == (age == 6))
+        }
     }
 
     @Test func `errors come before warnings`() {

@@ -11,7 +11,7 @@ internal import PushModel
 struct Diagnosis {
     /// The errors, then the warnings; a cause before its effects.
     private(set) var problems: [Problem] = []
-    private let status: WorkerStatus
+    let status: WorkerStatus
 
     init(_ status: WorkerStatus) {
         self.status = status
@@ -45,7 +45,7 @@ struct Diagnosis {
         }
     }
 
-    private mutating func report(
+    mutating func report(
         _ severity: Problem.Severity, _ summary: String, _ remedy: String
     ) {
         problems.append(Problem(severity, summary, remedy: remedy))
@@ -78,6 +78,8 @@ struct Diagnosis {
     /// How old the index may be before Kafka counts as silent. Its topics are asked for their ends
     /// every five seconds.
     private static let silenceMax = Duration.seconds(15)
+    /// The same where a broker takes no connection or gives no answer: one question has been missed.
+    private static let unansweredMax = Duration.seconds(7)
 
     /// How long reading may stand still before the first event.
     private static let standstillMax = Duration.seconds(5)
@@ -86,7 +88,9 @@ struct Diagnosis {
 
     private mutating func checkKafka() {
         let isRunning = status.phase == .running
-        let old = status.index.tables.filter { $0.age > Self.silenceMax }
+        let isInTrouble = status.index.isUnanswered || status.index.connectionFailure != nil
+        let patience = isInTrouble ? Self.unansweredMax : Self.silenceMax
+        let old = status.index.tables.filter { $0.age > patience }
         let isSilent = isRunning && !old.isEmpty && old.count == status.index.tables.count
         if isSilent {
             reportKafka("Kafka has not answered for \((old.map(\.age).min() ?? .zero).rounded)")
@@ -143,6 +147,24 @@ struct Diagnosis {
 
     // MARK: APNs
 
+    /// Apple answers within a tenth of a second or so.
+    private static let roundTripMax = Duration.seconds(2)
+    /// The fewest answers that mean something.
+    private static let answersMin: UInt64 = 10
+
+    private mutating func checkRoundTrips() {
+        let times = status.roundTrips.since(status.earlier.roundTrips)
+        guard times.count >= Self.answersMin, let median = times.quantile(0.5),
+            median >= Self.roundTripMax
+        else { return }
+        report(
+            .warning,
+            "APNs has taken \(median.rounded) for half of its answers in the last \(over.rounded), "
+                + "so pushes are late",
+            "check this machine's way to the APNs endpoint (network, apns.proxy) and its CPU; if "
+                + "other machines see it too, it is APNs itself")
+    }
+
     private mutating func checkAPNS() {
         for breaker in status.breakers {
             let pool = status.pools.first { $0.breakerName == breaker.name }
@@ -185,6 +207,7 @@ struct Diagnosis {
     private static let patience = Duration.seconds(30)
 
     private mutating func checkFlow() {
+        checkRoundTrips()
         if let oldest = status.oldestUncommitted, oldest > status.holdMax + Self.patience {
             report(
                 .warning,
@@ -207,9 +230,26 @@ struct Diagnosis {
 
     // MARK: Compacted topics
 
-    /// What a replay sets aside again is no news.
+    /// The share of the records read at the start that may be set aside without a word.
+    private static let replayedShareMax = 0.1
+
+    /// What a replay sets aside again is no news, unless it is much of what there is.
     private mutating func checkSetAside() {
         guard status.phase != .replaying else { return }
+        let replayed = status.earlier.replayed.filter { !$0.isOfRows && $0.count > 0 }
+        let count = replayed.reduce(0) { $0 + $1.count }
+        let all = Double(status.index.registrations + count)
+        if count >= Self.eventsMin || status.index.tokens == 0,
+            Double(count) > all * Self.replayedShareMax
+        {
+            let reasons = replayed.map { "\($0.count.withCommas) \($0.reason) in \($0.topic)" }
+            report(
+                .warning,
+                "\(count.counted("record")) that were there at the start could not be used: "
+                    + reasons.joined(separator: ", "),
+                "nobody gets pushes by them; for unroutable ones add the app to a credential "
+                    + "(apns.credentials), and restart the worker")
+        }
         var parts: [String: [(reason: String, count: Int)]] = [:]
         for now in status.setAside {
             let before = status.earlier.setAside.first {
@@ -229,47 +269,6 @@ struct Diagnosis {
         }
     }
 
-    // MARK: Events
-
-    /// The share of events that nobody shows from which a binding is under suspicion.
-    private static let unmatchedShare = 0.9
-    /// The fewest events of a comparison that means something.
-    private static let eventsMin = 10
-
-    private mutating func checkEvents() {
-        let (now, earlier) = (status.counters, status.earlier.counters)
-        let letters = now.deadLettersWritten - earlier.deadLettersWritten
-        if letters > 0 {
-            report(
-                .warning,
-                "\(letters.counted("dead letter")) \(letters == 1 ? "was" : "were") written in the "
-                    + "last \(over.rounded)",
-                "see what failed and why with lamplighter dead-letters list")
-        }
-        var (events, unmatched) = (
-            now.events - earlier.events, now.eventsUnmatched - earlier.eventsUnmatched
-        )
-        var period = "in the last \(over.rounded)"
-        if events < Self.eventsMin {
-            (events, unmatched, period) = (now.events, now.eventsUnmatched, "since the start")
-        }
-        guard unmatched > 0, Double(unmatched) >= Double(events) * Self.unmatchedShare else {
-            return
-        }
-        report(
-            .warning,
-            "\(unmatched.withCommas) of \(events.counted("event")) \(period) named subjects that "
-                + "nobody shows\(example)",
-            "if devices should show them, compare the subject with those of the registrations: "
-                + "check the binding of the topic (kafka.events) and the app")
-    }
-
-    /// The latest subject of the topic that has the most of them.
-    private var example: String {
-        let topic = status.unmatched.max { $0.count < $1.count }
-        guard let topic, let last = topic.sample.last else { return "" }
-        return ", such as \(last.subject.printable) in \(topic.topic)"
-    }
-
-    private var over: Duration { status.index.elapsed - status.earlier.elapsed }
+    /// The time since the moment that is compared with.
+    var over: Duration { status.index.elapsed - status.earlier.elapsed }
 }

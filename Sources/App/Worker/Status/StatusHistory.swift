@@ -12,6 +12,7 @@ struct StatusHistory {
     private var moments = [WorkerStatus.Earlier()]
     private var recordsRead: UInt64 = 0
     private var readAt = Duration.zero
+    private var replayed: [WorkerStatus.SetAsideCount]?
 
     var count: Int { moments.count }
 
@@ -26,6 +27,7 @@ struct StatusHistory {
         if status.index.recordsRead != recordsRead {
             (recordsRead, readAt) = (status.index.recordsRead, elapsed)
         }
+        if replayed == nil, status.phase == .running { replayed = status.setAside }
         let ages = moments.map { elapsed - $0.elapsed }
         let distances = ages.map { $0 > Self.age ? $0 - Self.age : Self.age - $0 }
         let nearest = moments.indices.filter { ages[$0] >= Self.spacingMin }
@@ -36,11 +38,13 @@ struct StatusHistory {
             moments.append(
                 WorkerStatus.Earlier(
                     elapsed: elapsed, counters: status.counters, lag: status.lag,
-                    setAside: status.setAside, roundTrips: status.roundTrips,
+                    setAside: status.setAside, events: status.events,
+                    deadLetters: status.deadLetters, roundTrips: status.roundTrips,
                     eventToAccepted: status.eventToAccepted))
         }
         var earlier = moments[0]
         earlier.readAt = readAt
+        earlier.replayed = replayed ?? []
         return earlier
     }
 }

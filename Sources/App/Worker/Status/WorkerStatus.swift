@@ -97,6 +97,10 @@ struct WorkerStatus: Sendable {
         var counters = Counters()
         var lag: Int64 = 0
         var setAside: [SetAsideCount] = []
+        /// What had been set aside when the index was complete for the first time.
+        var replayed: [SetAsideCount] = []
+        var events: [EventCount] = []
+        var deadLetters: [ReasonCount] = []
         var roundTrips = LatencyHistogram()
         var eventToAccepted: [PushLatency] = []
     }
