@@ -29,12 +29,11 @@ package struct DrainFacts: Sendable {
     }
 }
 
-/// How far a partition of events is from being given up without loss of work.
+/// How far a partition of events is from being given up without loss of work. The next owner sees
+/// to the tokens that register within the grace period of its events.
 package enum DrainState: Sendable {
-    /// A token that registers now is still owed some of its events.
-    case withinGrace
     /// Some of its events have not ended.
-    case pastGrace
+    case open
     /// Everything that was read of it has ended.
     case drained
 }
@@ -68,8 +67,7 @@ struct RevokeDrain: Sendable {
         if deadline <= now.monotonic { return true }
         return partitions.filter(events.contains).allSatisfy { id in
             switch facts.state(of: id) {
-            case .withinGrace: false
-            case .pastGrace: isUseless
+            case .open: isUseless
             case .drained: true
             }
         }

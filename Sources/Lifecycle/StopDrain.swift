@@ -7,9 +7,8 @@ internal import PushModel
 /// An orderly stop: no more events are read; what can end may end, what waits for longer is
 /// deferred, and the rest is read again by the next owner, since its offset is not stored.
 struct StopDrain: Sendable {
-    /// When the grace period of everything that was read is over. A push that rests for longer is
-    /// deferred.
-    let graceEndsAt: MonotonicTime
+    /// A push that rests for longer than this is deferred.
+    let restsUntil: MonotonicTime
     /// From here on the stop waits only for the outcomes that delivery still has to return.
     let deadline: MonotonicTime
     private(set) var delivery = Delivery.working
@@ -25,23 +24,20 @@ struct StopDrain: Sendable {
         case stopping
     }
 
-    init(graceEndsAt: MonotonicTime, deadline: MonotonicTime) {
-        precondition(graceEndsAt <= deadline, "a stop is over before its grace period")
-        self.graceEndsAt = graceEndsAt
+    init(restsUntil: MonotonicTime, deadline: MonotonicTime) {
+        precondition(restsUntil <= deadline, "a push may rest until after the stop")
+        self.restsUntil = restsUntil
         self.deadline = deadline
     }
 
-    /// - Parameter events: the partitions of events that are ours.
     /// - Returns: what delivery is to be asked, if anything, and whether the stop is complete.
     mutating func advance(
-        _ facts: DrainFacts, events: [AssignmentID], now: Now
+        _ facts: DrainFacts, now: Now
     ) -> (action: LifecycleAction?, isComplete: Bool) {
         let isOver = deadline <= now.monotonic
         let isUseless = watch.isOver(facts.load, facts.counters, now: now)
-        // A token that registers within the grace period is still owed the event.
-        let isPastGrace = events.allSatisfy { facts.state(of: $0) != .withinGrace }
         let action = askDelivery(
-            isOver: isOver, isUseless: isUseless && isPastGrace, inFlight: facts.load.inFlight)
+            isOver: isOver, isUseless: isUseless, inFlight: facts.load.inFlight)
         let isComplete =
             delivery != .working && facts.hasDeliveryEnded && (isOver || isUseless)
         return (action, isComplete)

@@ -41,7 +41,7 @@ package struct WorkerLifecycle: Sendable {
     /// How the pipeline must treat pushes that wait; nil while nothing is given up.
     package var drain: Drain? {
         if !mayHandOver { return .ending }
-        let ends = [revoke?.deadline, stop?.graceEndsAt].compactMap(\.self)
+        let ends = [revoke?.deadline, stop?.restsUntil].compactMap(\.self)
         return ends.min().map { .until($0) }
     }
 
@@ -55,10 +55,9 @@ package struct WorkerLifecycle: Sendable {
     /// Whether a partition that delivers nothing is a fault.
     package var isSteady: Bool { isIndexComplete && !isDraining }
 
-    /// The partitions whose states `advance` asks for; none while nothing is given up.
+    /// The partitions whose states `advance` asks for; none while nothing is revoked.
     package var draining: [AssignmentID] {
-        if stop != nil { return open.events }
-        return revoke.map { $0.partitions.filter(open.events.contains) } ?? []
+        revoke.map { $0.partitions.filter(open.events.contains) } ?? []
     }
 
     /// When the next turn is due, whatever else happens.
@@ -150,7 +149,7 @@ package struct WorkerLifecycle: Sendable {
         precondition(patience >= .zero, "a stop that is over before it begins")
         guard stop == nil else { return [] }
         stop = StopDrain(
-            graceEndsAt: now.monotonic + min(patience, drainMax),
+            restsUntil: now.monotonic + min(patience, drainMax),
             deadline: now.monotonic + patience)
         return [.announceStop, .pause(.all)]
     }
@@ -201,7 +200,7 @@ package struct WorkerLifecycle: Sendable {
             actions.append(.completeRevoke(storing: events))
             actions += unassign(drained.partitions)
         }
-        if let (action, isComplete) = stop?.advance(facts, events: open.events, now: now) {
+        if let (action, isComplete) = stop?.advance(facts, now: now) {
             if let action { actions.append(action) }
             if isComplete { end = .stopped }
         }

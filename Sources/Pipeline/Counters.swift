@@ -13,6 +13,8 @@ package struct Counters: Sendable, Equatable {
     package var eventsUnmatched = 0
     package var eventsExpired = 0
     package var eventsSkipped = 0
+    /// Events that had ended under the owner of their partition before.
+    package var eventsRemembered = 0
     /// Events that were written again as shards, because they have many tokens.
     package var eventsSplit = 0
     /// Shards that this worker fanned out itself, because Kafka did not take them.
@@ -118,6 +120,7 @@ package struct Counters: Sendable, Equatable {
         eventsUnmatched = events.total(.unmatched)
         eventsExpired = events.total(.expired)
         eventsSkipped = events.total(.skipped)
+        eventsRemembered = events.total(.remembered)
         eventsSplit = events.total(.split)
         registrationsUnreadable = setAside.total(.registrations)
         registrationRowsSetAside = setAside.total(.registrationRows)

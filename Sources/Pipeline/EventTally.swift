@@ -20,6 +20,9 @@ package struct EventTally: ~Copyable {
         case expired
         /// The operator asked for it not to be read.
         case skipped
+        /// It had ended under the owner of its partition before, and was read again for tokens that
+        /// have registered since.
+        case remembered
     }
 
     /// The latest subjects of a topic that nobody showed, each once, the newest last.
@@ -95,9 +98,11 @@ package struct EventTally: ~Copyable {
         counts[topic * Self.outcomes + outcome.rawValue]
     }
 
-    /// The events of all topics but those that were skipped.
+    /// The events of all topics but those that were skipped, or counted by the owner before.
     var read: Int {
-        Outcome.allCases.reduce(0) { $1 == .skipped ? $0 : $0 + total($1) }
+        Outcome.allCases.reduce(0) {
+            $1 == .skipped || $1 == .remembered ? $0 : $0 + total($1)
+        }
     }
 
     func total(_ outcome: Outcome) -> Int {

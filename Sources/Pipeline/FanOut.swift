@@ -72,6 +72,13 @@ struct FanOut: ~Copyable {
         if !prefetched.isEmpty { prefetchSubjects(&book) }
         book.countRead()
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)
+        if late.inherited.isAwaitingAny,
+            let newcomers = late.newcomers(id, offset: offset, book.audience)
+        {
+            return remember(
+                record, of: id, position, newcomers, now: now, header: header, &book, &late,
+                &outbox, deferral)
+        }
         do throws(UnreadableRecord) {
             let event = try decoder.decode(record, now: now.wall, header: header)
             var traced: RecordPosition?
@@ -105,7 +112,7 @@ struct FanOut: ~Copyable {
         }
     }
 
-    private mutating func fanOut(
+    mutating func fanOut(
         _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes

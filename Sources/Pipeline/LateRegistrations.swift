@@ -15,6 +15,8 @@ struct LateRegistrations: ~Copyable {
     private var recentSubjects: RecentSubjects
     private(set) var recentEvents = RecentEvents()
     var entries: [LateEntry] = []
+    private(set) var registrations: RecentRegistrations
+    var inherited = InheritedNotes()
     private let registrationGrace: Duration
     private let byAddress = PassedByAddress()
 
@@ -22,6 +24,7 @@ struct LateRegistrations: ~Copyable {
         registrationGrace = settings.registrationGrace
         recentSubjects = RecentSubjects(
             cells: settings.recentSubjectCells, registrationGrace: settings.registrationGrace)
+        registrations = RecentRegistrations(rowsMax: settings.recentRegistrationsMax)
     }
 
     var isEmpty: Bool { entries.isEmpty }
@@ -29,6 +32,7 @@ struct LateRegistrations: ~Copyable {
     /// The memory of remembered events in bytes, without their payloads.
     var bytes: Int { recentEvents.bytes }
     var subjectBytes: Int { recentSubjects.bytes }
+    var registrationBytes: Int { registrations.bytes }
 
     // MARK: Events are remembered
 
@@ -58,6 +62,13 @@ struct LateRegistrations: ~Copyable {
     }
 
     // MARK: Entries come
+
+    /// A record of the registrations topic was applied, or set aside.
+    mutating func registrationRead(
+        _ registration: StableHash.Value?, partition: Int32, offset: Int64
+    ) {
+        registrations.applied(registration, partition: partition, offset: offset)
+    }
 
     /// Acts on what a registration has changed in the audience.
     mutating func registrationApplied(
@@ -157,7 +168,7 @@ struct LateRegistrations: ~Copyable {
         }
     }
 
-    private mutating func serve(
+    mutating func serve(
         _ late: LateEntry, _ fanOut: inout FanOut, _ book: inout PushBook,
         _ deferral: borrowing DeferredPushes, now: Now
     ) {

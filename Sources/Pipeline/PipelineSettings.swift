@@ -48,6 +48,9 @@ package struct PipelineSettings: Sendable {
     package var recentEventBytesMax = 64 << 20
     /// Cells of the table that remembers recent subjects; a power of two.
     package var recentSubjectCells = 1 << 20
+    /// The most registrations that are kept for the events of partitions to come. Beyond that, the
+    /// events of the last grace period of such a partition are pushed to all their tokens again.
+    package var recentRegistrationsMax = 65_536
     package var attemptsMax = 10
     /// The back-off after a 5xx, for that push alone.
     package var retryBackoff = Backoff(least: .seconds(1), most: .seconds(900))
@@ -116,12 +119,8 @@ package struct PipelineSettings: Sendable {
         return adopted
     }
 
-    /// How long partitions that are given up may keep their group waiting: until the grace period
-    /// of every event is over, and at least two seconds for APNs's answers. The fraction of a
-    /// second is for the turns of a busy machine.
-    package var drainMax: Duration {
-        max(.seconds(2), OffsetTracker.graceEndsWithin(registrationGrace)) + .milliseconds(250)
-    }
+    /// How long partitions that are given up may keep their group waiting for APNs's answers.
+    package static let drainMax = Duration.seconds(2)
 
     /// Above this many bytes of letters, further letters go without their events.
     var wholeLetterBytesMax: Int { deadLetterBytesMax / 2 }

@@ -77,10 +77,14 @@ package struct PushPipeline: ~Copyable {
     var deferredAssignments: [AssignmentID] { deferral.assignments.open }
 
     /// A partition is ours from this offset on.
+    ///
+    /// - Parameter note: of the owner before, if it belongs to this offset and to this log.
     package mutating func assigned(
-        _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64
+        _ id: AssignmentID, topic: UInt16, partition: Int32, startOffset: Int64,
+        note: CommitNote? = nil
     ) {
         book.tracker.open(id, topic: topic, partition: partition, startOffset: startOffset)
+        if let note { late.inherited.assigned(id, note, startOffset: startOffset) }
     }
 
     /// This partition of `deferred` is ours. None of its pushes is sent before `deferredReplayed`.
@@ -102,6 +106,7 @@ package struct PushPipeline: ~Copyable {
             deferral.unassigned(id, &book, &outbox)
         } else if book.tracker.isOpen(id) {
             book.tracker.close(id)
+            late.inherited.unassigned(id)
         }
     }
 
@@ -111,15 +116,22 @@ package struct PushPipeline: ~Copyable {
         isOfEvents(id) ? book.tracker.committableOffset(id, now: now.monotonic) : nil
     }
 
-    /// Whether everything read from this partition has ended. True where no offset is stored.
-    package mutating func isDrained(_ id: AssignmentID, now: Now) -> Bool {
-        !isOfEvents(id) || book.tracker.isDrained(id, now: now.monotonic)
+    /// What to tell the next owner of this partition beside the committable offset; nil where that
+    /// says as much.
+    package mutating func commitNote(_ id: AssignmentID, now: Now) -> CommitNote? {
+        guard let committableOffset = committableOffset(id, now: now) else { return nil }
+        var note = CommitNote(
+            endedOffset: book.tracker.endedOffset(id), registrations: late.registrations.cursor)
+        // What the owner before has said is true for ever, and this worker may not have come as far.
+        if let inherited = late.inherited.note(of: id), inherited.endedOffset > note.endedOffset {
+            note = inherited
+        }
+        return note.endedOffset > committableOffset ? note : nil
     }
 
-    /// Whether no token that registers now is owed anything by this partition's events. True where
-    /// no offset is stored.
-    package mutating func isPastGrace(_ id: AssignmentID, now: Now) -> Bool {
-        !isOfEvents(id) || book.tracker.isPastGrace(id, now: now.monotonic)
+    /// Whether everything read from this partition has ended. True where no offset is stored.
+    package func isDrained(_ id: AssignmentID) -> Bool {
+        !isOfEvents(id) || book.tracker.isDrained(id)
     }
 
     private func isOfEvents(_ id: AssignmentID) -> Bool {
@@ -158,12 +170,15 @@ package struct PushPipeline: ~Copyable {
         fanOut.tally.ended(.skipped, topic: Int(position.topic))
     }
 
-    /// A record of the registrations topic was read.
+    /// A record of the registrations topic was read. Offsets of a partition grow.
     /// - Returns: why it was skipped, if it was.
     package mutating func registrationRecord(
-        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime, now: Now
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime,
+        partition: Int32, offset: Int64, now: Now
     ) -> UnreadableRecord? {
         let problem = index.registration(key: key, value: value, timestamp: timestamp, &book)
+        late.registrationRead(
+            problem == nil ? index.changes.registration : nil, partition: partition, offset: offset)
         if problem != nil { return problem }
         if !index.changes.isEmpty {
             late.registrationApplied(index.changes, &fanOut, &book, deferral, now: now)

@@ -36,7 +36,9 @@ internal import Testing
         #expect(settings.limits.connectionsPerPeerMax * 4 == settings.limits.connectionsMax)
     }
 
-    @Test(arguments: ["0.0.0.0", "::", "10.0.0.7", "worker-1.example"])
+    @Test(arguments: [
+        "0.0.0.0", "::", "10.0.0.7", "worker-1.example", "127.worker.example.com", "127.0.0.256",
+    ])
     func `an address that other machines reach needs a token`(host: String) throws {
         let yaml = "admin: {host: \"\(host)\", port: 9465}"
         #expect(

@@ -42,7 +42,8 @@ internal import Testing
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
             RegistrationEncoder.value(draft).withUnsafeBytes { value in
                 planner.loop.pipeline.registrationRecord(
-                    key: key, value: value, timestamp: planner.now.wall, now: planner.now)
+                    key: key, value: value, timestamp: planner.now.wall, partition: 0,
+                    offset: 0, now: planner.now)
             }
         }
         #expect(problem == nil)
@@ -190,7 +191,7 @@ internal import Testing
         let source = ExplainSource(
             control, plan: WorkerPlan(try configuration("")), patience: .milliseconds(10))
         let answer = await source.answer(get(["subject": "door"]))
-        #expect(answer.status == 503 && text(answer).contains("the planner does not answer"))
+        #expect(answer.status == 503 && text(answer).contains("has not answered in time"))
         let questions = control.takeQuestions()
         #expect(questions.count == 1 && questions[0].isGivenUp)
     }

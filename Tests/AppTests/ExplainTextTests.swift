@@ -194,6 +194,20 @@ internal import Testing
         #expect(lines.count == 9)
     }
 
+    @Test func `a registration with a token that cannot be read is not said to lack one`() {
+        let registration = FoundRegistration(
+            environment: "production", app: "com.example.Home", installation: "6F1C", handler: "H",
+            writtenAt: time, problem: "token must be an even number of hexadecimal digits",
+            targets: [
+                FoundRegistration.Target(class: "control", tokenID: nil, kinds: ["a"], subjects: [])
+            ])
+        let lines = ExplainText.lines(
+            asking: .installation("6F1C"), answers: [("one", reply([]))],
+            registrations: [registration], wasKafkaAsked: true)
+        #expect(lines.last?.contains("No worker can read it: token must be") == true)
+        #expect(!lines.contains { $0.contains("has no token yet") })
+    }
+
     @Test func `nobody by that name and too many handlers say so`() {
         var empty = reply([])
         empty.gaps = ["manyHandlers"]

@@ -93,6 +93,25 @@ internal import Testing
         #expect(left == [])
     }
 
+    @Test(arguments: [(logEnd: 9 as Int64, ended: 9 as Int64?), (logEnd: 8, ended: nil)])
+    func `the planner uses what the owner before has left, unless it is ahead of the log`(
+        logEnd: Int64, ended: Int64?
+    ) throws {
+        let planner = try PlannerLoopFixture()
+        let id = AssignmentID(ordinal: 0, epoch: 1)
+        planner.take(
+            .assigned([
+                Assignment(
+                    id, topic: 0, partition: 0, startOffset: 5, reason: .committed, skipped: 0,
+                    metadata: "v1 9 3,4", logEnd: logEnd)
+            ]))
+        let left = planner.loop.notedPositions(of: [id], now: planner.now)
+        #expect(
+            left == [
+                StoredPosition(id, offset: 5, metadata: ended.map { "v1 \($0) 3,4" })
+            ])
+    }
+
     @Test
     func
         `the planner waits for its last records to be acknowledged before it stores what they held`()

@@ -4,6 +4,7 @@
 internal import Logging
 internal import OpenSSL
 internal import PushModel
+internal import Synchronization
 internal import Testing
 
 @testable internal import Worker
@@ -45,6 +46,35 @@ internal import Testing
         #expect(answered == 1000)
         // On a slow machine the answer may be too old for the last of them.
         #expect(await planner.value <= 5)
+    }
+
+    private final class MadeTexts: Sendable {
+        let count = Mutex(0)
+
+        func make(_ text: String) -> String {
+            count.withLock { $0 += 1 }
+            return text
+        }
+    }
+
+    @Test func `however many ask at once, a status is made into text once`() async {
+        let source = StatusSource(control, build: WorkerBuild())
+        let planner = planner()
+        let made = MadeTexts()
+        let told = await withTaskGroup(of: [UInt8]?.self) { group in
+            for number in 0..<1000 {
+                let name = number < 500 ? "one" : "other"
+                group.addTask { await source.body(for: name) { _ in made.make(name) } }
+            }
+            var told: [[UInt8]?: Int] = [:]
+            for await text in group { told[text, default: 0] += 1 }
+            return told
+        }
+        planner.cancel()
+        _ = await planner.value
+        #expect(told == [Array("one".utf8): 500, Array("other".utf8): 500])
+        // On a slow machine the status may be too old for the last of them.
+        #expect(made.count.withLock { $0 } <= 10)
     }
 
     @Test func `an admin listener keeps a history without being asked`() async throws {

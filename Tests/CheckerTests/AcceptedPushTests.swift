@@ -59,6 +59,8 @@ import Testing
         #expect(report.withdrawn == withdrawal.withdrawn)
         #expect(report.ambiguous == withdrawal.ambiguous)
         #expect(report.lost == withdrawal.lost)
+        let late = report.lines.filter { $0.hasSuffix("whose registration ended 39 s after it") }
+        #expect(late.count == withdrawal.lost)
     }
 
     @Test func `an accepted push is still owed where the registration is only repeated`() throws {

@@ -44,6 +44,16 @@ import Testing
         }
     }
 
+    @Test func `records that have ended are read again without being counted`() {
+        var table = PartitionTable(topics: 1)
+        _ = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)
+        for offset in 0...9 as ClosedRange<Int64> { _ = receive(&table, offset) }
+        let id = table.assign(topic: 0, partition: 0, startOffset: 5, now: now)
+        table.update(id) { $0.endedBefore = 8 }
+        for offset in 5...12 as ClosedRange<Int64> { #expect(receive(&table, offset)) }
+        #expect(table.redelivered == 2, "8 and 9")
+    }
+
     @Test func `what the group wants back delivers nothing more`() {
         var table = PartitionTable(topics: 1)
         let id = table.assign(topic: 0, partition: 0, startOffset: 0, now: now)

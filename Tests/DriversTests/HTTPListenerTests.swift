@@ -150,7 +150,9 @@ internal import Testing
             HTTPListenerSettings(name: "health", host: "no-such-host.invalid", port: 0),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         ) { _ in .notFound }
-        await #expect(throws: HTTPListenerFailure.self) { try await listener.run() }
+        let failure = await #expect(throws: HTTPListenerFailure.self) { try await listener.run() }
+        let text = failure?.description ?? ""
+        #expect(text.contains("health.host must be an address of this machine"), "\(text)")
     }
 
     @Test func `everything runs on one thread of the lowest priority`() async throws {

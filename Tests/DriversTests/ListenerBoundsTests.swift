@@ -145,4 +145,28 @@ internal import Testing
         for sent in [stuck.send("G"), alsoStuck.send("G")] { #expect(sent == 1) }
         await fixture.end()
     }
+
+    @Test func `a flood of requests is answered whole, at the pace of one address`() async throws {
+        let fixture = ListenerFixture { $0.requestsPerSecondMax = 20 }
+        let client = try RawHTTPClient(port: try fixture.port)
+        let begun = ContinuousClock.now
+        client.send(
+            String(repeating: "GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 49)
+                + "PUT /here HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nwhole")
+        var answers = 0
+        while answers < 50 {
+            let answer = client.receive { $0.hasSuffix("\r\n\r\nok\n") }
+            let more = answer?.components(separatedBy: "HTTP/1.1 200 OK").count ?? 1
+            try #require(more > 1, "no answer after \(answers)")
+            answers += more - 1
+        }
+        // The first twenty need not wait.
+        #expect(ContinuousClock.now - begun >= .milliseconds(1400))
+        #expect(fixture.questions.withLock { $0.last?.body } == Array("whole".utf8))
+        // The connection goes on.
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
+        #expect(next.hasSuffix("\r\n\r\nok\n"))
+        await fixture.end()
+    }
 }

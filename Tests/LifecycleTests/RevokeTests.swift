@@ -17,7 +17,7 @@ internal import Testing
     func `a revoke is complete when all that was read has ended, and its partitions are given up`()
     {
         life.revoke([life.first, life.rows])
-        life.states[life.first] = .pastGrace
+        life.states[life.first] = .open
         life.load.inFlight = 1
         #expect(life.advance() == [])
         life.pass(100)
@@ -38,13 +38,13 @@ internal import Testing
 
     @Test func `a revoke does not wait for partitions that stay`() {
         life.revoke([life.first])
-        life.states[life.second] = .withinGrace
+        life.states[life.second] = .open
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
     @Test func `a revoke is complete at its deadline, whatever is left`() {
         life.revoke([life.first])
-        life.states[life.first] = .withinGrace
+        life.states[life.first] = .open
         life.load.inFlight = 5
         life.pass(2249)
         #expect(life.advance() == [])
@@ -52,25 +52,14 @@ internal import Testing
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
-    @Test func `a revoke is complete past the grace period when nothing ends any more`() {
+    @Test func `a revoke is complete when nothing ends any more`() {
         let life = LifecycleFixture(drainMax: .seconds(60))
         _ = life.assign([life.first])
         life.revoke([life.first])
-        life.states[life.first] = .pastGrace
+        life.states[life.first] = .open
         life.load.inFlight = 1
         #expect(life.advance() == [])
         life.pass(3000)
-        #expect(life.advance().first == .completeRevoke(storing: [life.first]))
-    }
-
-    @Test func `a revoke waits for the grace period though nothing ends any more`() {
-        let life = LifecycleFixture(drainMax: .seconds(60))
-        _ = life.assign([life.first])
-        life.revoke([life.first])
-        life.states[life.first] = .withinGrace
-        life.pass(10_000)
-        #expect(life.advance() == [])
-        life.states[life.first] = .pastGrace
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
     }
 
@@ -96,7 +85,7 @@ internal import Testing
 
     @Test func `a revoke ends with the loss of its partitions, which are given up once`() {
         life.revoke([life.first, life.rows])
-        life.states[life.first] = .withinGrace
+        life.states[life.first] = .open
         #expect(
             life.lose([life.first, life.second, life.rows]) == [
                 .unassign([life.first, life.second, life.rows])
@@ -107,7 +96,7 @@ internal import Testing
 
     @Test func `a revoke goes on for what is left when a part of it is lost`() {
         life.revoke([life.first, life.second])
-        life.states[life.second] = .pastGrace
+        life.states[life.second] = .open
         life.load.inFlight = 1
         #expect(life.lose([life.first]) == [.unassign([life.first])])
         #expect(life.lifecycle.draining == [life.second] && life.advance() == [])

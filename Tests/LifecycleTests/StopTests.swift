@@ -33,7 +33,6 @@ internal import Testing
         _ = life.stop()
         let third = AssignmentID(ordinal: 7, epoch: 9)
         #expect(life.assign([third]) == [.pause(.all)])
-        #expect(life.lifecycle.draining == [life.first, life.second, third])
     }
 
     @Test func `a stop has delivery end when all has ended, and is complete when that is gone`() {
@@ -64,16 +63,6 @@ internal import Testing
         #expect(life.advance() == [] && life.lifecycle.end == .stopped)
     }
 
-    @Test func `a stop waits for the grace period of every event`() {
-        _ = life.stop()
-        life.states[life.second] = .withinGrace
-        #expect(life.advance() == [])
-        life.pass(10_000)
-        #expect(life.advance() == [])
-        life.states[life.second] = .pastGrace
-        #expect(life.advance() == [.drainDelivery])
-    }
-
     @Test func `a stop gives back what is in flight when nothing ends any more`() {
         _ = life.stop()
         life.load.inFlight = 1
@@ -85,7 +74,6 @@ internal import Testing
     @Test func `a stop is over at its deadline, whatever is left, but for what delivery has said`()
     {
         _ = life.stop(patience: .seconds(5))
-        life.states[life.first] = .withinGrace
         life.load.inFlight = 9
         for _ in 0..<4 {
             life.load.inFlight -= 1
@@ -115,9 +103,7 @@ internal import Testing
         #expect(life.advance() == [.stopDelivery] && life.lifecycle.end == .stopped)
     }
 
-    @Test
-    func `a stop leaves in deferred what rests beyond the grace period, though it may last longer`()
-    {
+    @Test func `a stop leaves in deferred what rests beyond a drain, though it may last longer`() {
         _ = life.stop()
         #expect(life.lifecycle.drain == .until(at(2250).monotonic))
     }
@@ -137,12 +123,12 @@ internal import Testing
 
     @Test func `a stop answers a revoke on the way, and stores what has ended`() {
         _ = life.stop()
+        life.load.inFlight = 1
         life.revoke([life.first])
-        life.states[life.second] = .withinGrace
-        #expect(life.lifecycle.draining == [life.first, life.second])
+        #expect(life.lifecycle.draining == [life.first])
         #expect(
             life.advance() == [.completeRevoke(storing: [life.first]), .unassign([life.first])])
-        #expect(life.lifecycle.isDraining && life.lifecycle.draining == [life.second])
+        #expect(life.lifecycle.isDraining && life.lifecycle.draining == [])
     }
 
     @Test func `a stop answers a revoke by its deadline though it may itself last longer`() {
@@ -150,7 +136,7 @@ internal import Testing
         life.pass(1000)
         life.revoke([life.first])
         #expect(life.lifecycle.drain == .until(at(2250).monotonic), "the earlier end counts")
-        life.states[life.first] = .withinGrace
+        life.states[life.first] = .open
         life.load.inFlight = 1
         life.pass(2250)
         #expect(life.advance().first == .completeRevoke(storing: [life.first]))
@@ -175,7 +161,6 @@ internal import Testing
 
     @Test func `a stop loses partitions without waiting for them`() {
         _ = life.stop()
-        life.states[life.first] = .withinGrace
         _ = life.lose([life.first, life.second, life.rows])
         #expect(life.advance() == [.drainDelivery])
     }

@@ -54,7 +54,8 @@ internal import Testing
 
     @Test func `a restart that is asked for during a revoke waits for its end`() {
         life.revoke([life.first])
-        life.states[life.first] = .withinGrace
+        life.states[life.first] = .open
+        life.load.inFlight = 1
         life.lifecycle.restartNeeded()
         #expect(life.advance() == [])
         life.states[life.first] = .drained

@@ -89,33 +89,4 @@ internal import Testing
         pipeline.acknowledge(letter)
         #expect(pipeline.load.unacknowledged == 0 && pipeline.load.refused == 0)
     }
-
-    @Test(arguments: [0, 50, 200, 2000, 10_000, 60_000])
-    func `a drain lasts until the grace period of every event is over, however long`(
-        milliseconds: Int
-    ) {
-        let settings = {
-            var settings = PipelineSettings()
-            settings.registrationGrace = .milliseconds(milliseconds)
-            return settings
-        }()
-        // The last event comes at any time within a step of the ledger.
-        for late in stride(from: 0, to: 60, by: 7) {
-            let fixture = PipelineFixture { $0.registrationGrace = settings.registrationGrace }
-            fixture.registerControl("I", [1], shows: ["door"])
-            for _ in 0..<20 {
-                fixture.event("door")
-                fixture.now.monotonic = fixture.now.monotonic + .milliseconds(10)
-                _ = fixture.committableOffset
-            }
-            fixture.now.monotonic = fixture.now.monotonic + .milliseconds(late)
-            let last = fixture.event("door")
-            _ = fixture.deliverAll()
-            let end = fixture.now.monotonic + settings.drainMax
-            while fixture.now.monotonic < end, fixture.committableOffset <= last {
-                fixture.now.monotonic = fixture.now.monotonic + .milliseconds(10)
-            }
-            #expect(fixture.committableOffset == last + 1)
-        }
-    }
 }

@@ -23,6 +23,8 @@ final class PipelineFixture {
     private var assignments: [AssignmentID] = []
     private var lastEpoch: UInt32 = 0
     private var nextOffset: Int64
+    /// The offset of the next registration that the worker applies.
+    var registrationOffset: Int64 = 0
 
     static let app = "com.example.Home"
 
@@ -77,10 +79,13 @@ final class PipelineFixture {
     // MARK: Kafka
 
     /// Assigns another partition to the pipeline, from which events are read from now on.
-    func assign(startOffset: Int64) {
+    ///
+    /// - Parameter nextOffset: the offset of the next event; nil to go on where the last one was.
+    func assign(startOffset: Int64, note: CommitNote? = nil, nextOffset: Int64? = nil) {
         let id = newAssignment(ordinal: UInt32(assignments.count))
-        pipeline.assigned(id, topic: 0, partition: 0, startOffset: startOffset)
+        pipeline.assigned(id, topic: 0, partition: 0, startOffset: startOffset, note: note)
         assignments.append(id)
+        if let nextOffset { self.nextOffset = nextOffset }
     }
 
     /// Revokes the last partition.
@@ -103,7 +108,8 @@ final class PipelineFixture {
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
             RegistrationEncoder.value(draft).withUnsafeBytes { value in
                 pipeline.registrationRecord(
-                    key: key, value: value, timestamp: now.wall, now: now)
+                    key: key, value: value, timestamp: now.wall, partition: 0,
+                    offset: nextRegistration(), now: now)
             }
         }
         precondition(problem == nil, "\(problem!)")
@@ -121,11 +127,18 @@ final class PipelineFixture {
             environment: environment)
     }
 
+    private func nextRegistration() -> Int64 {
+        defer { registrationOffset += 1 }
+        return registrationOffset
+    }
+
     func unregister(_ installation: String, environment: PushEnvironment = .production) {
         let draft = RegistrationDraft(
             environment: environment, app: Self.app, installation: installation, handler: "H")
         let problem = RegistrationEncoder.key(draft).withUnsafeBytes { key in
-            pipeline.registrationRecord(key: key, value: nil, timestamp: now.wall, now: now)
+            pipeline.registrationRecord(
+                key: key, value: nil, timestamp: now.wall, partition: 0,
+                offset: nextRegistration(), now: now)
         }
         precondition(problem == nil, "\(problem!)")
         checkInvariants()
@@ -195,6 +208,7 @@ final class PipelineFixture {
     var kindsKnown: Int { pipeline.audience.statistics.kinds }
     var assignment: AssignmentID { assignments.last! }
     var committableOffset: Int64 { pipeline.committableOffset(assignment, now: now)! }
+    var commitNote: CommitNote? { pipeline.commitNote(assignment, now: now) }
 
     // MARK: APNs
 

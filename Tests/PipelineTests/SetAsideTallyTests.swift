@@ -21,7 +21,8 @@ internal import Testing
         Array(key.utf8).withUnsafeBytes { key in
             Array(value.utf8).withUnsafeBytes { value in
                 _ = fixture.pipeline.registrationRecord(
-                    key: key, value: value, timestamp: fixture.now.wall, now: fixture.now)
+                    key: key, value: value, timestamp: fixture.now.wall, partition: 0, offset: 0,
+                    now: fixture.now)
             }
         }
     }

@@ -64,11 +64,14 @@ extension Simulation {
         let partition = kafka.partitions[index]
         let id = worker.consumer.assign(.events(index), ordinal: index)
         worker.pipeline.assigned(
-            id, topic: partition.topic, partition: partition.number, startOffset: partition.stored)
+            id, topic: partition.topic, partition: partition.number,
+            startOffset: partition.stored, note: partition.note?.note)
         worker.assignments[index] = id
+        worker.inherited[index] = partition.note
         worker.positions[index] = partition.stored
         worker.committableOffsets[index] = partition.stored
-        tell("worker \(number) is assigned \(index) from \(partition.stored)")
+        let note = partition.note?.note.text ?? "-"
+        tell("worker \(number) is assigned \(index) from \(partition.stored), \(note)")
         return id
     }
 

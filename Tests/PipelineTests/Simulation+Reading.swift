@@ -80,7 +80,9 @@ extension Simulation {
                 tell("worker \(number) reads \(index)/\(record.offset)")
                 if record.event == nil { coverage.note("unreadable", worker) }
                 kafka.unread.remove(record.number)
+                let before = worker.pipeline.counters
                 try worker.read(record, partition: index, topic: partition.topic, now: now)
+                coverage.remembered(before, worker.pipeline.counters)
                 if let event = record.event, event.payload != nil {
                     kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
                 }

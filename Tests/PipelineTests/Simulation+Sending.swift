@@ -157,10 +157,14 @@ extension Simulation {
             try worker.requireEnded(partition: index, below: committableOffset)
             guard committableOffset > worker.committableOffsets[index] else { continue }
             worker.committableOffsets[index] = committableOffset
-            tell("worker \(number) stores \(index)/\(committableOffset)")
+            let hasNote = notes.next(below: 100) < 50
+            let note = hasNote ? try worker.note(of: index, now: now) : nil
+            tell("worker \(number) stores \(index)/\(committableOffset) \(note?.note.text ?? "-")")
             let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
             stores.append(
-                (index, kafka.partitions[index].epoch, committableOffset, now.monotonic + delay))
+                SimulatedStore(
+                    partition: index, epoch: kafka.partitions[index].epoch,
+                    offset: committableOffset, note: note, dueAt: now.monotonic + delay))
         }
     }
 }

@@ -24,17 +24,20 @@ struct Simulation {
     private(set) var story: [String] = []
     private let isTold: Bool
     var dice: SplitMix64
+    /// Which commits have notes: apart, since a worker's life does not depend on them.
+    var notes: SplitMix64
     var traffic: SimulationTraffic
     var weather = SimulatedWeather.fair
     var isDraining = false
     var clocks: SimulatedClocks
     /// Offsets on their way to Kafka: some come after their partition was assigned again.
-    var stores: [(partition: Int, epoch: Int, offset: Int64, dueAt: MonotonicTime)] = []
+    var stores: [SimulatedStore] = []
 
     init(seed: UInt64, isTold: Bool = false) {
         self.seed = seed
         self.isTold = isTold
         dice = SplitMix64(seed: seed)
+        notes = SplitMix64(seed: seed &* 17 &+ 3)
         traffic = SimulationTraffic(seed: seed &* 31 &+ 7)
         clocks = SimulatedClocks(workers: workers.count, dice: &dice)
     }
@@ -54,7 +57,7 @@ struct Simulation {
     // MARK: The run
 
     mutating func run(steps: Int) throws(SimulationFailure) {
-        for _ in 0..<6 { kafka.registrations.append(traffic.registration(now: now)) }
+        for _ in 0..<6 { kafka.append(registration: traffic.registration(now: now)) }
         for number in workers.indices { try start(number) }
         try assignFree()
         for _ in 0..<steps {
@@ -119,7 +122,8 @@ struct Simulation {
         now.monotonic = now.monotonic + duration
         now.wall = now.wall + duration
         for store in stores where store.dueAt <= now.monotonic {
-            kafka.partitions[store.partition].store(store.offset, epoch: store.epoch)
+            kafka.partitions[store.partition].store(
+                store.offset, store.note, epoch: store.epoch)
         }
         stores.removeAll { $0.dueAt <= now.monotonic }
     }
@@ -160,7 +164,7 @@ struct Simulation {
             return
         }
         let record = traffic.registration(now: now)
-        kafka.registrations.append(record)
+        kafka.append(registration: record)
         tell("\(String(decoding: record.key, as: UTF8.self)): \(record.meaning)")
     }
 }

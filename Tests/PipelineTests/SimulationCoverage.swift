@@ -45,6 +45,9 @@ struct SimulationCoverage {
 
     private var counts: [String: [Station: Int]] = [:]
     private var met: [String: Int] = [:]
+    /// Events that had ended under the owner before, and how many of them were pushed all the same.
+    private(set) var remembered = 0
+    private(set) var toldToNewcomers = 0
 
     mutating func note(_ fault: String, _ worker: SimulationWorker, push: WaitingPush? = nil) {
         met[fault, default: 0] += 1
@@ -83,7 +86,19 @@ struct SimulationCoverage {
         }
     }
 
+    /// A record was read.
+    mutating func remembered(_ before: Counters, _ after: Counters) {
+        guard after.eventsRemembered > before.eventsRemembered else { return }
+        remembered += 1
+        let asked =
+            after.pushesQueued + after.pushesCoalesced - before.pushesQueued
+            - before.pushesCoalesced
+        toldToNewcomers += asked > 0 ? 1 : 0
+    }
+
     mutating func add(_ other: SimulationCoverage) {
+        remembered += other.remembered
+        toldToNewcomers += other.toldToNewcomers
         met.merge(other.met) { $0 + $1 }
         for (fault, row) in other.counts {
             counts[fault, default: [:]].merge(row) { $0 + $1 }

@@ -4,6 +4,8 @@
 internal import PushModel
 internal import RecordFormats
 
+@testable internal import Pipeline
+
 /// A partition of an events topic, and the offset that the group has stored for it.
 struct SimulatedPartition {
     let topic: UInt16
@@ -12,6 +14,8 @@ struct SimulatedPartition {
     /// Compaction and transactions leave gaps: the first offset, and from one record to the next.
     var end: Int64 = 3
     var stored: Int64 = 3
+    /// The metadata of the stored offset.
+    private(set) var note: SimulatedNote?
     /// The worker that it is assigned to.
     var owner: Int?
     /// Counts assignments: Kafka takes no offsets from an earlier one.
@@ -21,13 +25,29 @@ struct SimulatedPartition {
     /// else at the log's beginning, which is stored before anything is read.
     mutating func begin() {
         let low = records.first?.offset ?? end
-        if stored < low || stored > end { stored = low }
+        if stored < low || stored > end {
+            stored = low
+            note = nil
+        }
+        // By the worker's rule.
+        if let ended = note?.note.endedOffset, ended > end { note = nil }
         epoch += 1
     }
 
-    mutating func store(_ offset: Int64, epoch: Int) {
-        if epoch == self.epoch { stored = max(stored, offset) }
+    /// The library commits no offset twice; an explicit commit has a note.
+    mutating func store(_ offset: Int64, _ note: SimulatedNote?, epoch: Int) {
+        guard epoch == self.epoch, offset > stored || offset == stored && note != nil else {
+            return
+        }
+        stored = offset
+        self.note = note
     }
+}
+
+/// What an owner has left for the next one, and how many registrations it had read then.
+struct SimulatedNote {
+    let note: CommitNote
+    let known: Int
 }
 
 struct SimulatedEventRecord {
@@ -55,6 +75,14 @@ struct SimulatedKafka {
     var payloads: [String: SimulatedEvent] = [:]
     /// Event records that nobody has read yet, by number.
     var unread: Set<Int> = []
+
+    mutating func append(registration: SimulatedTableRecord) {
+        var record = registration
+        record.partition = Int32(record.key.reduce(0) { ($0 + Int($1)) % 2 })
+        // Offsets have gaps.
+        record.offset = Int64(registrations.count)
+        registrations.append(record)
+    }
 
     /// Retention has deleted records that nobody had read: they are lost, and known to be.
     mutating func deleteStart(of index: Int, _ count: Int) {

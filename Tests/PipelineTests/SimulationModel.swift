@@ -12,7 +12,8 @@ internal import RecordFormats
 struct SimulationModel {
     private(set) var debts: [Debt] = []
     private var rows: [SimulatedToken: [SimulatedRow]] = [:]
-    private var registrations: [[UInt8]: [SimulatedRow]] = [:]
+    /// What is shown by each registration, and its place in the log.
+    private var registrations: [[UInt8]: (rows: [SimulatedRow], number: Int)] = [:]
     private var registeredAt: [SimulatedToken: WallTime] = [:]
     /// When a token was last shown by nobody any more, be it back since or not.
     private(set) var unregisteredAt: [SimulatedToken: MonotonicTime] = [:]
@@ -44,11 +45,17 @@ struct SimulationModel {
 
     // MARK: What makes debts
 
-    mutating func read(_ event: ReadEvent) {
+    /// - Parameter known: how many registrations the owner had read under which the event has ended;
+    ///   nil if it has not ended.
+    mutating func read(_ event: ReadEvent, known: Int? = nil) {
         guard event.deadline > event.readAt else { return }
         recent.append(event)
-        for (token, shown) in rows where shown.contains(where: { event.event.matches($0) }) {
-            if !isSuppressed(token) { debts.append(Debt(read: event, token: token)) }
+        var owed: Set<SimulatedToken> = []
+        for registration in registrations.values where registration.number >= known ?? 0 {
+            for row in registration.rows where event.event.matches(row) { owed.insert(row.token) }
+        }
+        for token in owed where !isSuppressed(token) {
+            debts.append(Debt(read: event, token: token))
         }
     }
 
@@ -83,9 +90,9 @@ struct SimulationModel {
             if isSuppressed(token) { unsuppressedAt[token] = now.monotonic }
             registeredAt[token] = registeredAt[token].map { max($0, time) } ?? time
         }
-        registrations[record.key] = shown
+        registrations[record.key] = (shown, Int(record.offset))
         rows = [:]
-        for row in registrations.values.joined() { rows[row.token, default: []].append(row) }
+        for row in registrations.values.flatMap(\.rows) { rows[row.token, default: []].append(row) }
         for token in Array(registeredAt.keys) where rows[token] == nil {
             registeredAt[token] = nil
             unregisteredAt[token] = now.monotonic

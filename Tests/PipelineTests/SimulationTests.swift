@@ -60,6 +60,12 @@ internal import Testing
 
     private static func judge(_ coverage: SimulationCoverage, count: Int, seconds: Int64) {
         print("\n" + coverage.table)
+        print(
+            "remembered events: \(coverage.remembered), "
+                + "pushed to newcomers: \(coverage.toldToNewcomers)")
+        #expect(
+            count < seeds || coverage.remembered > count && coverage.toldToNewcomers > 0,
+            "too few events were read again")
         let least = count >= manySeeds ? 100 : count >= seeds ? 1 : 0
         // What is met a hundred times in ten thousand lives is common if it is met in two hundred.
         let gaps = least == 1 ? coverage.commonGaps : coverage.gaps(least: least)

@@ -37,6 +37,8 @@ final class SimulationWorker {
     var positions: [Int64] = []
     /// The offset stored last, by partition.
     var committableOffsets: [Int64] = []
+    /// By partition: what the owner before has left.
+    var inherited: [SimulatedNote?] = []
     var registrationsRead = 0
     var suppressionsRead = 0
     /// By partition of `deferred`; nil where it is another worker's.
@@ -92,6 +94,7 @@ final class SimulationWorker {
         settings.events.allowKindWide = true
         settings.eventTopics = ["events", "slow"]
         settings.seed = dice.next()
+        settings.recentRegistrationsMax = 4 << Int(settings.seed % 5)
         // Being traced changes nothing.
         settings.tracing = TraceSettings(ratio: 0.5) { _ in "" }
         settings.tracing?.eventsMax = 8
@@ -104,11 +107,12 @@ final class SimulationWorker {
             credential: "team", apps: [Self.app], environments: [.production, .development])
         pipeline = try! PushPipeline(
             routing: routing, bindings: Self.bindings, settings: settings, slab: slab)
-        lifecycle = WorkerLifecycle(drainMax: settings.drainMax, now: now)
+        lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         model = SimulationModel(settings: settings)
         assignments = Array(repeating: nil, count: partitions)
         positions = Array(repeating: 0, count: partitions)
         committableOffsets = positions
+        inherited = Array(repeating: nil, count: partitions)
     }
 
     // MARK: Reading
@@ -121,7 +125,8 @@ final class SimulationWorker {
                         key: key, value: value, timestamp: record.timestamp) == nil
                 }
                 return pipeline.registrationRecord(
-                    key: key, value: value, timestamp: record.timestamp, now: now) == nil
+                    key: key, value: value, timestamp: record.timestamp,
+                    partition: record.partition, offset: record.offset, now: now) == nil
             }
         }
         if case .unreadable = record.meaning {
@@ -141,6 +146,9 @@ final class SimulationWorker {
         _ record: SimulatedEventRecord, partition: Int, topic: UInt16, now: Now
     ) throws(SimulationFailure) {
         sequence += 1
+        let before = inherited[partition].flatMap {
+            record.offset < $0.note.endedOffset ? $0.known : nil
+        }
         let written = pipeline.records.count
         let merged = pipeline.counters.failuresMerged
         withBytes(record.key.map { Array($0.utf8) }) { key in
@@ -167,13 +175,27 @@ final class SimulationWorker {
         let letters = pipeline.records[written...]
         try require(
             letters.count + pipeline.counters.failuresMerged - merged
-                == (record.event == nil ? 1 : 0), "one letter for a record unread")
+                == (record.event == nil && before == nil ? 1 : 0),
+            "one letter for a record unread")
         if let payload = event.payload { bodies[payload.body] = (event, sequence) }
         if record.event != nil {
-            model.read(read)
-        } else {
+            model.read(read, known: before)
+        } else if before == nil {
             model.unreadable(read, ticket: letters.first?.ticket)
         }
+    }
+
+    /// What this worker would tell the next owner of a partition.
+    func note(of partition: Int, now: Now) throws(SimulationFailure) -> SimulatedNote? {
+        guard let id = assignments[partition], let note = pipeline.commitNote(id, now: now) else {
+            return nil
+        }
+        try require(
+            CommitNote(note.text ?? "") == note, "a note that cannot be read: \(note)")
+        if let inherited = inherited[partition], inherited.note == note { return inherited }
+        try require(note.endedOffset <= positions[partition], "what ended was not read yet")
+        try requireEnded(partition: partition, below: note.endedOffset)
+        return SimulatedNote(note: note, known: registrationsRead)
     }
 
     // MARK: Sending

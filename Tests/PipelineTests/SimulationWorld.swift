@@ -6,6 +6,15 @@ internal import Intake
 internal import PushModel
 internal import RecordFormats
 
+/// A commit on its way to Kafka.
+struct SimulatedStore {
+    let partition: Int
+    let epoch: Int
+    let offset: Int64
+    let note: SimulatedNote?
+    let dueAt: MonotonicTime
+}
+
 /// A token as APNs knows it.
 struct SimulatedToken: Hashable {
     let environment: PushEnvironment
@@ -69,6 +78,9 @@ struct SimulatedTableRecord {
     let value: [UInt8]?
     let timestamp: WallTime
     let meaning: Meaning
+    /// Where a registration stands in its topic, once it is there.
+    var partition: Int32 = 0
+    var offset: Int64 = 0
 
     enum Meaning {
         case registered([SimulatedRow], at: WallTime)

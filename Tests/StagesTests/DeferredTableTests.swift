@@ -188,6 +188,29 @@ private struct DeferralBench: ~Copyable {
         #expect(isSuperseded)
     }
 
+    @Test func `what was accepted ends older records also after a newer payload was deferred`() {
+        var order = PayloadOrder(bytesMax: 1 << 20)
+        order.deferred(7, age: age(1), expiresAt: .after(.seconds(60)), now: now)
+        _ = order.accepted(7, age: age(2), keptUntil: nil, now: now)
+        order.deferred(7, age: age(3), expiresAt: .after(.seconds(60)), now: now)
+        let isOutdated = ([1, 3] as [UInt64]).map { order.isOutdated(7, age: age($0)) }
+        // Records of the two come from Kafka: the first was under way all the time.
+        let isSuperseded = ([1, 3] as [UInt64]).map {
+            order.isSuperseded(7, age: .elsewhere(age($0).readAt, knownSince: 9))
+        }
+        #expect(isOutdated == [true, false] && isSuperseded == [true, false])
+    }
+
+    @Test func `an older payload that a faster clock has dated later ends no newer deferral`() {
+        var order = PayloadOrder(bytesMax: 1 << 20)
+        let faster = BodyAge.elsewhere(WallTime(milliseconds: 1000), knownSince: 9)
+        _ = order.accepted(7, age: faster, keptUntil: .after(.seconds(60)), now: now)
+        order.deferred(7, age: age(10), expiresAt: .after(.seconds(60)), now: now)
+        let isSuperseded = order.isSuperseded(
+            7, age: .elsewhere(age(10).readAt, knownSince: 11))
+        #expect(!isSuperseded)
+    }
+
     @Test func `the payload order forgets the oldest key where there is no room`() {
         var order = PayloadOrder(bytesMax: 2 * PayloadOrder.bytesPerKey)
         for hash in 1...3 as ClosedRange<UInt64> {

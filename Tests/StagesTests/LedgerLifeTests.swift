@@ -107,8 +107,9 @@ private struct LedgerRun: ~Copyable {
             }
             assignments[id]?.committableOffset = committableOffset
             guard ledger.nextOffset(id) == assignment.nextOffset else { return "next of \(id)" }
-            guard ledger.isDrained(id, now: now) == (committableOffset == assignment.nextOffset)
-            else {
+            let endedOffset = min(oldest, assignment.nextOffset)
+            guard ledger.endedOffset(id) == endedOffset else { return "endedOffset of \(id)" }
+            guard ledger.isDrained(id) == (endedOffset == assignment.nextOffset) else {
                 return "isDrained of \(id)"
             }
         }

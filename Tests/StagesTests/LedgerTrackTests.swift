@@ -8,17 +8,24 @@ internal import Testing
 @Suite struct `The ledger's tracks and pins` {
     private static let registrationGrace = Duration.seconds(2)
 
-    @Test func `an assignment is past its grace period though an event of it is still claimed`() {
+    @Test func `an offset has ended with its claims and pins, whatever its grace period`() {
         var ledger = OffsetTracker(registrationGrace: Self.registrationGrace)
-        let assignment = ledger.open(startOffset: 0)
-        let hold = ledger.read(assignment, 0)
-        _ = ledger.committableOffset(assignment, now: .after(.zero))
-        let early = ledger.isPastGrace(
-            assignment, now: .after(Self.registrationGrace - .nanoseconds(1)))
-        let past = ledger.isPastGrace(assignment, now: .after(Self.registrationGrace))
-        let drained = ledger.isDrained(assignment, now: .after(Self.registrationGrace))
-        #expect([early, past, drained] == [false, true, false])
+        let assignment = ledger.open(startOffset: 3)
+        var ended = [ledger.endedOffset(assignment)]
+        ledger.received(assignment, offset: 4, now: .after(.zero))
+        ended.append(ledger.endedOffset(assignment))
+        let hold = ledger.read(assignment, 7)
+        ledger.received(assignment, offset: 8, now: .after(.zero))
+        ended.append(ledger.endedOffset(assignment))
+        let pin = ledger.pinWithinGrace(assignment, now: .after(.seconds(1)))
+        ended.append(ledger.endedOffset(assignment))
         ledger.release(hold)
+        ended.append(ledger.endedOffset(assignment))
+        if let pin { ledger.release(pin) }
+        ended.append(ledger.endedOffset(assignment))
+        #expect(ended == [3, 5, 7, 3, 3, 9])
+        let committableOffset = ledger.committableOffset(assignment, now: .after(.seconds(1)))
+        #expect(committableOffset == 3)
     }
 
     @Test func `a pin shares the holder of the newest one, whatever older ones stand`() {

@@ -106,12 +106,13 @@ private let start = MonotonicTime.after(.zero)
         #expect([held, free] == [0, 2])
     }
 
-    @Test func `an assignment is drained only when its last record is past its grace period`() {
+    @Test func `an assignment is drained when all claims are back, within the grace period too`() {
         var ledger = OffsetTracker(registrationGrace: .seconds(2))
         let assignment = ledger.open(startOffset: 0)
-        ledger.received(assignment, offset: 0, now: start)
-        let early = ledger.isDrained(assignment, now: start)
-        let late = ledger.isDrained(assignment, now: .after(.seconds(2)))
+        let hold = ledger.read(assignment, 0)
+        let early = ledger.isDrained(assignment)
+        ledger.release(hold)
+        let late = ledger.isDrained(assignment)
         #expect(!early)
         #expect(late)
     }

@@ -72,6 +72,7 @@ log: {{level: trace, format: text}}
 """)
         self.run()
         self.health = self.wait_for("the probes", 60, lambda: self.port_in("worker.log", "for probes"))
+        self.wait_for("the planner", 60, self.has_started)
 
     def run(self):
         self.start("worker", "lamplighter", "run", "--config", self.configuration)

@@ -126,6 +126,13 @@ class Processes:
         found = re.findall(rf"listening {purpose}.* port=(\d+)", self.printed(path))
         return int(found[-1]) if found else None
 
+    def has_started(self):
+        """Whether there is a planner that answers: a worker listens before it has looked up its topics."""
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=10).read()
+        except urllib.error.HTTPError:
+            return False
+
 
 class Fleet(Processes):
     """A worker, an embedded Kafka, an APNs simulator that takes commands, and traffic."""
@@ -178,13 +185,6 @@ class Fleet(Processes):
             answer = client.makefile().readline().strip()
         if answer != "ok":
             raise AssertionError(f"the simulator does not {command}: {answer}")
-
-    def has_started(self):
-        """Whether there is a planner that answers: a worker listens before it has looked up its topics."""
-        try:
-            return self.get("metrics", self.health)
-        except urllib.error.HTTPError:
-            return False
 
     @property
     def address(self):

@@ -44,6 +44,7 @@ class LivePage(PageTest):
             "#index": "device tokens\n998,213",
             "#tables": "lamplighter.suppressions",
             "#unmatched": "dor-1",
+            "#set-aside-title + .scroll": "Every record could be used.",
         }.items():
             self.assertIn(expected, tab.text(selector), selector)
         for selector in ("#accepted-rate", "#event-rate"):
@@ -126,11 +127,11 @@ class LivePage(PageTest):
     def test_shows_a_stalled_pool_by_the_second_turn(self):
         worker = self.worker()
         tab = self.tab(worker)
-        self.assertIn("moving", tab.text("#pools tbody tr"))
+        self.assertIn("open", tab.text("#pools tbody tr"))
         self.show(worker, mock_worker.stalled)
         self.assertIn("stalled", tab.text("#pools tbody tr"))
         self.assertEqual(tab.value("document.querySelector('#pools tbody td').dataset.state"), "error")
-        self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "idle")
+        self.assertEqual(tab.text("#pools tbody tr:nth-child(2) td"), "open")
 
     def test_shows_how_far_the_index_has_been_read(self):
         tab = self.tab(self.worker(mock_worker.replaying))
@@ -207,6 +208,8 @@ class LivePage(PageTest):
             status["breakers"][0]["name"] = status["pools"][0]["credential"] = hostile
             status["unmatched"][0]["sample"][0]["subject"] = status["partitions"][0]["topic"] = hostile
             status["pushes"][0]["reason"] = status["waiting"]["queued"] = hostile
+            topic = "lamplighter.registrations"
+            status["setAside"] = [{"topic": topic, "unit": "records", "reason": hostile, "count": 1204}]
             return status
 
         tab = self.tab(self.worker(status))
@@ -219,8 +222,10 @@ class LivePage(PageTest):
             "#unmatched",
             "#lag",
             "#outcomes",
+            "#set-aside",
         ):
             self.assertIn(hostile, tab.value(f"document.querySelector('{selector}').textContent"))
+        self.assertIn("1,204", tab.text("#set-aside"))
         self.assertEqual(tab.value("document.images.length"), 0)
         self.assertEqual(tab.complaints(), [])
 

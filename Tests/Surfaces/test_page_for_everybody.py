@@ -142,7 +142,8 @@ class PageForEverybody(PageTest):
             self.assertTrue(is_marked, name)
             reached.append(name)
         self.assertEqual(reached[0], "radio")
-        for panel in ("problems", "breakers", "pools-title", "lag-title", "unmatched-title"):
+        for panel in ("problems", "breakers", "pools-title", "lag-title", "unmatched-title",
+                      "set-aside-title"):
             self.assertIn(panel, reached)
         tab.value("document.querySelector('#workers input').focus()")
         tab.press("ArrowRight", 39)

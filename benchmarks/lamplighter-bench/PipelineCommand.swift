@@ -90,7 +90,7 @@ struct PipelineBench: ~Copyable {
         RegistrationEncoder.key(registration).withUnsafeBytes { key in
             RegistrationEncoder.value(registration).withUnsafeBytes { value in
                 _ = pipeline.registrationRecord(
-                    key: key, value: value, timestamp: now.wall, now: now)
+                    key: key, value: value, timestamp: now.wall, partition: 0, offset: 0, now: now)
             }
         }
     }

@@ -32,7 +32,8 @@ extension PlannerLoop {
             let problem =
                 record.topic == WorkerPlan.registrationsTable
                 ? pipeline.registrationRecord(
-                    key: record.key, value: record.value, timestamp: timestamp, now: now)
+                    key: record.key, value: record.value, timestamp: timestamp,
+                    partition: record.partition, offset: record.offset, now: now)
                 : pipeline.suppressionRecord(
                     key: record.key, value: record.value, timestamp: timestamp)
             if let problem {
@@ -64,8 +65,7 @@ extension PlannerLoop {
             logger.warning(
                 "each stop resends the last events: set delivery.shutdownTimeout higher",
                 metadata: [
-                    "leastSeconds": .stringConvertible(
-                        (plan.pipeline.registrationGrace + .seconds(6)) / .seconds(1))
+                    "leastSeconds": .stringConvertible(WorkerPlan.shutdownLeast / .seconds(1))
                 ])
         }
         do {
@@ -169,13 +169,23 @@ extension PlannerLoop {
     // MARK: Offsets
 
     mutating func storeOffsets(now: Now) {
-        let stored = consumer?.store(positions(of: lifecycle.open.events, now: now)) ?? 0
-        lifecycle.schedule.stored(anything: stored > 0, now)
+        guard let consumer else { return lifecycle.schedule.stored(anything: false, now) }
+        let open = consumer.commit(notedPositions(of: lifecycle.open.events, now: now), now: now)
+        lifecycle.schedule.stored(anything: open > 0, now)
     }
 
     mutating func positions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
         ids.compactMap { id in
             pipeline.committableOffset(id, now: now).map { StoredPosition(id, offset: $0) }
+        }
+    }
+
+    /// The positions with what the next owner should know.
+    mutating func notedPositions(of ids: [AssignmentID], now: Now) -> [StoredPosition] {
+        positions(of: ids, now: now).map { position in
+            var position = position
+            position.metadata = pipeline.commitNote(position.assignment, now: now)?.text
+            return position
         }
     }
 

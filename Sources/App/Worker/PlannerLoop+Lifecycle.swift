@@ -23,15 +23,14 @@ extension PlannerLoop {
 
     private mutating func drainFacts(now: Now) -> DrainFacts {
         var states: [AssignmentID: DrainState] = [:]
-        for id in lifecycle.draining { states[id] = drainState(of: id, now: now) }
+        for id in lifecycle.draining { states[id] = drainState(of: id) }
         return DrainFacts(
             load: pipeline.load, counters: pipeline.counters, states: states,
             hasDeliveryEnded: ports.allSatisfy { $0.hasExited && !$0.hasOutcomes })
     }
 
-    private mutating func drainState(of id: AssignmentID, now: Now) -> DrainState {
-        if pipeline.isDrained(id, now: now) { return .drained }
-        return pipeline.isPastGrace(id, now: now) ? .pastGrace : .withinGrace
+    private func drainState(of id: AssignmentID) -> DrainState {
+        pipeline.isDrained(id) ? .drained : .open
     }
 
     // MARK: Actions
@@ -49,7 +48,7 @@ extension PlannerLoop {
             consumer?.resumeAll(now: now) { topics.include($0, deferred: plan.deferredConsumed) }
         case .markReplayed(let id): pipeline.deferredReplayed(id, now: now)
         case .completeRevoke(let ids):
-            consumer?.completeRevoke(store: positions(of: ids, now: now), now: now)
+            consumer?.completeRevoke(store: notedPositions(of: ids, now: now), now: now)
         case .unassign(let ids): unassign(ids)
         case .restartConsumer(let ids): restartConsumer(storing: ids, now: now)
         case .announceStop:
@@ -64,7 +63,7 @@ extension PlannerLoop {
         guard let consumer else { return }
         do {
             try consumer.restart(
-                storing: positions(of: ids, now: now), timeout: .seconds(5), now: now)
+                storing: notedPositions(of: ids, now: now), timeout: .seconds(5), now: now)
         } catch {
             lifecycle.clientFailed("Kafka's consumer cannot be reopened: \(error)")
         }
@@ -128,15 +127,26 @@ extension PlannerLoop {
                 pipeline.deferredAssigned(assignment.id, partition: assignment.partition)
                 deferred.append(assignment.id)
             } else {
+                let note = Self.note(of: assignment)
+                if let note { consumer?.hasEnded(assignment.id, below: note.endedOffset) }
                 pipeline.assigned(
                     assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
-                    startOffset: assignment.startOffset)
+                    startOffset: assignment.startOffset, note: note)
                 events.append(assignment.id)
             }
         }
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(
             assignments, topics: plan.consumedTopics, startFrom: plan.startFrom, logger: logger)
+    }
+
+    /// What the owner before has left beside the committed offset. A note that is ahead of the log
+    /// is about records that the log has lost, and that others may have replaced.
+    private static func note(of assignment: Assignment) -> CommitNote? {
+        guard let note = assignment.metadata.flatMap(CommitNote.init),
+            note.endedOffset <= assignment.logEnd
+        else { return nil }
+        return note
     }
 
     private mutating func unassign(_ ids: [AssignmentID]) {
@@ -170,7 +180,7 @@ extension PlannerLoop {
         case .takeAcknowledgements: _ = collectAcknowledgements(now: now)
         case .leaveGroup:
             guard let consumer else { return }
-            let stored = positions(of: lifecycle.open.events, now: now)
+            let stored = notedPositions(of: lifecycle.open.events, now: now)
             if !consumer.close(storing: stored, timeout: .seconds(3), now: now) {
                 logger.warning("could not leave the group in time; it will expel this worker later")
             }

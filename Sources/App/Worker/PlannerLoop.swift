@@ -73,7 +73,7 @@ struct PlannerLoop: ~Copyable {
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))
         let now = Self.clock()
         startedAt = now.monotonic
-        lifecycle = WorkerLifecycle(drainMax: plan.pipeline.drainMax, now: now)
+        lifecycle = WorkerLifecycle(drainMax: PipelineSettings.drainMax, now: now)
         slotBatch = .allocate(capacity: Self.batch)
         outcomeBatch = .allocate(capacity: Self.batch)
         self.epoll = epoll
@@ -166,6 +166,7 @@ struct PlannerLoop: ~Copyable {
         defer { waker.awake() }
         if ports.contains(where: \.hasOutcomes) { return }
         var wake = min(pipeline.nextDue(now: now), lifecycle.nextDue(now: now))
+        wake = min(wake, inquiries.nextDue(now: now.monotonic))
         wake = min(wake, now.monotonic + Heartbeat.sleepMax)
         if let deadline = consumer?.nextDeadline {
             // The deadline may have passed: without room for events, the consumer is not polled.

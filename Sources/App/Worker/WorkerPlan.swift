@@ -132,8 +132,10 @@ package struct WorkerPlan: Sendable {
     /// The part of the time to stop that is kept for closing connections and leaving the group.
     private static var closingReserve: Duration { .seconds(5) }
 
-    /// Whether a stop may last long enough for the registration grace period of every event to end.
-    var stopsInTime: Bool { stopPatience >= pipeline.drainMax }
+    /// The least time to stop in which APNs can answer what is in flight.
+    static var shutdownLeast: Duration { PipelineSettings.drainMax + closingReserve }
+
+    var stopsInTime: Bool { shutdownTimeout >= Self.shutdownLeast }
 
     /// The plan of one delivery thread: its routes and pools.
     package func delivery(

@@ -4,7 +4,8 @@
 internal import CRdkafka
 
 extension Client {
-    /// The group's committed offsets of these partitions, `Offset.unset` where there is none.
+    /// The group's committed offsets of these partitions, `Offset.unset` where there is none, and
+    /// their metadata.
     package func committed(
         _ list: TopicPartitionList, timeout: Duration
     ) throws(RdkafkaError) -> TopicPartitionList {
@@ -12,7 +13,7 @@ extension Client {
         try RdkafkaError.check(
             rd_kafka_committed(pointer, answer.pointer, timeout.milliseconds))
         precondition(answer.count == list.count, "the library fills in the list it was given")
-        answer.dropMetadata()
+        answer.takeMetadata()
         return answer
     }
 
@@ -52,11 +53,46 @@ extension Client {
     package func commit(
         _ list: TopicPartitionList, timeout: Duration
     ) throws(RdkafkaError) -> TopicPartitionList {
+        let queue = try beginCommit(list)
+        guard let event = queue.poll(timeout: timeout) else { throw RdkafkaError(.timedOut) }
+        defer { rd_kafka_event_destroy(event) }
+        return try EventQueue.partitions(ofCommit: event)
+    }
+
+    /// Begins to commit; the answer comes to the queue.
+    package func beginCommit(_ list: TopicPartitionList) throws(RdkafkaError) -> EventQueue {
         let queue = EventQueue(for: self)
         try RdkafkaError.check(
             rd_kafka_commit_queue(pointer, list.pointer, queue.pointer, nil, nil))
-        guard let event = queue.poll(timeout: timeout) else { throw RdkafkaError(.timedOut) }
+        return queue
+    }
+
+    /// The watermarks that the last fetch brought along, without asking anyone; nil before it.
+    package func cachedWatermarks(topic: String, partition: Int32) -> Watermarks? {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = rd_kafka_get_watermark_offsets(pointer, topic, partition, &low, &high)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0 else { return nil }
+        return Watermarks(low: max(0, low), high: high)
+    }
+}
+
+extension EventQueue {
+    /// The broker's answer to the commit whose queue this is, as `Client.commit` returns it; nil
+    /// before it is there. Never waits.
+    package func commitAnswer() -> Result<TopicPartitionList, RdkafkaError>? {
+        guard let event = poll() else { return nil }
         defer { rd_kafka_event_destroy(event) }
+        do throws(RdkafkaError) {
+            return .success(try Self.partitions(ofCommit: event))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    fileprivate static func partitions(
+        ofCommit event: OpaquePointer
+    ) throws(RdkafkaError) -> TopicPartitionList {
         let error = rd_kafka_event_error(event)
         guard let native = rd_kafka_event_topic_partition_list(event) else {
             try RdkafkaError.check(error)
@@ -68,15 +104,6 @@ extension Client {
             try RdkafkaError.check(error)
         }
         return answer
-    }
-
-    /// The watermarks that the last fetch brought along, without asking anyone; nil before it.
-    package func cachedWatermarks(topic: String, partition: Int32) -> Watermarks? {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        let code = rd_kafka_get_watermark_offsets(pointer, topic, partition, &low, &high)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0 else { return nil }
-        return Watermarks(low: max(0, low), high: high)
     }
 }
 

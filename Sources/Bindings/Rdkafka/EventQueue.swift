@@ -50,6 +50,9 @@ package final class EventQueue {
         }
     }
 
+    /// The next event, which the caller destroys; nil when none is there. Never waits.
+    func poll() -> OpaquePointer? { rd_kafka_queue_poll(pointer, 0) }
+
     /// The next event, which the caller destroys; nil when none came in time.
     func poll(timeout: Duration) -> OpaquePointer? {
         rd_kafka_queue_poll(pointer, timeout.milliseconds)

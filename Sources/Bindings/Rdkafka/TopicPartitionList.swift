@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import CRdkafka
+internal import Glibc
 
 /// Partitions with an offset and an error each: what librdkafka's group and offset calls take and
 /// fill in. Belongs to one thread.
@@ -21,8 +22,18 @@ package final class TopicPartitionList {
 
     package func copy() -> TopicPartitionList { TopicPartitionList(copying: pointer) }
 
-    package func append(topic: String, partition: Int32, offset: Int64 = Offset.unset) {
-        rd_kafka_topic_partition_list_add(pointer, topic, partition).pointee.offset = offset
+    /// - Parameter metadata: is committed with the offset. ASCII without zeros, since the library
+    ///   and brokers change or cut any other text.
+    package func append(
+        topic: String, partition: Int32, offset: Int64 = Offset.unset, metadata: String? = nil
+    ) {
+        let element = rd_kafka_topic_partition_list_add(pointer, topic, partition)!
+        element.pointee.offset = offset
+        guard let metadata, !metadata.isEmpty else { return }
+        precondition(metadata.utf8.allSatisfy { (1...127).contains($0) }, "no text for metadata")
+        // The list frees it with its elements, by the C library's `free`.
+        element.pointee.metadata = UnsafeMutableRawPointer(strdup(metadata))
+        element.pointee.metadata_size = metadata.utf8.count
     }
 
     package var count: Int { Int(pointer.pointee.cnt) }
@@ -39,15 +50,22 @@ package final class TopicPartitionList {
         pointer.pointee.elems[checked(index)].offset = offset
     }
 
-    /// Forgets commit metadata that a broker returned: if it were passed on to `assign`, the
-    /// library would commit that old text again with each new offset.
-    package func dropMetadata() {
-        for index in 0..<count {
+    /// The commit metadata that a broker returned, by element; empty before `takeMetadata`.
+    package private(set) var metadata: [String?] = []
+
+    /// Takes commit metadata out of the elements into `metadata`: if it were passed on to `assign`,
+    /// the library would commit that old text again with each new offset.
+    func takeMetadata() {
+        metadata = (0..<count).map { index in
             let element = pointer.pointee.elems.advanced(by: index)
-            guard let metadata = element.pointee.metadata else { continue }
-            rd_kafka_mem_free(nil, metadata)
+            guard let bytes = element.pointee.metadata else { return nil }
+            // No zero ends the text. One inside ends what the library has copied, whatever the size.
+            let whole = UnsafeRawBufferPointer(start: bytes, count: element.pointee.metadata_size)
+            let text = String(decoding: whole.prefix { $0 != 0 }, as: UTF8.self)
+            rd_kafka_mem_free(nil, bytes)
             element.pointee.metadata = nil
             element.pointee.metadata_size = 0
+            return text.isEmpty ? nil : text
         }
     }
 

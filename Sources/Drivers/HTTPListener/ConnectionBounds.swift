@@ -7,8 +7,8 @@ internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import Synchronization
 
-/// Bounds what one connection takes: a place of its peer's share, and the time for a request, for
-/// an answer and in all. Hummingbird's own timer begins anew with each part of a request, and stands
+/// Bounds what one connection takes: a place of its peer's share, its peer's pace, and the time for
+/// a request, for an answer and in all. Hummingbird's own timer begins anew with each part of a request, and stands
 /// still while an answer is written. It also says why a request that is not HTTP is refused, which
 /// Hummingbird answers without a word.
 final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
@@ -31,6 +31,13 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     private var isEnding = false
     /// Why the last request cannot be read.
     private var unreadable: String?
+    /// What has been read and waits until its peer may be answered again. Meanwhile no more is read.
+    private var early = CircularBuffer<HTTPRequestPart>()
+    /// Runs until the first of these requests may be answered.
+    private var turn: Scheduled<Void>?
+    /// Whether that time has come.
+    private var isTurn = false
+    private var isReadWanted = false
 
     init(_ limits: HTTPListenerSettings.Limits, _ shares: PeerShares) {
         self.limits = limits
@@ -51,7 +58,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     private func opened(_ context: ChannelHandlerContext) {
         guard lifetime == nil else { return }
         let address = context.remoteAddress?.ipAddress ?? ""
-        guard shares.take(for: address) else { return context.close(promise: nil) }
+        guard shares.take(for: address, now: .now()) else { return context.close(promise: nil) }
         peer = address
         lifetime = after(limits.connectionLifetimeMax, context) { handler in
             handler.isEnding = true
@@ -60,7 +67,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        for timer in [lifetime, request, answer] { timer?.cancel() }
+        for timer in [lifetime, request, answer, turn] { timer?.cancel() }
         if let peer { shares.giveBack(of: peer) }
         peer = nil
     }
@@ -68,14 +75,45 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Its requests and answers
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
+        let part = unwrapInboundIn(data)
+        switch part {
         case .head:
             unanswered += 1
             restart(&request, limits.requestTimeMax, context)
         case .body: break
         case .end: request?.cancel()
         }
-        context.fireChannelRead(data)
+        early.append(part)
+        if turn == nil { passOn(context) }
+    }
+
+    /// Passes on what has come, up to a request whose turn is later.
+    private func passOn(_ context: ChannelHandlerContext) {
+        while let part = early.first {
+            if case .head = part, !isTurn {
+                let wait = shares.wait(of: peer ?? "", now: .now())
+                guard wait <= .zero else {
+                    turn = after(wait, context) { $0.takeTurn(context) }
+                    return
+                }
+            }
+            isTurn = false
+            context.fireChannelRead(wrapInboundOut(early.removeFirst()))
+        }
+    }
+
+    private func takeTurn(_ context: ChannelHandlerContext) {
+        turn = nil
+        isTurn = true
+        passOn(context)
+        context.fireChannelReadComplete()
+        guard turn == nil, isReadWanted else { return }
+        isReadWanted = false
+        context.read()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if turn == nil { context.read() } else { isReadWanted = true }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -145,32 +183,6 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     ) -> Scheduled<Void> {
         context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(limit)) { [self] in
             body(self)
-        }
-    }
-}
-
-/// Counts each peer's connections, so that a single one cannot take all places of a listener.
-final class PeerShares: Sendable {
-    /// Addresses with an open connection, so never more than the listener has places.
-    private let open = Mutex<[String: Int]>([:])
-    private let most: Int
-
-    init(most: Int) { self.most = most }
-
-    /// - Returns: false if the peer has all of its share already.
-    func take(for peer: String) -> Bool {
-        open.withLock { open in
-            let count = open[peer, default: 0]
-            guard count < most else { return false }
-            open[peer] = count + 1
-            return true
-        }
-    }
-
-    func giveBack(of peer: String) {
-        open.withLock { open in
-            let count = open[peer, default: 0]
-            open[peer] = count > 1 ? count - 1 : nil
         }
     }
 }

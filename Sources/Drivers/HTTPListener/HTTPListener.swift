@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 internal import HTTPTypes
 internal import Hummingbird
 internal import HummingbirdCore
@@ -71,7 +72,7 @@ package struct HTTPListener: Sendable {
         } catch {
             try? await group.shutdownGracefully()
             if state.isBound.load(ordering: .acquiring) || Task.isCancelled { throw error }
-            throw HTTPListenerFailure(settings, cause: "\(error)")
+            throw HTTPListenerFailure(settings, cause: error)
         }
     }
 
@@ -79,7 +80,7 @@ package struct HTTPListener: Sendable {
         on group: MultiThreadedEventLoopGroup, _ state: ListenerState
     ) -> Application<ListenerResponder> {
         let limits = settings.limits
-        let shares = PeerShares(most: limits.connectionsPerPeerMax)
+        let shares = PeerShares(limits)
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
@@ -108,15 +109,23 @@ private final class ListenerState: Sendable {
 /// The error for an address that a listener cannot listen on.
 package struct HTTPListenerFailure: Error, CustomStringConvertible {
     private let settings: HTTPListenerSettings
-    private let cause: String
+    private let cause: any Error
 
-    init(_ settings: HTTPListenerSettings, cause: String) {
+    init(_ settings: HTTPListenerSettings, cause: any Error) {
         self.settings = settings
         self.cause = cause
     }
 
     package var description: String {
-        "\(settings.name) cannot listen on \(settings.host):\(settings.port): \(cause); choose "
-            + "another \(settings.name).port, or end the program that has it"
+        "\(settings.name) cannot listen on \(settings.host):\(settings.port): \(cause); \(remedy)"
+    }
+
+    private var remedy: String {
+        let name = settings.name
+        return switch (cause as? IOError)?.errnoCode {
+        case EADDRINUSE: "choose another \(name).port, or end the program that has it"
+        case EACCES: "choose a \(name).port above 1023"
+        default: "\(name).host must be an address of this machine, or a name that resolves to one"
+        }
     }
 }

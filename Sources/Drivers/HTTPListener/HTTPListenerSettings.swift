@@ -23,6 +23,9 @@ package struct HTTPListenerSettings: Sendable {
         /// Open connections of one address; further ones are closed at once. A quarter of all, so
         /// that a probe, which comes from another address, finds a place.
         package var connectionsPerPeerMax = 16
+        /// Requests of one address that are answered in a second, after as many at once; further ones
+        /// wait.
+        package var requestsPerSecondMax = 100
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
         /// A longer body is refused; with 0 every body is, before a byte of it is read.
@@ -60,7 +63,9 @@ package struct HTTPListenerSettings: Sendable {
     package var isOnLoopback: Bool { Self.isLoopback(host) }
 
     package static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || host == "[::1]"
-            || host.hasPrefix("127.") && host.split(separator: ".").count == 4
+        if ["localhost", "::1", "[::1]"].contains(host) { return true }
+        // A name may begin like such an address.
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false)
+        return numbers.count == 4 && numbers[0] == "127" && numbers.allSatisfy { UInt8($0) != nil }
     }
 }

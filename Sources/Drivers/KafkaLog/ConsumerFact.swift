@@ -16,10 +16,14 @@ package struct Assignment: Hashable, Sendable {
     /// How many offsets before the start are in the log and were never read by the group. They are
     /// skipped.
     package let skipped: Int64
+    /// The metadata of the committed offset, where that is the start offset.
+    package let metadata: String?
+    /// The offset after the newest record, when the start offset was decided.
+    package let logEnd: Int64
 
     package init(
         _ id: AssignmentID, topic: Int, partition: Int32, startOffset: Int64,
-        reason: StartReason, skipped: Int64
+        reason: StartReason, skipped: Int64, metadata: String? = nil, logEnd: Int64 = .max
     ) {
         self.id = id
         self.topic = topic
@@ -27,6 +31,8 @@ package struct Assignment: Hashable, Sendable {
         self.startOffset = startOffset
         self.reason = reason
         self.skipped = skipped
+        self.metadata = metadata
+        self.logEnd = logEnd
     }
 }
 
@@ -46,10 +52,13 @@ package enum StartReason: String, Hashable, Sendable {
 package struct StoredPosition: Hashable, Sendable {
     package var assignment: AssignmentID
     package var offset: Int64
+    /// What the next owner gets with its `Assignment`, when the partition is given up.
+    package var metadata: String?
 
-    package init(_ assignment: AssignmentID, offset: Int64) {
+    package init(_ assignment: AssignmentID, offset: Int64, metadata: String? = nil) {
         self.assignment = assignment
         self.offset = offset
+        self.metadata = metadata
     }
 }
 

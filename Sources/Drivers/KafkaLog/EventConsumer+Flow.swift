@@ -19,8 +19,10 @@ extension EventConsumer {
             guard let row = partitions.row(position.assignment), position.offset > row.stored
             else { continue }
             precondition(!replayed.contains(row.topic), "an offset of a table is stored")
+            // Versions before 2.1 drop the metadata.
             list.append(
-                topic: topics[row.topic], partition: row.partition, offset: position.offset)
+                topic: topics[row.topic], partition: row.partition, offset: position.offset,
+                metadata: position.metadata)
             offered.append(position)
         }
         guard !offered.isEmpty else { return 0 }
@@ -33,6 +35,11 @@ extension EventConsumer {
             taken += 1
         }
         return taken
+    }
+
+    /// Says that records below this offset have ended, so that reading them again is no fault.
+    package func hasEnded(_ id: AssignmentID, below offset: Int64) {
+        partitions.update(id) { $0.endedBefore = offset }
     }
 
     // MARK: Back-pressure

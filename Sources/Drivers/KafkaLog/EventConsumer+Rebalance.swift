@@ -66,16 +66,15 @@ extension EventConsumer {
         if case .revoking = pending { true } else { false }
     }
 
-    /// Stores these positions and gives back the partitions of the last `revoking` fact; librdkafka
-    /// commits the positions as it does so. Stores nothing if the partitions were lost meanwhile.
-    /// Has no effect if nothing is being revoked.
+    /// Commits these positions and gives back the partitions of the last `revoking` fact. Commits
+    /// nothing if the partitions were lost meanwhile. Has no effect if nothing is being revoked.
     package func completeRevoke(store positions: [StoredPosition], now: Now) {
         guard case .revoking(let list, let revoked) = pending, let session else { return }
         pending = nil
         if session.client.isAssignmentLost {
             append(.lost(revoked))
         } else {
-            store(positions)
+            commitOrStore(positions)
         }
         letGo(list, revoked, now: now)
         answerRebalances(now)
@@ -132,13 +131,14 @@ extension EventConsumer {
         if case .revoking = pending {
             completeRevoke(store: positions, now: now)
         } else {
-            store(positions)
+            commitOrStore(positions)
         }
         if pending != nil || !rebalances.isEmpty {
             // librdkafka would wait for this answer before it closes.
             try? session.client.unassignAll()
         }
         pending = nil
+        commitUnderWay = nil
         rebalances.removeAll()
         forgetUnstarted()
         let held = partitions.assigned()

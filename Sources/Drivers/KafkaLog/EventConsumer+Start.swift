@@ -99,7 +99,8 @@ extension EventConsumer {
                     startOffset: start.decision.offset, now: now.monotonic),
                 topic: start.topic, partition: start.partition,
                 startOffset: start.decision.offset, reason: start.decision.reason,
-                skipped: start.decision.skipped)
+                skipped: start.decision.skipped, metadata: start.metadata,
+                logEnd: start.logEnd)
         }
         append(.assigned(assignments))
         for start in starts {

@@ -9,9 +9,9 @@ internal import Rdkafka
 /// Reads the event topics and `deferred` as a member of the fleet's group. Belongs to one thread,
 /// the planner, which sleeps on `wakeDescriptor` and does everything else through these methods.
 ///
-/// `store` hands offsets to librdkafka, which commits them every `auto.commit.interval.ms`, when
-/// partitions are given back, and when it closes. Only a start that the group has not committed yet
-/// is committed at once (`StartResolver`).
+/// `commit` commits offsets with what the next owner should know, every `auto.commit.interval.ms`,
+/// and so do `completeRevoke` and `close`. librdkafka commits only what it was given by `store`. A
+/// start that the group has not committed yet is committed at once (`StartResolver`).
 ///
 /// The thread's contract: when woken, `clearWakeUp`, then `poll` until it returns less than its
 /// limit, then act on `takeFacts`; only then sleep, at most until `nextDeadline` and never longer
@@ -35,6 +35,10 @@ package final class EventConsumer {
     /// The rebalance being answered; later ones wait in `rebalances`.
     var pending: PendingRebalance?
     var rebalances: [Rebalance] = []
+    /// The last commit with metadata, until the broker has answered it.
+    var commitUnderWay: CommitUnderWay?
+    var nextCommitAt = MonotonicTime(nanoseconds: .min)
+    let commitInterval: Duration
     private var facts: [ConsumerFact] = []
     private var warnings = WarningLimiter()
     private var hasAskedForRestart = false
@@ -62,6 +66,7 @@ package final class EventConsumer {
         // librdkafka would take it for a pattern, and deliver topics that have no position here.
         if let pattern = topics.first(where: { $0.hasPrefix("^") }) { throw .missingTopic(pattern) }
         self.settings = settings
+        commitInterval = .milliseconds(settings.commitIntervalMilliseconds)
         self.topics = topics
         self.replayed = replayed
         self.startFrom = startFrom

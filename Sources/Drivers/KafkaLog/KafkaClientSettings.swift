@@ -180,6 +180,16 @@ package struct KafkaClientSettings: Sendable {
     /// Throws if the heartbeat interval exceeds a third of the session timeout. A member without a
     /// heartbeat within its session is expelled and rejoins, again and again; a third leaves room
     /// for two lost heartbeats.
+    /// How often offsets are committed at most, as librdkafka's own commits are.
+    var commitIntervalMilliseconds: Int {
+        let defaults = Role.events.defaults(isStatic: false)
+        let text = plainProperties["auto.commit.interval.ms"] ?? defaults["auto.commit.interval.ms"]
+        guard let interval = text.flatMap({ Int($0) }) else {
+            preconditionFailure("a commit interval that is no number was accepted")
+        }
+        return interval
+    }
+
     private static func refuseSlowHeartbeats(_ merged: [String: String]) throws(KafkaError) {
         let defaults = (session: 45_000, heartbeat: 3000)
         let session = merged["session.timeout.ms"].flatMap { Int($0) } ?? defaults.session

@@ -30,8 +30,12 @@ struct PartitionTable {
         var received: Int64
         /// Records below this offset were delivered in earlier assignments.
         let deliveredBefore: Int64
-        /// The last position handed to librdkafka.
+        /// Records below this offset are read again without being dealt with again.
+        var endedBefore: Int64 = 0
+        /// The last position that was committed, or handed to librdkafka.
         var stored: Int64
+        /// The metadata that was committed last in this assignment.
+        var metadata: String?
         var activeAt: MonotonicTime
 
         /// The offset after the last one delivered in this assignment; 0 if there is none.
@@ -46,7 +50,8 @@ struct PartitionTable {
     /// The last epoch used by any consumer of the process. The first is 1.
     private static let lastEpoch = Atomic<UInt32>(0)
 
-    /// How many records were delivered a second time. Those of replayed topics do not count.
+    /// How many records were delivered a second time, to be dealt with again. Those of replayed
+    /// topics do not count.
     private(set) var redelivered = 0
     private let replayed: Set<Int>
 
@@ -77,7 +82,9 @@ struct PartitionTable {
             return nil
         }
         rows[index].received = offset
-        if offset < rows[index].deliveredBefore { redelivered += 1 }
+        if offset < rows[index].deliveredBefore, offset >= rows[index].endedBefore {
+            redelivered += 1
+        }
         rows[index].isAtEnd = false
         rows[index].activeAt = now
         assert(rows[index].topic == topic, "a record under another topic's assignment")

@@ -40,6 +40,10 @@ struct StartResolver {
         var partition: Int32
         var decision: StartRule.Decision
         var committed: Int64?
+        /// The metadata of the committed offset, if reading starts there.
+        var metadata: String?
+        /// The offset after the newest record.
+        var logEnd: Int64
     }
 
     enum Outcome {
@@ -122,8 +126,9 @@ struct StartResolver {
         with client: Client, now: Now
     ) throws(RdkafkaError) -> [Start]? {
         faults = [:]
-        var committed = try client.committed(list, timeout: questionTimeout)
-            .positions(faults: &faults)
+        let answer = try client.committed(list, timeout: questionTimeout)
+        var committed = try answer.positions(faults: &faults)
+        let metadata = answer.metadataOfPartitions
         let neverRead = try topicsNeverRead(committed: &committed, client: client)
         for topic in neverRead { newTopics.seen(topic.name, at: now.monotonic) }
         let awaited = neverRead.filter {
@@ -155,7 +160,7 @@ struct StartResolver {
                 let evidence = evidence[key]
             else { continue }
             if index < ours {
-                starts.append(start(key, evidence))
+                starts.append(start(key, evidence, metadata[key]))
             } else {
                 others.append(start(key, evidence))
             }
@@ -181,15 +186,19 @@ struct StartResolver {
             truncatedSince.filter { now.monotonic - $0.value < Self.truncationPatience }.keys)
     }
 
-    private func start(_ key: TopicPartition, _ evidence: StartEvidence) -> Start {
+    private func start(
+        _ key: TopicPartition, _ evidence: StartEvidence, _ metadata: String? = nil
+    ) -> Start {
         let topic = topics.firstIndex { $0.name == key.topic }!
         let isReplayed = replayed.contains(topic)
+        let decision =
+            isReplayed
+            ? StartRule.Decision(offset: evidence.low, commits: false)
+            : StartRule.decide(evidence, startFrom: startFrom)
         return Start(
-            topic: topic, partition: key.partition,
-            decision: isReplayed
-                ? StartRule.Decision(offset: evidence.low, commits: false)
-                : StartRule.decide(evidence, startFrom: startFrom),
-            committed: isReplayed ? nil : evidence.committed)
+            topic: topic, partition: key.partition, decision: decision,
+            committed: isReplayed ? nil : evidence.committed,
+            metadata: decision.reason == .committed ? metadata : nil, logEnd: evidence.high)
     }
 
     /// Commits the start offsets before the first record is read, so that from now on a partition

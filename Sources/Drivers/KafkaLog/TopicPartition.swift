@@ -35,6 +35,15 @@ extension TopicPartitionList {
         return result
     }
 
+    /// The metadata that came with committed offsets, where there is any.
+    var metadataOfPartitions: [TopicPartition: String] {
+        var result: [TopicPartition: String] = [:]
+        for (index, metadata) in metadata.enumerated() {
+            if let metadata { result[TopicPartition(self[index])] = metadata }
+        }
+        return result
+    }
+
     func append(contentsOf other: TopicPartitionList) {
         for index in 0..<other.count {
             append(topic: other[index].topic, partition: other[index].partition)

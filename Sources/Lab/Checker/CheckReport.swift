@@ -10,6 +10,9 @@ package struct CheckReport: Decodable, Sendable {
         package var tokenID: TokenID?
         /// Whether the broker had dropped the event itself.
         package var isTruncated: Bool
+        /// How many seconds after the event the registration was taken back: more than the settings'
+        /// patience. Nil if it stands.
+        package var withdrawnAfter: Int64?
     }
 
     package var events = 0
@@ -116,7 +119,8 @@ extension CheckReport {
         for loss in losses {
             let what = loss.isTruncated ? "truncated" : "lost"
             let whose = loss.tokenID.map { "token \($0)" } ?? "its dead letter"
-            lines.append("\(what): event \(loss.event), \(whose)")
+            let until = loss.withdrawnAfter.map { ", whose registration ended \($0) s after it" }
+            lines.append("\(what): event \(loss.event), \(whose)\(until ?? "")")
         }
         let more = lost + truncated - losses.count
         if more > 0 { lines.append("and \(more) more") }

@@ -103,11 +103,12 @@ struct PairJudge {
         } else if expiry(of: event) <= endedAt {
             report.expired += 1
         } else {
-            let isTruncated = evidence.isTruncated(event.coordinates)
+            let after = (withdrawnAt - event.t / 1_000_000) / 1000
             report.lose(
                 CheckReport.Loss(
                     event: event.coordinates, tokenID: evidence.tokens.tokenID(token),
-                    isTruncated: isTruncated))
+                    isTruncated: evidence.isTruncated(event.coordinates),
+                    withdrawnAfter: withdrawnAt == .max ? nil : after))
         }
     }
 

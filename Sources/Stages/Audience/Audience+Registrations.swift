@@ -22,6 +22,7 @@ extension Audience {
             RegistrationTable.Identity(key: $0, seed: keySeed)
         }
         replace(identity, &changes)
+        changes.registration = identity.hash
         return setAside
     }
 

@@ -182,6 +182,21 @@ package struct Audience: ~Copyable, Sendable {
     /// Every token that a registration holds, in no particular order.
     package func forEachToken(_ body: (TokenID) -> Void) { tokens.forEach(body) }
 
+    /// Calls `body` with what a registration shows now; not at all where it is gone.
+    ///
+    /// - Parameter registration: from `AudienceChanges`.
+    package func forEachEntry(
+        of registration: StableHash.Value, _ body: (AudienceChanges.Listed) -> Void
+    ) {
+        guard let block = registrations.find(RegistrationTable.Identity(hash: registration)) else {
+            return
+        }
+        registrations.forEachRow(of: block) { row in
+            guard row.subject != Subscription.noSubject else { return }
+            body(AudienceChanges.Listed(subject: row.subject, entry: row.entry))
+        }
+    }
+
     // MARK: Suppressions
 
     /// Applies a suppression, even of a token that no registration has brought yet. Returns false

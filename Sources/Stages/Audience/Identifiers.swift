@@ -35,6 +35,8 @@ package struct AudienceChanges: Sendable {
     /// Entries that have taken the position of a removed one, in lists with a cursor. The cursor
     /// may have passed that position, so the walk must visit them now or would miss them.
     package internal(set) var moved: [Listed] = []
+    /// The hash by which the snapshot that was applied can be found again; nil after a tombstone.
+    package internal(set) var registration: StableHash.Value?
 
     package init() {}
 
@@ -45,6 +47,7 @@ package struct AudienceChanges: Sendable {
         subscribed.removeAll(keepingCapacity: true)
         removedTokens.removeAll(keepingCapacity: true)
         moved.removeAll(keepingCapacity: true)
+        registration = nil
     }
 }
 

@@ -49,6 +49,8 @@ struct RegistrationTable: ~Copyable, Sendable {
             hash.combine(key)
             self.hash = hash.finish()
         }
+
+        init(hash: StableHash.Value) { self.hash = hash }
     }
 
     private struct Header: BitwiseCopyable {

@@ -61,9 +61,10 @@ package struct PayloadOrder: ~Copyable {
     ) {
         let row = Int(touch(hash, until: expiresAt + Self.clockSlack, now: now))
         rows[row].deferred = max(age, rows[row].deferred ?? age)
-        // Acceptances of older payloads say nothing of the newer one.
-        if let accepted = rows[row].accepted, accepted < age { rows[row].accepted = nil }
-        if let accepted = rows[row].acceptedHere, accepted < age { rows[row].acceptedHere = nil }
+        // An older payload, whose acceptance a faster clock has dated later, must not end this one.
+        if let accepted = rows[row].accepted, accepted < age, accepted.readAt >= age.readAt {
+            rows[row].accepted = nil
+        }
     }
 
     /// APNs has accepted a payload of this key.

@@ -22,13 +22,6 @@ struct GraceWindow {
     /// The shortest time between two marks in nanoseconds: 40 marks for the default 2 s.
     private static let resolution: Int64 = 50_000_000
 
-    /// The longest time from reading a record until `offsetPastGrace` has passed its offset, if it
-    /// is called continually. Marks are `resolution` apart, so the last one may be set that long
-    /// after its record was read.
-    static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
-        registrationGrace == .zero ? .zero : registrationGrace + .nanoseconds(resolution)
-    }
-
     init(startOffset: Int64) {
         pastGrace = startOffset
         latest = startOffset

@@ -17,6 +17,10 @@ package import PushModel
 /// Storing the committable offset is safe at any instant: every offset below it has ended. Memory
 /// is bounded by the number of claims, not by the number of events.
 ///
+/// The **ended offset** leaves out the grace period: every event below it has ended for each token
+/// that the worker knows. It is what a partition that is given up waits for, and what the next
+/// owner is told (`CommitNote` in the pipeline).
+///
 /// A partition that is replayed as a table is opened too, but its offsets are never stored: each of
 /// its holders is one row of the table, and `endedRows` names those whose last claim has been given
 /// back.
@@ -184,28 +188,30 @@ package struct OffsetTracker: ~Copyable {
     /// The offset to store: the position of the next record to read after a crash.
     package mutating func committableOffset(_ id: AssignmentID, now: MonotonicTime) -> Int64 {
         let place = place(of: id)
-        var committableOffset = graceWindows[place].offsetPastGrace(
+        let offsetPastGrace = graceWindows[place].offsetPastGrace(
             now: now, registrationGrace: registrationGrace)
+        return min(offsetPastGrace, endedOffset(place))
+    }
+
+    /// The offset below which every event has ended for each token that is known now.
+    package func endedOffset(_ id: AssignmentID) -> Int64 { endedOffset(place(of: id)) }
+
+    private func endedOffset(_ place: Int) -> Int64 {
+        var endedOffset = assignments[place].nextOffset
         let head = (events: assignments[place].events.head, pins: assignments[place].pins.head)
         if head.events != Self.none {
-            committableOffset = min(committableOffset, holders[Int(head.events)].offset)
+            endedOffset = min(endedOffset, holders[Int(head.events)].offset)
         }
         if head.pins != Self.none {
-            committableOffset = min(committableOffset, holders[Int(head.pins)].offset)
+            endedOffset = min(endedOffset, holders[Int(head.pins)].offset)
         }
-        return committableOffset
+        return endedOffset
     }
 
-    /// Whether everything read under this assignment has ended and is past its grace period.
-    package mutating func isDrained(_ id: AssignmentID, now: MonotonicTime) -> Bool {
-        committableOffset(id, now: now) == assignments[place(of: id)].nextOffset
-    }
-
-    /// Whether everything read under this assignment was read at least `registrationGrace` ago.
-    package mutating func isPastGrace(_ id: AssignmentID, now: MonotonicTime) -> Bool {
-        let place = place(of: id)
-        return graceWindows[place].offsetPastGrace(now: now, registrationGrace: registrationGrace)
-            == assignments[place].nextOffset
+    /// Whether everything read under this assignment has ended. Tokens that register within the
+    /// grace period of an event may still be owed it.
+    package func isDrained(_ id: AssignmentID) -> Bool {
+        endedOffset(id) == assignments[place(of: id)].nextOffset
     }
 
     /// When the oldest record was read whose offset cannot be stored yet: it is a holder, or within
@@ -224,12 +230,6 @@ package struct OffsetTracker: ~Copyable {
             note(graceWindows[place].oldestReadAt)
         }
         return oldest
-    }
-
-    /// The longest time from reading a record until `isPastGrace` can be true of it, if it is
-    /// called continually.
-    package static func graceEndsWithin(_ registrationGrace: Duration) -> Duration {
-        GraceWindow.graceEndsWithin(registrationGrace)
     }
 
     /// The position of the record that this claim holds; nil where its partition is no longer ours.

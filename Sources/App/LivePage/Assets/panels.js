@@ -18,6 +18,7 @@ export function showPanels(status, before, elapsed) {
     showLag(status.partitions ?? [], status.unavailablePartitions);
     showIndex(status.index ?? {}, status.phase);
     showUnmatched(status.unmatched ?? []);
+    showSetAside(status.setAside ?? []);
 }
 
 /** The push type with most pushes over the samples, which the chart shows. */
@@ -62,10 +63,10 @@ function showOutcomes(pushes, before, elapsed) {
     fillTable(byId("outcomes"), rows);
 }
 
-/** What a pool is doing: its state, and of an open one whether anything is in flight. */
+/** What a pool is doing. The state of one that has pushes in flight is marked as good. */
 function poolState({ state, streams, silentSeconds, nextProbeSeconds }) {
     if (state === "open") {
-        return streams > 0 ? { text: "moving", state: "good" } : { text: "idle" };
+        return { text: state, state: streams > 0 ? "good" : undefined };
     }
     if (state === "paused") {
         const title = isKnown(nextProbeSeconds)
@@ -183,4 +184,13 @@ function showUnmatched(unmatched) {
         }
     }
     fillTable(byId("unmatched"), rows);
+}
+
+function showSetAside(setAside) {
+    const rows = setAside.filter((part) => part.count > 0).map(({ topic, unit, reason, count: total }) => [
+        topic,
+        `${reason ?? ""} ${unit ?? ""}`,
+        count(total),
+    ]);
+    fillTable(byId("set-aside"), rows);
 }

@@ -82,8 +82,8 @@ extension Configuration.Delivery {
             .value(
                 "shutdownTimeout", \.shutdownTimeout, .duration(.seconds(1) ... .seconds(600)),
                 "The longest time from SIGTERM to exit. Keep it below Kubernetes's grace period of "
-                    + "30s, and 6s above index.registrationGrace: after a stop that is cut off the "
-                    + "last events are sent again."
+                    + "30s, and not below 7s: after a stop that is cut off the last events are sent "
+                    + "again."
             ).live,
         ]
     }

@@ -81,7 +81,9 @@ actor ExplainSource {
         defer { open -= 1 }
         guard let value = await control.answer(within: patience, question) else {
             throw RefusedQuestion(
-                "the planner does not answer: see /status, and ask again", status: 503)
+                "the planner has not answered in time: see /status. A token ID is looked for among "
+                    + "all tokens, so it takes longest; a subject or an installation is found at "
+                    + "once", status: 503)
         }
         return value
     }

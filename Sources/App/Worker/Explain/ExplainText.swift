@@ -19,7 +19,7 @@ package enum ExplainText {
         let count = tokens.tokens.count
         lines.append(
             "\(wanted.name): \(count) \(count == 1 ? "token" : "tokens")"
-                + (more == 0 ? "" : ", and \(more) more that are not shown") + ".")
+                + (more == 0 ? "" : ", and \(more) more entries that are not shown") + ".")
         if tokens.tokens.isEmpty { lines += nobody(wanted, wasKafkaAsked: wasKafkaAsked) }
         for token in tokens.tokens { lines += [""] + TokenText(token).lines }
         for registration in registrations ?? [] {
@@ -84,7 +84,8 @@ package enum ExplainText {
         if let problem = registration.problem {
             sentences.append("No worker can read it: \(problem.withFullStop)")
         }
-        for target in registration.targets {
+        // A token that cannot be read is not a missing one.
+        for target in registration.problem == nil ? registration.targets : [] {
             let kind = target.kinds.isEmpty ? "" : " of kind \(TokenText.list(target.kinds))"
             guard let id = target.tokenID else {
                 sentences.append(
@@ -92,7 +93,7 @@ package enum ExplainText {
                         + "app must register the token once the system has given it one.")
                 continue
             }
-            if !known.contains(id), registration.problem == nil {
+            if !known.contains(id) {
                 sentences.append(
                     "The workers do not know token \(id) of its \(target.class)\(kind). If that "
                         + "lasts, see how far behind their index is (lamplighter status).")

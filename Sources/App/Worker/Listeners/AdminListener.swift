@@ -35,8 +35,17 @@ struct AdminListener: Sendable {
 
     /// The status report; of an earlier moment, with status 503, if the planner does not answer.
     private func statusAnswer() async -> HTTPAnswer {
-        var status = await source.currentOrLatest()
-        status.stuckThreads = probes.stuckThreads(now: PlannerLoop.clock().monotonic)
+        let stuckThreads = probes.stuckThreads(now: PlannerLoop.clock().monotonic)
+        var status: WorkerStatus
+        if stuckThreads.isEmpty {
+            if let body = await source.body(for: "/status", { "\(StatusReport($0).json)\n" }) {
+                return HTTPAnswer(contentType: "application/json", body: body)
+            }
+            status = await source.latestKnown()
+        } else {
+            status = await source.currentOrLatest()
+        }
+        status.stuckThreads = stuckThreads
         return .json(StatusReport(status).json, status: status.isCurrent ? 200 : 503)
     }
 

@@ -17,13 +17,12 @@ struct HealthListener: Sendable {
         case "/readyz": return probes.isReady(await source.status())
         case "/startupz": return probes.hasStarted(await source.status())
         case "/metrics":
-            guard let status = await source.status() else {
-                return .text("the planner does not answer", status: 503)
-            }
             let format = MetricsText.Format(accept: question.accept)
-            return HTTPAnswer(
-                contentType: format.contentType,
-                body: Array(MetricsText.text(WorkerMetrics.families(of: status), as: format).utf8))
+            let body = await source.body(for: format.contentType) {
+                MetricsText.text(WorkerMetrics.families(of: $0), as: format)
+            }
+            guard let body else { return probes.unanswered }
+            return HTTPAnswer(contentType: format.contentType, body: body)
         default: return .notFound
         }
     }

@@ -62,7 +62,8 @@ struct Probes: Sendable {
             ? .text(Self.progress(status.index), status: 503) : .text("ok")
     }
 
-    private var unanswered: HTTPAnswer {
+    /// The answer to whatever needs the planner, where it gives none.
+    var unanswered: HTTPAnswer {
         .text(control.isStarting ? Self.starting : "the planner does not answer", status: 503)
     }
 

@@ -14,8 +14,14 @@ struct OpenInquiries {
 
     var tokens: [Open<TokenInquiry, TokenExplanation>] = []
     var events: [Open<EventInquiry, EventExplanation>] = []
+    var allowance = InquiryAllowance()
 
     var isEmpty: Bool { tokens.isEmpty && events.isEmpty }
+
+    /// When the planner is to go on with them.
+    func nextDue(now: MonotonicTime) -> MonotonicTime {
+        isEmpty ? .distantFuture : allowance.resumes(now: now)
+    }
 
     mutating func dropGivenUp() {
         tokens.removeAll { $0.answer.isTold }
@@ -40,7 +46,10 @@ extension PlannerLoop {
         }
         guard !inquiries.isEmpty else { return false }
         inquiries.dropGivenUp()
+        guard inquiries.allowance.mayWork(now: now.monotonic) else { return false }
+        let begun = Self.clock().monotonic
         advanceInquiry(now: now)
+        inquiries.allowance.took(Self.clock().monotonic - begun)
         return !inquiries.isEmpty
     }
 

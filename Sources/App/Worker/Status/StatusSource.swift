@@ -18,6 +18,8 @@ actor StatusSource {
     private let startedAt = PlannerLoop.clock().wall
     private let clock = ContinuousClock()
     private var latest: (status: WorkerStatus, askedAt: ContinuousClock.Instant)?
+    /// What was made of the latest status, by what for.
+    private var bodies: (at: WallTime, texts: [String: [UInt8]])?
     private var history = StatusHistory()
     /// The question that the planner has not answered yet.
     private var pending: Task<WorkerStatus?, Never>?
@@ -54,6 +56,22 @@ actor StatusSource {
         return status
     }
 
+    /// What `render` makes of the status. It is made once of each, since it takes longer than to send
+    /// it.
+    ///
+    /// - Parameter name: what it is made for.
+    /// - Returns: nil if the planner does not answer.
+    func body(
+        for name: String, _ render: @Sendable (WorkerStatus) -> String
+    ) async -> [UInt8]? {
+        guard let status = await status() else { return nil }
+        if bodies?.at != status.at { bodies = (status.at, [:]) }
+        if let body = bodies?.texts[name] { return body }
+        let body = Array(render(status).utf8)
+        bodies?.texts[name] = body
+        return body
+    }
+
     /// Takes a status for the history every few seconds, so that each answer can be compared with the
     /// seconds before it. Returns when the worker stops, which must not wait for another answer.
     func keepHistory() async {
@@ -67,6 +85,11 @@ actor StatusSource {
     /// it gave, with what is known without it.
     func currentOrLatest() async -> WorkerStatus {
         if let status = await status() { return status }
+        return latestKnown()
+    }
+
+    /// The latest status that the planner gave, with what is known without it.
+    func latestKnown() -> WorkerStatus {
         let snapshot = control.latest
         var status =
             latest?.status

@@ -177,7 +177,8 @@ extension WorkerMetrics {
             "lamplighter_events_total", .counter, labels: ["topic", "outcome"],
             "Events by what came of them when they were read. `matched` ones asked for pushes; nobody "
                 + "showed the subject of an `unmatched` one, though a token that registers just "
-                + "afterwards is still sent it; one that was `split` comes again as shards."
+                + "afterwards is still sent it; one that was `split` comes again as shards; a "
+                + "`remembered` one had ended under the worker that had its partition before."
         ) { status in
             status.events.map { events in
                 MetricFamily.Series(

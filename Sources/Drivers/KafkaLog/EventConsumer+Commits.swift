@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Rdkafka
+
+/// Commits with metadata, which librdkafka's automatic ones do not have.
+extension EventConsumer {
+    /// A commit that the broker has not answered yet.
+    struct CommitUnderWay {
+        let queue: EventQueue
+        let positions: [StoredPosition]
+    }
+
+    /// Commits positions with their metadata, every `auto.commit.interval.ms` at most, and does not
+    /// wait for the answer. Those that are not committed yet must come again, or later ones.
+    /// Ignores positions of an earlier assignment and those that are not above the committed one.
+    ///
+    /// librdkafka is not given the positions: its own commits would wipe the metadata. Only a member
+    /// of a cooperative group leaves commits to it, since any other that is under way while the group
+    /// joins loses the assignment (librdkafka 4059).
+    ///
+    /// - Returns: how many positions are not committed yet.
+    package func commit(_ positions: [StoredPosition], now: Now) -> Int {
+        guard let client = session?.client else { return 0 }
+        if client.isCooperative { return store(positions) }
+        endCommit()
+        let open = positions.filter { position in
+            guard let row = partitions.row(position.assignment) else { return false }
+            return position.offset > row.stored
+                || position.metadata != nil && position.metadata != row.metadata
+        }
+        guard !open.isEmpty, commitUnderWay == nil, now.monotonic >= nextCommitAt,
+            let queue = try? client.beginCommit(list(of: open))
+        else { return open.count }
+        commitUnderWay = CommitUnderWay(queue: queue, positions: open)
+        nextCommitAt = now.monotonic + commitInterval
+        return open.count
+    }
+
+    /// Takes the broker's answer to the last commit, if it is there.
+    private func endCommit() {
+        guard let commit = commitUnderWay, let answer = commit.queue.commitAnswer() else { return }
+        commitUnderWay = nil
+        guard case .success(let list) = answer, list.count == commit.positions.count else { return }
+        for (index, position) in commit.positions.enumerated() where list[index].error == .none {
+            committed(position)
+        }
+    }
+
+    /// Commits positions of partitions that are given up, with their metadata, and waits a second
+    /// at most for the coordinator, which answers at once while a group joins. librdkafka is given
+    /// those that could not be committed: it tries once more as it gives the partitions back.
+    func commitOrStore(_ positions: [StoredPosition]) {
+        commitUnderWay = nil
+        let ours = positions.filter { partitions.row($0.assignment) != nil }
+        guard !ours.isEmpty, let client = session?.client, !client.isCooperative else {
+            store(positions)
+            return
+        }
+        var refused = ours
+        if let answer = try? client.commit(list(of: ours), timeout: Self.lastCommitTimeout),
+            answer.count == ours.count
+        {
+            refused = ours.indices.filter { answer[$0].error != .none }.map { ours[$0] }
+        }
+        store(refused)
+    }
+
+    private func committed(_ position: StoredPosition) {
+        partitions.update(position.assignment) { row in
+            row.stored = max(row.stored, position.offset)
+            row.metadata = position.metadata
+        }
+    }
+
+    private func list(of positions: [StoredPosition]) -> TopicPartitionList {
+        let list = TopicPartitionList(capacity: positions.count)
+        for position in positions {
+            let (topic, partition) = partitions.partition(of: position.assignment)
+            precondition(!replayed.contains(topic), "an offset of a table is committed")
+            list.append(
+                topic: topics[topic], partition: partition, offset: position.offset,
+                metadata: position.metadata)
+        }
+        return list
+    }
+
+    private static let lastCommitTimeout = Duration.seconds(1)
+}

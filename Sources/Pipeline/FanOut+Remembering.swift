@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Intake
+internal import Ledger
+internal import Planning
+internal import PushModel
+internal import RecordFormats
+
+/// Reads the events of the last grace period again that have ended under the owner before.
+extension FanOut {
+    /// Reads a record that has ended for each token that the owner before had heard of. It is
+    /// remembered for tokens that register from now on, and pushed to those that have registered
+    /// since. What could not be read, or had expired, has been dealt with.
+    @inline(never)
+    mutating func remember(
+        _ record: EventRecord, of id: AssignmentID, _ position: RecordPosition,
+        _ newcomers: InheritedNotes.Newcomers, now: Now, header: EventRecord.HeaderLookup,
+        _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) {
+        tally.ended(.remembered, topic: record.binding)
+        let event = try? decoder.decode(record, now: now.wall, header: header)
+        guard let event, event.expiresAt > now.wall else { return }
+        let lists =
+            event.subject.isEmpty
+            ? event.kinds.map { EventList(kind: $0, of: event, book) }
+            : [EventList(subjectOf: event, book)]
+        let pushed: [[AudienceEntry]]
+        switch newcomers {
+        case .none: pushed = lists.map { _ in [] }
+        case .some(let entries): pushed = lists.map { entries[$0.subject] ?? [] }
+        case .unknown: pushed = []
+        }
+        // Whom the owner before had not heard of is not known, or they are very many: then it is as
+        // if there had been no note.
+        let isForFew = pushed.allSatisfy { $0.count <= book.settings.immediateFanOutMax }
+        guard pushed.count == lists.count, isForFew else {
+            _ = fanOut(event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
+            return
+        }
+        for (list, entries) in zip(lists, pushed) {
+            let request = request(event, of: list, position: position, now: now, &book)
+            late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
+            if !entries.isEmpty {
+                late.tell(
+                    entries, of: request, list, isPlain: event.isPlain, hold: book.tracker.hold(id),
+                    &self, &book, deferral, now: now)
+            }
+            book.pushes.bodies.release(request.body)
+        }
+    }
+}
+
+extension LateRegistrations {
+    /// The newcomers that this record is for; nil if it is for all tokens.
+    mutating func newcomers(
+        _ id: AssignmentID, offset: Int64, _ audience: borrowing Audience
+    ) -> InheritedNotes.Newcomers? {
+        inherited.newcomers(id, offset: offset, registrations, audience)
+    }
+
+    /// Pushes the event that was noted last to these entries of its list. The claim passes to them.
+    mutating func tell(
+        _ entries: [AudienceEntry], of request: FanOutRequest, _ list: EventList, isPlain: Bool,
+        hold: OffsetClaim, _ fanOut: inout FanOut, _ book: inout PushBook,
+        _ deferral: borrowing DeferredPushes, now: Now
+    ) {
+        for entry in entries {
+            book.tracker.retain(hold)
+            var late = LateEntry(
+                entry: entry, subject: list.subject, hash: list.hash, madeAt: now.monotonic,
+                walks: 0..<0,
+                events: isPlain ? 0..<0 : recentEvents.end - 1..<recentEvents.end,
+                changeExpiresAt: isPlain ? request.expiresAt : nil)
+            late.holds = [hold]
+            serve(late, &fanOut, &book, deferral, now: now)
+        }
+        book.tracker.release(hold)
+    }
+}
