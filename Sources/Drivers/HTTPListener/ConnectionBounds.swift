@@ -8,9 +8,9 @@ internal import NIOHTTPTypes
 internal import Synchronization
 
 /// Bounds what one connection takes: a place of its peer's share, its peer's pace, and the time for
-/// a request, for an answer and in all. Hummingbird's own timer begins anew with each part of a request, and stands
-/// still while an answer is written. It also says why a request that is not HTTP is refused, which
-/// Hummingbird answers without a word.
+/// a request, for an answer and in all. Hummingbird's own timer begins anew with each part of a
+/// request, and stands still while an answer is written. It also says why a request that is not HTTP
+/// is refused, which Hummingbird answers without a word.
 final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
