@@ -277,7 +277,8 @@ internal import Testing
             $0.counters.deadLettersWritten = 480
             $0.earlier.counters.deadLettersWritten = 11
             $0.deadLetters = [
-                .init(reason: "missingSubject", count: 20), .init(reason: "BadDeviceToken", count: 460),
+                .init(reason: "missingSubject", count: 20),
+                .init(reason: "BadDeviceToken", count: 460),
             ]
             $0.earlier.deadLetters = [.init(reason: "missingSubject", count: 11)]
         }
@@ -327,7 +328,7 @@ internal import Testing
         #expect(unmatched((events: 1300, unmatched: 1169), of: 9000).problems.isEmpty)
     }
 
-    @Test func `registrations that could not be used at the start are told for as long as it runs`() {
+    @Test func `registrations that could not be used at the start are told all the time`() {
         let text = problem {
             $0.index.tokens = 0
             $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unroutable", count: 2000)]
@@ -354,7 +355,7 @@ internal import Testing
             $0.roundTrips.add(nanoseconds: 20_000_000, count: 1000)
             $0.earlier.roundTrips.add(nanoseconds: 20_000_000, count: 1000)
         }
-        #expect(text.contains("APNs has taken 5 s for half of its answers in the last 10 s"), "\(text)")
+        #expect(text.hasPrefix("warning: APNs has taken 5 s for half of its answers in the last"))
         let well = diagnosis {
             $0.roundTrips.add(nanoseconds: 5_000_000_000, count: 20)
             $0.roundTrips.add(nanoseconds: 20_000_000, count: 1000)

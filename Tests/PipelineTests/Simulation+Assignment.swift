@@ -70,7 +70,7 @@ extension Simulation {
         worker.inherited[index] = partition.note
         worker.positions[index] = partition.stored
         worker.committableOffsets[index] = partition.stored
-        let note = partition.note?.note.text(cluster: "one") ?? "-"
+        let note = partition.note?.text ?? "-"
         tell("worker \(number) is assigned \(index) from \(partition.stored), \(note)")
         return id
     }

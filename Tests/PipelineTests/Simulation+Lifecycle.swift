@@ -220,7 +220,7 @@ extension Simulation {
             let note = try worker.note(of: index, now: time(of: number))
             let isTaken = note == nil || notes.next(below: 100) < 85
             let offset = worker.committableOffsets[index]
-            tell("worker \(number) leaves \(index)/\(offset) \(note?.note.text(cluster: "one") ?? "-"), \(isTaken)")
+            tell("worker \(number) leaves \(index)/\(offset) \(note?.text ?? "-"), \(isTaken)")
             kafka.partitions[index].store(offset, isTaken ? note : nil, epoch: partition.epoch)
             if isTaken { try requireStored(id, of: number) }
         }

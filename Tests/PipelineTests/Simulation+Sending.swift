@@ -159,7 +159,7 @@ extension Simulation {
             worker.committableOffsets[index] = committableOffset
             let hasNote = notes.next(below: 100) < 50
             let note = hasNote ? try worker.note(of: index, now: now) : nil
-            tell("worker \(number) stores \(index)/\(committableOffset) \(note?.note.text(cluster: "one") ?? "-")")
+            tell("worker \(number) stores \(index)/\(committableOffset) \(note?.text ?? "-")")
             let delay = Duration.milliseconds(below(isDraining ? 50 : 600))
             stores.append(
                 SimulatedStore(

@@ -48,6 +48,8 @@ struct SimulatedPartition {
 struct SimulatedNote {
     let note: CommitNote
     let known: Int
+
+    var text: String? { note.text(cluster: "one") }
 }
 
 struct SimulatedEventRecord {

@@ -191,7 +191,8 @@ final class SimulationWorker {
             return nil
         }
         try require(
-            CommitNote(note.text(cluster: "one") ?? "", cluster: "one") == note, "a note that cannot be read: \(note)")
+            CommitNote(note.text(cluster: "one") ?? "", cluster: "one") == note,
+            "a note that cannot be read: \(note)")
         if let inherited = inherited[partition], inherited.note == note { return inherited }
         try require(note.endedOffset <= positions[partition], "what ended was not read yet")
         try requireEnded(partition: partition, below: note.endedOffset)

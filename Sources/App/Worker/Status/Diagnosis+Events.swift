@@ -37,11 +37,15 @@ extension Diagnosis {
             return (reason: now.reason, count: now.count - (before?.count ?? 0))
         }
         let most = recent.filter { $0.count > 0 }.max { $0.count < $1.count }
-        let why = most.map { ", \($0.count >= letters ? "all" : "most") of them \($0.reason)" }
+        var why = ""
+        if let most {
+            let share = most.count >= letters ? "all" : "most"
+            why = letters == 1 ? ": \(most.reason)" : ", \(share) of them \(most.reason)"
+        }
         report(
             .warning,
             "\(letters.counted("dead letter")) \(letters == 1 ? "was" : "were") written in the "
-                + "last \(over.rounded)\(letters == 1 ? most.map { ": \($0.reason)" } ?? "" : why ?? "")",
+                + "last \(over.rounded)\(why)",
             Self.advice(most?.reason) + "see what failed and why with lamplighter dead-letters list")
     }
 
