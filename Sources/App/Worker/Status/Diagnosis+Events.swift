@@ -46,7 +46,8 @@ extension Diagnosis {
             .warning,
             "\(letters.counted("dead letter")) \(letters == 1 ? "was" : "were") written in the "
                 + "last \(over.rounded)\(why)",
-            Self.advice(most?.reason) + "see what failed and why with lamplighter dead-letters list")
+            Self.advice(most?.reason) + "see what failed and why with lamplighter dead-letters list"
+        )
     }
 
     /// The beginning of a remedy.
