@@ -331,18 +331,18 @@ internal import Testing
     @Test func `registrations that could not be used at the start are told all the time`() {
         let text = problem {
             $0.index.tokens = 0
-            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unroutable", count: 2000)]
+            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unknownApp", count: 2000)]
             $0.earlier.setAside = $0.setAside
             $0.earlier.replayed = $0.setAside
         }
         #expect(
             text == "warning: 2,000 records that were there at the start could not be used: 2,000 "
-                + "unroutable in r. Nobody gets pushes by them; for unroutable ones add the app to "
+                + "unknownApp in r. Nobody gets pushes by them; for unknownApp add the app to "
                 + "a credential (apns.credentials), and restart the worker.")
         let few = diagnosis {
             $0.index.tokens = 5000
             $0.index.registrations = 5000
-            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unroutable", count: 20)]
+            $0.setAside = [.init(topic: "r", isOfRows: false, reason: "unknownApp", count: 20)]
             $0.earlier.setAside = $0.setAside
             $0.earlier.replayed = $0.setAside
         }

@@ -33,4 +33,13 @@ import Testing
         #expect(later?.kind == .refused && later?.broker == "b:9093")
         #expect(failure(troubles, since: start + .seconds(3601)) == nil)
     }
+
+    @Test(arguments: ["GroupCoordinator: ", "GroupCoordinator/2: ", "ssl://"])
+    func `a failed connection is named by its address, also the coordinator's`(prefix: String) {
+        let line =
+            "[thrd:GroupCoordinator]: \(prefix)10.0.0.1:9092: Connect to ipv4#10.0.0.1:9092 failed: "
+            + "Connection refused (after 0ms in state CONNECT)"
+        let failure = ConnectionFailure(lines: [line], refusal: nil)
+        #expect(failure?.kind == .refused && failure?.broker == "10.0.0.1:9092")
+    }
 }

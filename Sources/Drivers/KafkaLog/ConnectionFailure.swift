@@ -83,6 +83,10 @@ package struct ConnectionFailure: Hashable, Sendable {
         if rest.hasPrefix("[thrd:"), let end = rest.firstRange(of: "]: ") {
             rest = rest[end.upperBound...]
         }
+        // The group's coordinator has a connection of its own, whose name comes before the address.
+        if rest.hasPrefix("GroupCoordinator"), let name = rest.firstRange(of: ": ") {
+            rest = rest[name.upperBound...]
+        }
         if let scheme = rest.firstRange(of: "://") { rest = rest[scheme.upperBound...] }
         let broker = rest.prefix { !$0.isWhitespace && $0 != "/" }
         return broker.hasSuffix(":") ? String(broker.dropLast()) : String(broker)

@@ -247,7 +247,7 @@ struct Diagnosis {
                 .warning,
                 "\(count.counted("record")) that were there at the start could not be used: "
                     + reasons.joined(separator: ", "),
-                "nobody gets pushes by them; for unroutable ones add the app to a credential "
+                "nobody gets pushes by them; for unknownApp add the app to a credential "
                     + "(apns.credentials), and restart the worker")
         }
         var parts: [String: [(reason: String, count: Int)]] = [:]
