@@ -56,6 +56,8 @@ let stages: [Target] = [
     .stage("Ledger", uses: ["FlatMemory"]),
     .stage("Planning", uses: ["FlatMemory"], above: ["Ledger"]),
     .stage("Deferral", uses: ["FlatMemory"], above: ["Planning", "Ledger"]),
+    // The registrar's: what may be written to the registrations topic.
+    .stage("Registering", uses: ["RecordFormats", "Simdjson"]),
 ]
 
 // MARK: Pipeline: composes the stages, and decides what needs several of them. As pure as they are.
@@ -139,6 +141,17 @@ let app: [Target] = [
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             .product(name: "Yams", package: "Yams"),
         ]),
+    // `lamplighter registrar`.
+    .target(
+        name: "Registrar",
+        dependencies: [
+            "PushModel", "RecordFormats", "Registering", "KafkaLog", "HTTPListener", "Telemetry",
+            "Worker", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson", "Curl",
+            .product(name: "Logging", package: "swift-log"),
+            .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        ],
+        path: "Sources/App/Registrar", resources: [.embedInCode("openapi.json")],
+        swiftSettings: .house),
     // How both programs start and end.
     .floor(
         "App", "Entrypoint",
@@ -148,8 +161,8 @@ let app: [Target] = [
     .executableTarget(
         name: "lamplighter",
         dependencies: [
-            "Entrypoint", "Worker", "Pipeline", "PushModel", "RecordFormats", "Delivery",
-            "KafkaLog",
+            "Entrypoint", "Worker", "Registrar", "Pipeline", "PushModel", "RecordFormats",
+            "Delivery", "HTTPListener", "Registering", "KafkaLog",
             "APNSDelivery", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),

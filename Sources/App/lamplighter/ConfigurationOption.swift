@@ -13,8 +13,11 @@ struct ConfigurationOption: ParsableArguments {
         help: "The YAML configuration file. Every key can also be set as LAMPLIGHTER_… variable.")
     var file: String?
 
-    func load() throws(InvalidConfiguration) -> Configuration {
-        try Configuration.load(file: file, environment: ProcessInfo.processInfo.environment)
+    func load(
+        for purpose: Configuration.Purpose = .worker
+    ) throws(InvalidConfiguration) -> Configuration {
+        try Configuration.load(
+            file: file, environment: ProcessInfo.processInfo.environment, for: purpose)
     }
 
     /// Makes a logger that writes to standard error as configured.

@@ -4,15 +4,16 @@
 internal import CCurl
 internal import Glibc
 
-/// One HTTP request and its answer, over a connection of its own. For what happens seldom: asking
-/// for a token, probing an endpoint. Redirects are not followed, and the process's environment has
+/// One HTTP request and its answer, over a connection of its own unless an `HTTPConversation` performs
+/// it. For what happens seldom: asking for a token, probing an endpoint. Redirects are not followed, and the process's environment has
 /// no say in the proxy.
 package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectable {
     /// `https://…`, or `http://…` where the caller allows that. Without credentials.
     package var url: String
     /// Lower-case names; each line is sent as it stands.
     package var headers: [(name: String, value: String)] = []
-    /// Sent with POST; nil sends GET.
+    /// nil for GET without a body, and POST with one.
+    package var method: String?
     package var body: [UInt8]?
     /// Sent as Basic authentication.
     package var credentials: (user: String, password: String)?
@@ -46,20 +47,25 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
 
     /// Blocks, at most for `timeout` and a second.
     package func perform() throws(ExchangeFailure) -> Answer {
+        try HTTPConversation().perform(self)
+    }
+
+    fileprivate func perform(
+        with easy: UnsafeMutableRawPointer, _ receiver: AnswerReceiver
+    ) throws(ExchangeFailure) -> Answer {
         precondition(answerBytesMax > 0, "an answer that may have nothing")
-        CurlLibrary.initialise()
-        guard let easy = curl_easy_init() else { fatalError("out of memory for a CURL") }
-        let receiver = AnswerReceiver(bytesMax: answerBytesMax)
+        curl_easy_reset(easy)
+        receiver.begin(bytesMax: answerBytesMax)
         let lines = SharedList(headers.map { "\($0.name): \($0.value)" })
         let connectTo = SharedList(
             address.map { [TransferOptions.connectTo(host: $0.host, port: $0.port)] } ?? [])
-        // The handle goes before what it points to.
-        defer {
-            curl_easy_cleanup(easy)
-            withExtendedLifetime((receiver, lines, connectTo)) {}
-        }
         set(easy, lines, connectTo, receiver)
         let code = withBody(of: easy) { curl_easy_perform(easy) }
+        // The handle must not point to what ends here.
+        defer {
+            curl_easy_reset(easy)
+            withExtendedLifetime((lines, connectTo)) {}
+        }
         if receiver.hasOverflowed {
             throw ExchangeFailure(
                 kind: .tooLarge, text: "the answer has more than \(answerBytesMax) bytes")
@@ -87,6 +93,7 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         check(CCurl_setString(easy, CURLOPT_PROTOCOLS_STR, "https,http"))
         let version = offersHTTP2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
         check(CCurl_setLong(easy, CURLOPT_HTTP_VERSION, Int(version)))
+        if let method { check(CCurl_setString(easy, CURLOPT_CUSTOMREQUEST, method)) }
         check(CCurl_setList(easy, CURLOPT_HTTPHEADER, lines.first))
         check(CCurl_setList(easy, CURLOPT_CONNECT_TO, connectTo.first))
         if let credentials {
@@ -124,10 +131,31 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
     }
 }
 
+/// Performs exchanges one after the other, and keeps the connection to each server open for the next.
+/// It belongs to one thread at a time.
+package final class HTTPConversation {
+    private let easy: UnsafeMutableRawPointer
+    private let receiver = AnswerReceiver()
+
+    package init() {
+        CurlLibrary.initialise()
+        guard let easy = curl_easy_init() else { fatalError("out of memory for a CURL") }
+        self.easy = easy
+    }
+
+    /// The handle goes before what it points to.
+    deinit { curl_easy_cleanup(easy) }
+
+    /// Blocks, at most for the exchange's `timeout` and a second.
+    package func perform(_ exchange: HTTPExchange) throws(ExchangeFailure) -> HTTPExchange.Answer {
+        try exchange.perform(with: easy, receiver)
+    }
+}
+
 /// What libcurl's callbacks keep of an exchange.
 ///
-/// SAFETY: held by `perform` until the handle is gone; the callbacks run inside curl_easy_perform, and
-/// that of a socket in curl_easy_cleanup too.
+/// SAFETY: held by the conversation until the handle is gone; the callbacks run inside
+/// curl_easy_perform, and that of a socket in curl_easy_cleanup too.
 private final class AnswerReceiver {
     private(set) var bytes: [UInt8] = []
     private(set) var hasOverflowed = false
@@ -135,10 +163,9 @@ private final class AnswerReceiver {
     /// before there is a TLS session; the local port, which 7.88 has, is -1 there.
     private(set) var wasOpen = false
     let errorBuffer: UnsafeMutablePointer<CChar>
-    private let bytesMax: Int
+    private var bytesMax = 0
 
-    init(bytesMax: Int) {
-        self.bytesMax = bytesMax
+    init() {
         errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
@@ -146,6 +173,14 @@ private final class AnswerReceiver {
     deinit { errorBuffer.deallocate() }
 
     var errorText: String { String(cString: errorBuffer) }
+
+    func begin(bytesMax: Int) {
+        self.bytesMax = bytesMax
+        bytes = []
+        hasOverflowed = false
+        wasOpen = false
+        errorBuffer.pointee = 0
+    }
 
     static let receive: curl_write_callback = { bytes, size, count, user in
         let receiver = Unmanaged<AnswerReceiver>.fromOpaque(user!).takeUnretainedValue()

@@ -18,7 +18,7 @@ struct AccessRule: Sendable {
         // by the browser of somebody on this host: with a request to the address, or by a name that
         // is made to resolve to it (DNS rebinding). The browser sends that name as `Host`.
         hosts =
-            settings.token == nil && settings.isOnLoopback
+            settings.token == nil && settings.isOnLoopback && !settings.checksCallers
             ? ["localhost", "127.0.0.1", "::1", "[::1]", settings.host] : nil
     }
 

@@ -9,6 +9,9 @@ internal import NIOCore
 final class EventLoopExecutor: TaskExecutor {
     private let eventLoop: any EventLoop
 
+    /// SCHED_IDLE of <sched.h>, which Glibc's module leaves out.
+    private static let schedIdle: Int32 = 5
+
     init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
     func enqueue(_ job: consuming ExecutorJob) {
@@ -16,11 +19,17 @@ final class EventLoopExecutor: TaskExecutor {
         eventLoop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    /// Gives the thread the lowest scheduling priority.
-    func lowerPriority() {
+    /// Lowers the priority of the thread.
+    func run(as priority: HTTPListenerSettings.Priority) {
         eventLoop.execute {
             // 0 is the calling thread. Lowering a priority is always allowed.
-            _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+            switch priority {
+            case .normal: break
+            case .low: _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+            case .idle:
+                var parameters = sched_param(sched_priority: 0)
+                _ = sched_setscheduler(0, Self.schedIdle, &parameters)
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// An HTTP/1.1 server for operators: probes, metrics, status. It runs on one thread of the lowest
+/// An HTTP/1.1 server for operators: probes, metrics, status. It runs on one thread of low
 /// priority and bounds everything that a client can make it keep, so that neither a flood of
 /// requests nor a client that stops reading slows down the threads that carry pushes.
 package struct HTTPListener: Sendable {
@@ -39,7 +39,7 @@ package struct HTTPListener: Sendable {
         self.logger = quiet
         responder = ListenerResponder(
             access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
-            answer: answer)
+            formatRefusal: settings.formatRefusal, answer: answer)
     }
 
     /// Serves until the task is cancelled.
@@ -47,7 +47,7 @@ package struct HTTPListener: Sendable {
     package func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let executor = EventLoopExecutor(group.any())
-        executor.lowerPriority()
+        executor.run(as: settings.priority)
         let state = ListenerState()
         do {
             // Detached, since a graceful shutdown of the caller must not end the listener: probes and

@@ -16,6 +16,24 @@ package struct HTTPListenerSettings: Sendable {
     /// page.
     package var openPaths: Set<String> = []
     package var limits: Limits
+    /// Whether each request carries credentials of its own, which `answer` checks. Then a request that
+    /// names another host, as one that a proxy has passed on, is answered.
+    package var checksCallers = false
+    /// Gives an answer by which the listener itself refuses a request the form that its clients
+    /// expect; nil leaves it a line of text.
+    package var formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
+    package var priority = Priority.low
+
+    /// How the listener's thread gets its share of cores that are all busy.
+    package enum Priority: Sendable {
+        /// As the other threads of the process.
+        case normal
+        /// Nice 19: a seventieth of what another thread gets, so that probes are answered in time.
+        case low
+        /// SCHED_IDLE, see sched(7): a three-hundredth, and a thread that wakes up is let in at once,
+        /// which under nice 19 waits for the end of a time slice of some 3 ms.
+        case idle
+    }
 
     package struct Limits: Sendable {
         /// Open connections. Further ones wait in the system's queue.
@@ -24,8 +42,8 @@ package struct HTTPListenerSettings: Sendable {
         /// that a probe, which comes from another address, finds a place.
         package var connectionsPerPeerMax = 16
         /// Requests of one address that are answered in a second, after as many at once; further ones
-        /// wait.
-        package var requestsPerSecondMax = 100
+        /// wait. nil lets all through.
+        package var requestsPerSecondMax: Int? = 100
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
         /// A longer body is refused; with 0 every body is, before a byte of it is read.
@@ -45,6 +63,7 @@ package struct HTTPListenerSettings: Sendable {
         package static var probes: Limits {
             var limits = Limits()
             limits.bodyBytesMax = 0
+            limits.requestsPerSecondMax = 20
             limits.connectionLifetimeMax = .seconds(10)
             return limits
         }

@@ -1,6 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import HTTPTypes
+
+/// The headers of a request. Names are compared without regard to case.
+package struct HTTPHeaders: Sendable {
+    private let fields: HTTPFields
+
+    init(_ fields: HTTPFields) { self.fields = fields }
+
+    package init(_ list: [(name: String, value: String)] = []) {
+        var fields = HTTPFields()
+        for header in list {
+            guard let name = HTTPField.Name(header.name) else {
+                preconditionFailure("a bad header name")
+            }
+            fields.append(HTTPField(name: name, value: header.value))
+        }
+        self.fields = fields
+    }
+
+    /// The values of all headers of this name, in their order.
+    package func values(_ name: String) -> [String] {
+        guard let name = HTTPField.Name(name) else { return [] }
+        return fields[values: name]
+    }
+
+    package subscript(name: String) -> String? { values(name).first }
+}
+
 /// A request to a listener, with its whole body.
 package struct HTTPQuestion: Sendable {
     package enum Method: String, Sendable {
@@ -15,18 +43,20 @@ package struct HTTPQuestion: Sendable {
     package var path: String
     /// The decoded parameters of the query. If a name occurs twice, the first value counts.
     package var query: [String: String]
-    /// The value of the `Accept` header; empty if there is none.
-    package var accept: String
+    package var headers: HTTPHeaders
     package var body: [UInt8]
 
+    /// The value of the `Accept` header; empty if there is none.
+    package var accept: String { headers["accept"] ?? "" }
+
     package init(
-        method: Method = .get, path: String, query: [String: String] = [:], accept: String = "",
-        body: [UInt8] = []
+        method: Method = .get, path: String, query: [String: String] = [:],
+        headers: HTTPHeaders = HTTPHeaders(), body: [UInt8] = []
     ) {
         self.method = method
         self.path = path
         self.query = query
-        self.accept = accept
+        self.headers = headers
         self.body = body
     }
 }

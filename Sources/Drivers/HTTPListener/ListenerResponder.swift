@@ -13,6 +13,7 @@ struct ListenerResponder: HTTPResponder {
 
     let access: AccessRule
     let bodyBytesMax: Int
+    let formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
     let answer: @Sendable (HTTPQuestion) async -> HTTPAnswer
 
     func respond(to request: Request, context: Context) async throws -> Response {
@@ -39,38 +40,57 @@ struct ListenerResponder: HTTPResponder {
     }
 
     private func answer(to request: Request) async -> HTTPAnswer {
+        switch await question(in: request) {
+        case .success(let question): return await answer(question)
+        case .failure(let refusal): return formatRefusal?(refusal.answer) ?? refusal.answer
+        }
+    }
+
+    /// What the listener answers by itself.
+    private struct Refusal: Error {
+        let answer: HTTPAnswer
+        init(_ answer: HTTPAnswer) { self.answer = answer }
+    }
+
+    private func question(in request: Request) async -> Result<HTTPQuestion, Refusal> {
         switch access.refusal(of: request.head, path: request.uri.path) {
         case .unauthorized:
             var answer = HTTPAnswer.text("a bearer token is needed", status: 401)
             answer.headers["WWW-Authenticate"] = "Bearer"
-            return answer
+            return .failure(Refusal(answer))
         case .wrongHost:
-            return .text("this listener answers to localhost only", status: 421)
+            return .failure(
+                Refusal(.text("this listener answers to localhost only", status: 421)))
         case .otherSite:
-            return .text("this listener answers no page of another site", status: 403)
+            return .failure(
+                Refusal(.text("this listener answers no page of another site", status: 403)))
         case nil: break
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
-        guard let method else { return .text("this method is not allowed here", status: 405) }
+        guard let method else {
+            return .failure(Refusal(.text("this method is not allowed here", status: 405)))
+        }
         guard let body = await body(of: request) else {
             var answer = HTTPAnswer.text(
                 "the body is longer than \(bodyBytesMax) bytes", status: 413)
             // What is left of the body is not read.
             answer.headers["Connection"] = "close"
-            return answer
+            return .failure(Refusal(answer))
         }
         guard Self.isUTF8(request.uri.query ?? "") else {
-            return .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)
+            return .failure(
+                Refusal(
+                    .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)))
         }
         var query: [String: String] = [:]
         for (name, value) in request.uri.queryParameters where query[String(name)] == nil {
             query[String(name)] = String(value)
         }
-        return await answer(
+        return .success(
             HTTPQuestion(
                 method: method, path: request.uri.path, query: query,
-                accept: request.headers[.accept] ?? "", body: body))
+                headers: HTTPHeaders(request.headers), body: body))
     }
 
     /// Whether a query is UTF-8 once its escapes are decoded. Hummingbird replaces what is not, and the

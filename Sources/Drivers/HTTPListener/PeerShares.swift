@@ -25,8 +25,8 @@ final class PeerShares: Sendable {
 
     init(_ limits: HTTPListenerSettings.Limits) {
         connectionsMax = limits.connectionsPerPeerMax
-        interval = .seconds(1) / limits.requestsPerSecondMax
-        burst = limits.requestsPerSecondMax
+        burst = limits.requestsPerSecondMax ?? 0
+        interval = burst > 0 ? .seconds(1) / burst : .zero
     }
 
     var remembered: Int { peers.withLock(\.count) }
@@ -50,7 +50,8 @@ final class PeerShares: Sendable {
     /// How long the next request of this peer, which has just come, is to wait: not at all for those
     /// of a burst, and then so that a second has so many.
     func wait(of name: String, now: NIODeadline) -> Duration {
-        peers.withLock { peers in
+        guard burst > 0 else { return .zero }
+        return peers.withLock { peers in
             guard var peer = peers[name] else { return .zero }
             let ahead = Duration(max(peer.paidUntil, now) - now) + interval
             let wait = ahead - interval * burst

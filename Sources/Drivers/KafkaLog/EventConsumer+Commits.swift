@@ -38,6 +38,27 @@ extension EventConsumer {
         return open.count
     }
 
+    /// Commits the positions of all partitions of tables with this text, by which `PartitionOwners`
+    /// finds their owner. The offsets mean nothing: a table is read from its beginning. A commit of
+    /// another member's partition is refused by the coordinator. Does not wait for the answer, so
+    /// call it again from time to time.
+    package func announce(_ text: String) {
+        guard let client = session?.client else { return }
+        let list = TopicPartitionList()
+        for id in partitions.assigned() {
+            guard let row = partitions.row(id), replayed.contains(row.topic) else { continue }
+            list.append(
+                topic: topics[row.topic], partition: row.partition, offset: row.received + 1,
+                metadata: text)
+        }
+        guard !list.isEmpty else { return }
+        if client.isCooperative {
+            client.store(list)
+        } else {
+            announcing = try? client.beginCommit(list)
+        }
+    }
+
     /// Takes the broker's answer to the last commit, if it is there.
     private func endCommit() {
         guard let commit = commitUnderWay, let answer = commit.queue.commitAnswer() else { return }

@@ -38,6 +38,8 @@ package final class EventConsumer {
     /// The last commit with metadata, until the broker has answered it.
     var commitUnderWay: CommitUnderWay?
     var nextCommitAt = MonotonicTime(nanoseconds: .min)
+    /// Where the answer to the last `announce` comes.
+    var announcing: EventQueue?
     let commitInterval: Duration
     private var facts: [ConsumerFact] = []
     private var warnings = WarningLimiter()

@@ -78,6 +78,16 @@ package enum RecordKey {
             app: app, installation: installation, handler: handler)
     }
 
+    /// The parts of a registration's key as text; nil if it is not one.
+    package static func names(
+        ofRegistration key: UnsafeRawBufferPointer?
+    ) -> (environment: PushEnvironment, app: String, installation: String, handler: String)? {
+        guard let parts = try? registrationParts(key) else { return nil }
+        return (
+            parts.environment, String(parts.app), String(parts.installation), String(parts.handler)
+        )
+    }
+
     struct TokenParts {
         let environment: PushEnvironment
         let apnsTopic: UnsafeRawBufferPointer

@@ -11,7 +11,13 @@ internal import PushModel
 /// The checks that involve more than one key. A check is left out if a key of it already has a
 /// problem, so that one mistake is reported once.
 extension Configuration {
-    func check(_ reader: inout SettingReader) {
+    func check(_ reader: inout SettingReader, for purpose: Purpose) {
+        if purpose == .registrar {
+            checkTopics(&reader)
+            checkProperties(&reader)
+            checkListeners(&reader)
+            return checkRegistrar(&reader)
+        }
         checkTopics(&reader)
         checkBindings(&reader)
         checkProperties(&reader)

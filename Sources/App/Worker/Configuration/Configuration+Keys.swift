@@ -26,6 +26,9 @@ extension Configuration {
                 "otlp", \.otlp, OTLP.keys,
                 "Where metrics and spans are exported to, by OTLP over HTTP: see "
                     + "[opentelemetry.md](opentelemetry.md)."),
+            .section(
+                "registrar", \.registrar, Registrar.keys,
+                "The HTTP service that takes registrations: see [registrar.md](registrar.md)."),
             .section("log", \.log, Log.keys, "What is printed on standard error."),
         ]
     }

@@ -12,11 +12,14 @@ extension Configuration {
     ///   - environment: the process's variables, of which those named `LAMPLIGHTER_…` are used.
     /// - Throws: all problems found.
     package static func load(
-        file: String?, environment: [String: String]
+        file: String?, environment: [String: String], for purpose: Purpose = .worker
     ) throws(InvalidConfiguration) -> Configuration {
-        guard let file else { return try decode(yaml: "", environment: environment) }
+        guard let file else {
+            return try decode(yaml: "", environment: environment, for: purpose)
+        }
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
-        return try decode(yaml: try text(of: file), environment: environment, folder: folder)
+        return try decode(
+            yaml: try text(of: file), environment: environment, folder: folder, for: purpose)
     }
 
     /// Reads a configuration from text and variables, and checks it.
@@ -24,7 +27,8 @@ extension Configuration {
     /// - Parameter folder: the folder that paths in the configuration are relative to; nil for the
     ///   working directory.
     package static func decode(
-        yaml: String, environment: [String: String] = [:], folder: String? = nil
+        yaml: String, environment: [String: String] = [:], folder: String? = nil,
+        for purpose: Purpose = .worker
     ) throws(InvalidConfiguration) -> Configuration {
         let shape = Self.shape
         var reader = SettingReader(knownPaths: shape.flatMap(\.values).map(\.path))
@@ -45,7 +49,7 @@ extension Configuration {
         for stray in strays { reader.report(stray) }
         if let folder { configuration.resolvePaths(in: folder) }
         configuration.admin.readToken(&reader)
-        configuration.check(&reader)
+        configuration.check(&reader, for: purpose)
         guard reader.problems.isEmpty else {
             throw InvalidConfiguration(problems: reader.problems)
         }
@@ -93,6 +97,7 @@ extension Configuration {
         resolve(&apns.caFile)
         resolve(&otlp.headersFile)
         resolve(&otlp.caFile)
+        resolveRegistrarPaths(resolve)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)
         for name in apns.credentials.keys {

@@ -35,7 +35,7 @@ extension Configuration {
         var adopted = self
         for key in Self.keys { key.adopt(&adopted, other) }
         var reader = SettingReader(knownPaths: [])
-        adopted.check(&reader)
+        adopted.check(&reader, for: .worker)
         return reader.problems.isEmpty ? adopted : self
     }
 

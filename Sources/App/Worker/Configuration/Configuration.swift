@@ -16,6 +16,7 @@ package struct Configuration: Sendable {
     package var health = Health()
     package var admin = Admin()
     package var otlp = OTLP()
+    package var registrar = Registrar()
     package var log = Log()
     /// What the user should change in the configuration before long, one sentence each.
     package internal(set) var notices: [String] = []

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import OpenSSL
+internal import PushModel
+internal import RecordFormats
+internal import Registering
+internal import Simdjson
+
+/// One put or delete of a batch.
+struct BatchItem: Sendable {
+    typealias Parts = (
+        key: InstallationKey, route: RegistrarRoute, method: HTTPQuestion.Method, body: [UInt8]
+    )
+    var result: Result<Parts, Problem>
+}
+
+/// Reads and writes the JSON of requests, records and answers, with a parser that it keeps.
+///
+/// SAFETY: the parser, and what it has parsed, are used under the lock alone.
+final class BodyReader: @unchecked Sendable {
+    private let lock = NSLock()
+    private var parser = JSONParser(bytesMax: 4 << 20, depthMax: 16)
+
+    /// Parses a body, and lends it to `read`.
+    func read<Value>(
+        _ body: [UInt8], _ read: (JSONObject) throws(InvalidMember) -> Value
+    ) throws(Problem) -> Value {
+        lock.lock()
+        defer { lock.unlock() }
+        let result = body.withUnsafeBytes { bytes in
+            Result { () throws(InvalidMember) in
+                try read(SnapshotReader.object(in: bytes, parser: &parser))
+            }
+        }
+        do throws(InvalidMember) { return try result.get() } catch { throw Problem(error) }
+    }
+
+    // MARK: Writes
+
+    /// The write of a handler, with the hash of its targets.
+    func draft(
+        _ key: InstallationKey, _ tokenClass: RegistrationClass, _ handler: String,
+        _ targets: [RegistrationDraft.Target], sequence: Int64?
+    ) -> RegistrationDesk.Put {
+        let keyPart = tokenClass.keyPart(of: handler)
+        var draft = RegistrationDraft(
+            environment: key.environment, app: key.app, installation: key.installation,
+            handler: keyPart)
+        draft.targets = targets
+        let value = RegistrationEncoder.value(draft)
+        lock.lock()
+        let content = value.withUnsafeBytes {
+            RegistrationSummary(value: $0, parser: &parser)?.content
+        }
+        lock.unlock()
+        guard let content else { preconditionFailure("a registration that we cannot read") }
+        return RegistrationDesk.Put(
+            key: key, handler: keyPart, tokenClass: tokenClass, sequence: sequence,
+            targets: targets, content: content)
+    }
+
+    /// The body of a write of one handler, for another replica.
+    func body(of put: RegistrationDesk.Put) -> [UInt8] {
+        var draft = RegistrationDraft(
+            environment: put.key.environment, app: put.key.app,
+            installation: put.key.installation,
+            handler: RegistrationClass.handler(keyPart: put.handler))
+        draft.sequence = put.sequence
+        draft.targets = put.targets
+        return RegistrationEncoder.value(draft)
+    }
+
+    /// What an accepted write was answered with.
+    func acceptance(
+        in body: String
+    ) throws(Problem) -> (isWritten: Bool, registeredAt: String?) {
+        try read(Array(body.utf8)) { object throws(InvalidMember) in
+            (
+                object["written"]?.bool ?? true,
+                object["registeredAt"]?.string.map { String(decoding: $0, as: UTF8.self) }
+            )
+        }
+    }
+
+    // MARK: Lists
+
+    /// What another replica has of an installation.
+    func list(in body: String) -> (partitions: Set<Int32>, handlers: [KeyOwners.Known])? {
+        try? read(Array(body.utf8)) { object throws(InvalidMember) in
+            let partitions = object["partitions"]?.array?.compactMap { $0.integer.map(Int32.init) }
+            let handlers = object["handlers"]?.array?.compactMap { element -> KeyOwners.Known? in
+                guard let handler = element.object,
+                    let keyPart = handler["keyPart"]?.string.map({
+                        String(decoding: $0, as: UTF8.self)
+                    })
+                else { return nil }
+                return KeyOwners.Known(
+                    keyPart: keyPart,
+                    tokenClass: handler["class"]?.string.flatMap {
+                        RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
+                    }, sequence: handler["sequence"]?.integer)
+            }
+            return (Set(partitions ?? []), handlers ?? [])
+        }
+    }
+
+    // MARK: Shown
+
+    /// A record's value as a GET shows it: token IDs, never tokens.
+    func shown(
+        _ value: [UInt8], _ key: InstallationKey, _ keyPart: String,
+        _ tokenClass: RegistrationClass?
+    ) -> JSONText? {
+        try? read(value) { object throws(InvalidMember) in
+            var members: [(String, JSONText)] = [
+                ("environment", .string(key.environment.name)), ("app", .string(key.app)),
+                ("installation", .string(key.installation)),
+                ("handler", .string(RegistrationClass.handler(keyPart: keyPart))),
+            ]
+            let targets = object["targets"]?.array.map(Array.init) ?? []
+            let word = targets.first?.object?["class"]?.string
+                .flatMap { TokenClass(name: String(decoding: $0, as: UTF8.self)) }
+                .flatMap { RegistrationClass($0) }
+            if let word = word ?? tokenClass { members.append(("class", .string(word.rawValue))) }
+            if let sequence = object["sequence"]?.integer {
+                members.append(("sequence", .literal("\(sequence)")))
+            }
+            if let registeredAt = object["registeredAt"]?.string {
+                members.append(
+                    ("registeredAt", .string(String(decoding: registeredAt, as: UTF8.self))))
+            }
+            members.append(("targets", .array(targets.compactMap(Self.shown))))
+            return .object(members)
+        }
+    }
+
+    private static func shown(_ target: JSONValue) -> JSONText? {
+        guard let object = target.object else { return nil }
+        var members: [(String, JSONText)] = []
+        for (name, value) in object {
+            let name = String(decoding: name, as: UTF8.self)
+            if name == "token" {
+                guard let text = value.string,
+                    let token = Hexadecimal.decode(String(decoding: text, as: UTF8.self))
+                else { continue }
+                members.append(("tokenID", .string(tokenID(token))))
+            } else if ["class", "onChange", "shows"].contains(name) {
+                var text: [UInt8] = []
+                guard value.minify(into: &text, bytesMax: 4 << 20) else { continue }
+                members.append((name, .literal(String(decoding: text, as: UTF8.self))))
+            }
+        }
+        return .object(members)
+    }
+
+    private static func tokenID(_ token: [UInt8]) -> String {
+        Hexadecimal.encode(SHA256Digest.of(token).prefix(8))
+    }
+
+    // MARK: Batches
+
+    func items(
+        in body: [UInt8], _ environment: PushEnvironment, app: String, limits: RegistrarLimits,
+        _ caller: RegistrarCaller
+    ) throws(Problem) -> [BatchItem] {
+        try read(body) { object throws(InvalidMember) in
+            guard let items = SnapshotReader.member(object, "items")?.array else {
+                throw InvalidMember(
+                    "/items", "items is missing", remedy: "send an array of puts and deletes")
+            }
+            var read: [BatchItem] = []
+            for item in items {
+                guard read.count < limits.itemsMax else {
+                    throw InvalidMember(
+                        "/items", "there are more than \(limits.itemsMax) items",
+                        remedy: "send several batches")
+                }
+                let pointer = "/items/\(read.count)"
+                do throws(InvalidMember) {
+                    read.append(
+                        BatchItem(
+                            result: .success(
+                                try Self.item(item, environment, app: app, at: pointer))))
+                } catch {
+                    read.append(BatchItem(result: .failure(Problem(error))))
+                }
+            }
+            return read
+        }
+    }
+
+    private static func item(
+        _ value: JSONValue, _ environment: PushEnvironment, app: String, at pointer: String
+    ) throws(InvalidMember) -> BatchItem.Parts {
+        guard let object = value.object else {
+            throw InvalidMember(pointer, "it is not an object", remedy: "send a put or a delete")
+        }
+        func text(_ name: StaticString) -> String? {
+            SnapshotReader.member(object, name)?.string.map { String(decoding: $0, as: UTF8.self) }
+        }
+        guard let method = text("method").flatMap({ HTTPQuestion.Method(rawValue: $0) }),
+            method == .put || method == .delete
+        else {
+            throw InvalidMember(
+                "\(pointer)/method", "method is neither PUT nor DELETE", remedy: "send one of them")
+        }
+        guard let installation = text("installation"), RecordKey.isPart(installation) else {
+            throw InvalidMember(
+                "\(pointer)/installation", "installation is not allowed",
+                remedy: SnapshotReader.nameRemedy)
+        }
+        let key = InstallationKey(environment: environment, app: app, installation: installation)
+        let handler = text("handler")
+        if let handler, !RecordKey.isPart(handler) {
+            throw InvalidMember(
+                "\(pointer)/handler", "handler is not allowed", remedy: SnapshotReader.nameRemedy)
+        }
+        let word = text("class")
+        guard let tokenClass = word.flatMap({ RegistrationClass(rawValue: $0) }) else {
+            if word == nil, handler == nil, method == .delete {
+                return (key, .installation(key), method, [])
+            }
+            throw InvalidMember(
+                "\(pointer)/class", "class is none of those there are",
+                remedy: "send "
+                    + RegistrationClass.allCases.map(\.rawValue).joined(separator: ", "))
+        }
+        let route: RegistrarRoute
+        if let handler {
+            route = .handler(key, tokenClass, handler)
+        } else if tokenClass == .controls {
+            route = .all(key, tokenClass)
+        } else {
+            route = .handler(key, tokenClass, RegistrationClass.defaultHandler)
+        }
+        return (key, route, method, try itemBody(object, method, at: pointer))
+    }
+
+    /// The members that the body of a single write has.
+    private static func itemBody(
+        _ object: JSONObject, _ method: HTTPQuestion.Method, at pointer: String
+    ) throws(InvalidMember) -> [UInt8] {
+        guard method == .put else { return [] }
+        var body: [UInt8] = Array("{".utf8)
+        for (name, value) in object {
+            let name = String(decoding: name, as: UTF8.self)
+            guard ["v", "sequence", "targets", "handlers"].contains(name) else { continue }
+            if body.count > 1 { body.append(UInt8(ascii: ",")) }
+            body += Array("\"\(name)\":".utf8)
+            guard value.minify(into: &body, bytesMax: 1 << 20) else {
+                throw InvalidMember(pointer, "it is too long", remedy: "send it by itself")
+            }
+        }
+        return body + Array("}".utf8)
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import OpenSSL
+internal import PushModel
+internal import RecordFormats
+internal import Registering
+
+/// Has each key's owner answer: this replica, or the one that the request is passed on to.
+///
+/// While a partition changes its owner nobody answers for it; a request waits for the new one, and is
+/// told to come again if that takes too long.
+struct KeyOwners: Sendable {
+    let mailbox: RegistrarMailbox
+    let directory: OwnerDirectory
+    let forwarder: Forwarder
+    let store: RecordStore
+    let reader: BodyReader
+    let ownURL: String?
+    /// What the replicas know each other by; nil for one that has no others.
+    let peerToken: Secret?
+    /// How long a request waits for an owner.
+    var patience = Duration.seconds(5)
+
+    /// In requests that another replica has passed on: `handler`, or `list`.
+    static let forwardedHeader = "lamplighter-forwarded"
+    static let forwardedList = "list"
+    private static let pause = Duration.milliseconds(100)
+
+    /// A handler of an installation, wherever it is.
+    struct Known: Sendable {
+        var keyPart: String
+        var tokenClass: RegistrationClass?
+        var sequence: Int64?
+    }
+
+    // MARK: Other replicas
+
+    /// The caller of a request that has been passed on: the replica that has checked the caller.
+    func peer(_ question: HTTPQuestion) throws(Problem) -> RegistrarCaller {
+        let shown = question.headers["authorization"].map { Array($0.utf8) } ?? []
+        guard let peerToken,
+            ConstantTime.isEqual(shown, Array("Bearer \(peerToken.text)".utf8))
+        else {
+            throw Problem(
+                .unauthorized, "only another registrar passes requests on",
+                remedy: "leave the header \(Self.forwardedHeader) out")
+        }
+        return RegistrarCaller(id: "registrar")
+    }
+
+    private func forward(
+        _ request: RegistrarRequest, to url: String, as kind: String
+    ) async -> RegistrarReply? {
+        guard let peerToken else { return nil }
+        var headers = [
+            (name: Self.forwardedHeader, value: kind),
+            (name: "authorization", value: "Bearer \(peerToken.text)"),
+        ]
+        if !request.body.isEmpty { headers.append(("content-type", "application/json")) }
+        let answer = await forwarder.answer(
+            to: Forwarder.Request(
+                base: url, method: request.method.rawValue, target: request.target,
+                headers: headers, body: request.body))
+        guard let answer else { return nil }
+        var reply = RegistrarReply(
+            status: answer.status,
+            body: answer.body.isEmpty ? nil : String(decoding: answer.body, as: UTF8.self))
+        if answer.retryAfterSeconds > 0 { reply.retryAfterSeconds = answer.retryAfterSeconds }
+        return reply
+    }
+
+    /// Asks the owner of a key: this replica by `local`, which returns nil if it is not the owner.
+    private func ask(
+        _ key: [UInt8], _ request: RegistrarRequest,
+        _ local: (Int32) async throws(Problem) -> RegistrarReply?
+    ) async throws(Problem) -> RegistrarReply {
+        let deadline = ContinuousClock.now + patience
+        repeat {
+            if let partition = directory.partition(of: key) {
+                if let reply = try await local(partition) { return reply }
+                if !request.isForwarded, let url = directory.url(of: partition), url != ownURL,
+                    let reply = await forward(request, to: url, as: "handler"),
+                    reply.status != 503, reply.status != 401
+                {
+                    return reply
+                }
+                if request.isForwarded { break }
+            }
+            directory.refresh()
+            try? await Task.sleep(for: Self.pause)
+        } while ContinuousClock.now < deadline
+        throw directory.isKnown
+            ? .unavailable("the owner of this registration is changing")
+            : .unavailable("Kafka does not answer")
+    }
+
+    // MARK: One handler
+
+    func put(
+        _ put: RegistrationDesk.Put, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        var passed = request
+        if !request.isForwarded { passed.body = reader.body(of: put) }
+        return try await ask(put.key.recordKey(handler: put.handler), passed) {
+            partition throws(Problem) in
+            switch await mailbox.put(put, in: partition) {
+            case .notOwner: return nil
+            case let answer: return try Self.reply(to: answer)
+            }
+        }
+    }
+
+    func remove(
+        _ removal: RegistrationDesk.Removal, _ tokenClass: RegistrationClass?,
+        _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        let passed = self.passed(
+            request, .delete, removal.key, removal.handler, tokenClass, below: removal.below)
+        return try await ask(removal.key.recordKey(handler: removal.handler), passed) {
+            partition throws(Problem) in
+            switch await mailbox.remove(removal, in: partition) {
+            case .notOwner: return nil
+            case let answer: return try Self.reply(to: answer)
+            }
+        }
+    }
+
+    /// What is stored of a handler, with token IDs in place of tokens.
+    func stored(
+        _ key: InstallationKey, _ keyPart: String, _ tokenClass: RegistrationClass?,
+        _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        let passed = self.passed(request, .get, key, keyPart, tokenClass, below: nil)
+        return try await ask(key.recordKey(handler: keyPart), passed) {
+            partition throws(Problem) in
+            // Between the question where a record is and its reading it may be replaced.
+            for _ in 0..<3 {
+                guard let owned = await mailbox.list(key, in: [partition]) else { return nil }
+                let listed = owned.handlers.first { $0.handler == keyPart }
+                guard let listed,
+                    tokenClass == nil || listed.summary.tokenClass == nil
+                        || listed.summary.tokenClass == tokenClass
+                else { throw Self.notFound }
+                let value = await store.value(partition: partition, offset: listed.offset)
+                if let value, let json = reader.shown(value, key, keyPart, tokenClass) {
+                    return RegistrarReply(json)
+                }
+            }
+            throw .unavailable("the registration cannot be read from Kafka")
+        }
+    }
+
+    private func passed(
+        _ request: RegistrarRequest, _ method: HTTPQuestion.Method, _ key: InstallationKey,
+        _ keyPart: String, _ tokenClass: RegistrationClass?, below: Int64?
+    ) -> RegistrarRequest {
+        var passed = request
+        passed.method = method
+        passed.body = []
+        // The class in the path names the default handler; for another one any class would do.
+        let handler = RegistrationClass.handler(keyPart: keyPart)
+        let word =
+            tokenClass
+            ?? RegistrationClass.allCases.first { keyPart == $0.keyPart(of: handler) } ?? .controls
+        passed.target = RegistrarRequest.base(of: key) + "/\(word.rawValue)/\(handler)"
+        if let below { passed.target += "?belowSequence=\(below)" }
+        return passed
+    }
+
+    private static func reply(
+        to answer: RegistrationDesk.Answer
+    ) throws(Problem) -> RegistrarReply {
+        switch answer {
+        case .accepted(let sequence, let registeredAt, let isRetry):
+            var members: [(String, JSONText)] = [("sequence", .literal("\(sequence)"))]
+            if let registeredAt {
+                members.append(("registeredAt", .string(registeredAt.rfc3339)))
+            }
+            members.append(("written", .literal(isRetry ? "false" : "true")))
+            return RegistrarReply(.object(members))
+        case .removed: return RegistrarReply(status: 204)
+        case .stale(let stored): throw stale(stored)
+        case .otherClass(let tokenClass):
+            throw Problem(
+                .handlerOfAnotherClass,
+                "this handler's name belongs to the installation's \(tokenClass.rawValue)",
+                remedy: "use another name, or DELETE that handler first")
+        case .tooManyHandlers:
+            throw Problem(
+                .tooManyHandlers, "the installation has as many handlers as it may have",
+                remedy: "DELETE those that the app does not have any more")
+        case .busy: throw .unavailable("too many writes are waiting for Kafka")
+        case .unacknowledged: throw .unavailable("Kafka has not acknowledged the write")
+        case .notOwner: preconditionFailure("a request of another replica's was answered here")
+        }
+    }
+
+    static func stale(_ stored: Int64) -> Problem {
+        Problem(
+            .staleSequence, "a snapshot with sequence \(stored) is stored",
+            remedy: "send the newest snapshot with a sequence above storedSequence",
+            field: "/sequence", storedSequence: stored)
+    }
+
+    static let notFound = Problem(
+        .notFound, "nothing is stored for this handler", remedy: "PUT a snapshot first")
+
+    // MARK: All handlers
+
+    /// The handlers of an installation, from all replicas.
+    func handlers(
+        of key: InstallationKey, _ request: RegistrarRequest
+    ) async throws(Problem) -> [Known] {
+        let deadline = ContinuousClock.now + patience
+        repeat {
+            if let found = await allHandlers(of: key, request) { return found }
+            directory.refresh()
+            try? await Task.sleep(for: Self.pause)
+        } while ContinuousClock.now < deadline
+        throw directory.isKnown
+            ? .unavailable("the owner of these registrations is changing")
+            : .unavailable("Kafka does not answer")
+    }
+
+    /// - Returns: nil if a partition has no owner that answers.
+    private func allHandlers(
+        of key: InstallationKey, _ request: RegistrarRequest
+    ) async -> [Known]? {
+        let owners = directory.owners
+        guard owners.isKnown, let own = await mailbox.list(key, in: nil) else { return nil }
+        var found = own.handlers.map {
+            Known(
+                keyPart: $0.handler, tokenClass: $0.summary.tokenClass,
+                sequence: $0.summary.sequence)
+        }
+        var missing = Set(owners.urls.indices.map(Int32.init)).subtracting(own.partitions)
+        for url in Set(missing.compactMap { owners.urls[Int($0)] }).sorted() where url != ownURL {
+            var passed = request
+            passed.method = .get
+            passed.body = []
+            passed.target = RegistrarRequest.base(of: key)
+            guard let reply = await forward(passed, to: url, as: Self.forwardedList),
+                reply.status == 200, let body = reply.body,
+                let (partitions, handlers) = reader.list(in: body)
+            else { return nil }
+            found += handlers
+            missing.subtract(partitions)
+        }
+        return missing.isEmpty ? found.sorted { $0.keyPart < $1.keyPart } : nil
+    }
+
+    /// What this replica has of an installation, for another that asks.
+    func ownedList(of key: InstallationKey) async -> RegistrarReply {
+        guard let own = await mailbox.list(key, in: nil) else {
+            return RegistrarReply(.unavailable("this replica is stopping"))
+        }
+        return RegistrarReply(
+            .object([
+                (
+                    "partitions",
+                    .array(own.partitions.sorted().map { .literal("\($0)") })
+                ),
+                (
+                    "handlers",
+                    .array(
+                        own.handlers.map { handler in
+                            var members: [(String, JSONText)] = [
+                                ("keyPart", .string(handler.handler))
+                            ]
+                            if let word = handler.summary.tokenClass?.rawValue {
+                                members.append(("class", .string(word)))
+                            }
+                            if let sequence = handler.summary.sequence {
+                                members.append(("sequence", .literal("\(sequence)")))
+                            }
+                            return .object(members)
+                        })
+                ),
+            ]))
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import KafkaLog
+internal import LinuxIO
+package import Logging
+internal import PushModel
+internal import Registering
+internal import ServiceLifecycle
+internal import Telemetry
+package import Worker
+
+/// Takes registrations over HTTP and writes them to Kafka. `run()` returns once the registrar was
+/// asked to stop, and throws if it cannot go on, so that a new process must be started.
+package struct LamplighterRegistrar: Service, CustomStringConvertible {
+    private let configuration: Configuration
+    private let build: WorkerBuild
+    private let logger: Logger
+    private let mailbox = RegistrarMailbox()
+    private let directory = OwnerDirectory()
+    private let forwarder: Forwarder
+    private let store = RecordStore()
+    private let tally = RequestTally()
+    private let callers: any CallerCheck
+    private let peerToken: Secret?
+    private let limits = RegistrarLimits()
+
+    package init(
+        configuration: Configuration, callers: any CallerCheck, build: WorkerBuild, logger: Logger
+    ) throws {
+        self.configuration = configuration
+        self.callers = callers
+        self.build = build
+        self.logger = logger
+        let registrar = configuration.registrar
+        peerToken = try registrar.peerTokenFile.map { try Configuration.Admin.token(in: $0) }
+        forwarder = Forwarder(
+            caFile: registrar.caFile, timeout: registrar.requestTimeout + .seconds(2))
+    }
+
+    /// The name of this service in the log of its service group.
+    package var description: String { "registrar" }
+
+    package func run() async throws {
+        let clients = configuration.registrarClientSettings
+        let topic = configuration.kafka.topics.registrations
+        let end = RegistrarEnd()
+        do {
+            try store.start(clients: clients, topic: topic, logger: logger)
+            try directory.start(clients: clients, topic: topic, logger: logger)
+            try forwarder.start()
+            let loop = UncheckedBox(
+                try RegistrarLoop(
+                    settings: RegistrarLoop.Settings(
+                        announcement: configuration.registrar.advertisedURL ?? "",
+                        requestTimeout: configuration.registrar.requestTimeout, topic: topic),
+                    clients: clients, mailbox: mailbox, rewrites: store, logger: logger))
+            try NamedThread.detach(name: "ll-registrar") {
+                end.finish(loop.value.run())
+            }
+        } catch let error as KafkaError {
+            throw WorkerFailure.kafka(error)
+        }
+        defer {
+            store.close()
+            directory.close()
+            forwarder.close()
+        }
+        try await withGracefulShutdownHandler {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for listener in listeners { group.addTask { try await serve(listener) } }
+                group.addTask {
+                    if let failure = await end.value() {
+                        throw WorkerFailure.clientFailed(failure)
+                    }
+                }
+                // The thread's end, or the failure of a listener.
+                defer { group.cancelAll() }
+                try await group.next()
+            }
+        } onGracefulShutdown: {
+            mailbox.requestStop()
+        }
+        mailbox.requestStop()
+        _ = await end.value()
+    }
+
+    private func serve(_ listener: HTTPListener) async throws {
+        do {
+            try await listener.run()
+        } catch let error as HTTPListenerFailure {
+            throw WorkerFailure.listener("\(error)")
+        }
+        // It ends when it is cancelled; until then its end would be the registrar's.
+    }
+
+    // MARK: Listeners
+
+    private var listeners: [HTTPListener] {
+        var listeners = [registrations]
+        if let settings = configuration.healthSettings {
+            listeners.append(
+                listener(settings, purpose: "for probes and for requests of metrics") {
+                    health($0)
+                })
+        }
+        return listeners
+    }
+
+    private var registrations: HTTPListener {
+        let registrar = configuration.registrar
+        var settings = HTTPListenerSettings(
+            name: "registrar", host: registrar.host, port: registrar.port ?? 0)
+        settings.priority = .normal
+        settings.checksCallers = true
+        settings.formatRefusal = Problem.dressing
+        settings.limits.bodyBytesMax = limits.bodyBytesMax
+        settings.limits.connectionsMax = 4096
+        settings.limits.connectionsPerPeerMax = 4096
+        settings.limits.requestsPerSecondMax = nil
+        settings.limits.idleTimeout = .seconds(60)
+        settings.limits.connectionLifetimeMax = .seconds(600)
+        let reader = BodyReader()
+        let service = RegistrarService(
+            callers: callers,
+            owners: KeyOwners(
+                mailbox: mailbox, directory: directory, forwarder: forwarder, store: store,
+                reader: reader, ownURL: registrar.advertisedURL, peerToken: peerToken),
+            limits: limits, reader: reader,
+            rates: CallerRates(
+                ofCaller: registrar.requestsPerSecond,
+                ofInstallation: registrar.requestsPerSecondOfInstallation), tally: tally,
+            logger: logger)
+        return listener(settings, purpose: "for registrations") { await service.answer($0) }
+    }
+
+    private func listener(
+        _ settings: HTTPListenerSettings, purpose: String,
+        answer: @escaping @Sendable (HTTPQuestion) async -> HTTPAnswer
+    ) -> HTTPListener {
+        HTTPListener(
+            settings, logger: logger,
+            isBound: { [logger] port in
+                logger.notice(
+                    "listening \(purpose)",
+                    metadata: ["host": "\(settings.host)", "port": .stringConvertible(port)])
+            }, answer: answer)
+    }
+
+    // MARK: Health
+
+    /// `/livez`, `/readyz` and `/metrics`, as a worker has them. Ready is a replica that a request can
+    /// be sent to: that it can find the owner of every key.
+    private func health(_ question: HTTPQuestion) -> HTTPAnswer {
+        guard question.method == .get else { return .notAllowed(but: [.get]) }
+        switch question.path {
+        case "/livez":
+            let now = MonotonicTime(nanoseconds: SystemClock.monotonicNanoseconds())
+            let age = mailbox.heartbeat.age(now: now) ?? .zero
+            guard age > Self.silenceMax else { return .text("ok") }
+            return .text(
+                "the thread that writes to Kafka has not turned for \(age.components.seconds) s",
+                status: 503)
+        case "/readyz", "/startupz":
+            let owners = directory.owners
+            let own = Set(mailbox.counters.owned)
+            guard owners.isKnown else {
+                return .text("the registrations topic is not known yet", status: 503)
+            }
+            let without = owners.urls.indices.filter {
+                owners.urls[$0] == nil && !own.contains(Int32($0))
+            }
+            guard without.isEmpty else {
+                return .text(
+                    "\(without.count) of \(owners.urls.count) partitions have no owner that is known",
+                    status: 503)
+            }
+            return .text("ok")
+        case "/metrics":
+            let format = MetricsText.Format(accept: question.accept)
+            let source = RegistrarMetrics.Source(
+                counters: mailbox.counters, requests: tally.all, version: build.version,
+                commit: build.commit)
+            return HTTPAnswer(
+                contentType: format.contentType,
+                body: Array(
+                    MetricsText.text(RegistrarMetrics.families(of: source), as: format).utf8))
+        default: return .notFound
+        }
+    }
+
+    private static let silenceMax = Duration.seconds(20)
+}
+
+/// The end of the registrar's thread.
+private final class RegistrarEnd: Sendable {
+    private let stream: AsyncStream<String?>
+    private let continuation: AsyncStream<String?>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func finish(_ failure: String?) {
+        continuation.yield(failure)
+        continuation.finish()
+    }
+
+    /// Waits for the end; nil if it was in order, or was waited for before.
+    func value() async -> String? {
+        for await failure in stream { return failure }
+        return nil
+    }
+}

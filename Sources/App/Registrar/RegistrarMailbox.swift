@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import LinuxIO
+internal import PushModel
+internal import Registering
+internal import Synchronization
+
+/// The handlers of an installation that are in a replica's partitions.
+struct OwnedHandlers: Sendable {
+    var partitions: Set<Int32>
+    var handlers: [RegistrationDesk.Listed]
+}
+
+/// What a replica has counted and holds.
+struct RegistrarCounters: Sendable {
+    var recordsRead: UInt64 = 0
+    /// Requests that were told to try again since Kafka did not acknowledge them in time.
+    var expired: UInt64 = 0
+    var writtenAgain: UInt64 = 0
+    var owned: [Int32] = []
+    var registrations = 0
+    var bytes = 0
+    var underWay = 0
+    var isGroupMember = false
+    var kafkaProblem: String?
+}
+
+/// The requests for the registrar's thread, and what it publishes.
+final class RegistrarMailbox: Sendable {
+    enum Message: Sendable {
+        case put(RegistrationDesk.Put, partition: Int32, RegistrarLoop.Reply)
+        case remove(RegistrationDesk.Removal, partition: Int32, RegistrarLoop.Reply)
+        /// Lists what is in these partitions, or in all that are owned; nil if one is not owned.
+        case list(InstallationKey, partitions: Set<Int32>?, CheckedContinuation<OwnedHandlers?, Never>)
+        case writeAgain(
+            InstallationKey, handler: String, partition: Int32, offset: Int64, value: [UInt8])
+    }
+
+    private struct State {
+        var messages: [Message] = []
+        var isClosed = false
+        var counters = RegistrarCounters()
+    }
+
+    let waker = Waker()
+    let heartbeat = Heartbeat()
+    private let state = Mutex(State())
+    private let stop = Atomic<Bool>(false)
+
+    func send(_ message: Message) {
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.messages.append(message) }
+            return state.isClosed
+        }
+        if isClosed { Self.refuse(message) } else { waker.wake() }
+    }
+
+    var isEmpty: Bool { state.withLock(\.messages.isEmpty) }
+
+    func take() -> [Message] {
+        state.withLock { state in
+            defer { state.messages = [] }
+            return state.messages
+        }
+    }
+
+    /// Nothing is taken any more; whoever waits is told.
+    func close() {
+        let left = state.withLock { state in
+            defer { state.messages = [] }
+            state.isClosed = true
+            return state.messages
+        }
+        for message in left { Self.refuse(message) }
+    }
+
+    private static func refuse(_ message: Message) {
+        switch message {
+        case .put(_, _, let reply), .remove(_, _, let reply): reply.resume(returning: .notOwner)
+        case .list(_, _, let reply): reply.resume(returning: nil)
+        case .writeAgain: break
+        }
+    }
+
+    func requestStop() {
+        stop.store(true, ordering: .releasing)
+        waker.signal()
+    }
+
+    var isStopping: Bool { stop.load(ordering: .acquiring) }
+
+    func publish(_ counters: RegistrarCounters) { state.withLock { $0.counters = counters } }
+    var counters: RegistrarCounters { state.withLock(\.counters) }
+
+    // MARK: Questions
+
+    func put(_ put: RegistrationDesk.Put, in partition: Int32) async -> RegistrationDesk.Answer {
+        await withCheckedContinuation { send(.put(put, partition: partition, $0)) }
+    }
+
+    func remove(
+        _ removal: RegistrationDesk.Removal, in partition: Int32
+    ) async -> RegistrationDesk.Answer {
+        await withCheckedContinuation { send(.remove(removal, partition: partition, $0)) }
+    }
+
+    func list(_ key: InstallationKey, in partitions: Set<Int32>?) async -> OwnedHandlers? {
+        await withCheckedContinuation { send(.list(key, partitions: partitions, $0)) }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import HTTPListener
+internal import PushModel
+internal import Registering
+
+/// An answer before it is an HTTP message of its own, or a part of a batch's.
+struct RegistrarReply: Sendable {
+    var status: Int
+    /// JSON; nil for none.
+    var body: String?
+    var retryAfterSeconds: Int?
+    var headers: [String: String] = [:]
+
+    init(status: Int, body: String? = nil) {
+        self.status = status
+        self.body = body
+    }
+
+    init(_ json: JSONText) { self.init(status: 200, body: json.line) }
+
+    init(_ problem: Problem) {
+        self.init(status: problem.status, body: problem.json.line)
+        retryAfterSeconds = problem.retryAfterSeconds
+        headers["WWW-Authenticate"] = problem.challenge
+    }
+
+    var answer: HTTPAnswer {
+        var answer = HTTPAnswer(
+            status: status,
+            contentType: status < 400 ? "application/json" : "application/problem+json",
+            body: body.map { Array($0.utf8) } ?? [])
+        answer.headers = headers
+        if let retryAfterSeconds { answer.headers["Retry-After"] = "\(retryAfterSeconds)" }
+        return answer
+    }
+
+    /// The entry of a batch's results.
+    var result: JSONText {
+        var members: [(String, JSONText)] = [("status", .literal("\(status)"))]
+        if let body { members.append((status < 400 ? "body" : "problem", .literal(body))) }
+        return .object(members)
+    }
+}
+
+extension Problem {
+    static func unavailable(_ detail: String) -> Problem {
+        Problem(
+            .unavailable, detail, remedy: "send the same request again", retryAfterSeconds: 1)
+    }
+
+    /// Gives the listener's own refusals the form of all others.
+    static func dressing(_ answer: HTTPAnswer) -> HTTPAnswer {
+        let name = Problem.Name.allCases.first { $0.status == answer.status } ?? .badRequest
+        let text = String(decoding: answer.body, as: UTF8.self).filter { $0 != "\n" }
+        var dressed = RegistrarReply(
+            Problem(name, text, remedy: "see /v1/openapi.json")
+        ).answer
+        dressed.status = answer.status
+        dressed.headers.merge(answer.headers) { own, _ in own }
+        return dressed
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Foundation
+internal import HTTPListener
+internal import LinuxIO
+internal import Logging
+internal import OpenSSL
+internal import PushModel
+internal import RecordFormats
+internal import Registering
+internal import Simdjson
+internal import Synchronization
+
+/// Answers the registrar's HTTP requests: checks the caller and the body, and has the replica that
+/// owns the key do the rest.
+struct RegistrarService: Sendable {
+    let callers: any CallerCheck
+    let owners: KeyOwners
+    let limits: RegistrarLimits
+    let reader: BodyReader
+    let rates: CallerRates
+    let tally: RequestTally
+    let logger: Logger
+
+    func answer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        let answer = await unmeteredAnswer(question)
+        tally.count(question.method.rawValue, status: answer.status)
+        return answer
+    }
+
+    private func unmeteredAnswer(_ question: HTTPQuestion) async -> HTTPAnswer {
+        let route: RegistrarRoute
+        do throws(RegistrarRoute.Failure) {
+            route = try RegistrarRoute(path: question.path)
+        } catch {
+            switch error {
+            case .notFound:
+                return RegistrarReply(
+                    Problem(.notFound, "this path is none", remedy: "see /v1/openapi.json")
+                ).answer
+            case .invalid(let part, let remedy):
+                return RegistrarReply(
+                    Problem(.invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
+                ).answer
+            }
+        }
+        guard route.methods.contains(question.method.rawValue) else {
+            var reply = RegistrarReply(
+                Problem(
+                    .methodNotAllowed, "the path has no \(question.method.rawValue)",
+                    remedy: "use \(route.methods.joined(separator: " or "))"))
+            reply.headers["Allow"] = route.methods.joined(separator: ", ")
+            return reply.answer
+        }
+        do throws(Problem) {
+            return try await answer(question, route)
+        } catch {
+            return RegistrarReply(error).answer
+        }
+    }
+
+    private func answer(
+        _ question: HTTPQuestion, _ route: RegistrarRoute
+    ) async throws(Problem) -> HTTPAnswer {
+        if question.method == .put || question.method == .post {
+            try Self.checkContentType(question)
+        }
+        switch route {
+        case .openAPI: return OpenAPIDocument.answer
+        case .challenge, .attestation: return callers.attest(question, route)
+        case .batch(let environment, let app):
+            let caller = try self.caller(of: question, environment, app, installation: nil)
+            return try await batch(question, environment, app, caller).answer
+        case .installation(let key), .all(let key, _), .handler(let key, _, _):
+            let caller = try self.caller(
+                of: question, key.environment, key.app, installation: key.installation)
+            if question.headers[KeyOwners.forwardedHeader] == KeyOwners.forwardedList {
+                return await owners.ownedList(of: key).answer
+            }
+            let request = RegistrarRequest(question, route: route, caller: caller)
+            if !request.isForwarded { try take(1, of: caller, key) }
+            let reply: RegistrarReply
+            do throws(Problem) {
+                reply = try await perform(request, key)
+            } catch {
+                reply = RegistrarReply(error)
+            }
+            if question.method != .get { audit(request, key, status: reply.status) }
+            return reply.answer
+        }
+    }
+
+    // MARK: Who asks, and how often
+
+    private func caller(
+        of question: HTTPQuestion, _ environment: PushEnvironment, _ app: String,
+        installation: String?
+    ) throws(Problem) -> RegistrarCaller {
+        if question.headers[KeyOwners.forwardedHeader] != nil {
+            return try owners.peer(question)
+        }
+        let caller = try callers.caller(
+            of: question, environment, app: app, installation: installation
+        ).get()
+        guard caller.allowsInstallation(environment, app, installation) else {
+            throw Problem(
+                .forbidden,
+                installation == nil
+                    ? "the caller may not write to this app"
+                    : "the caller may not write to this app or installation",
+                remedy: "use credentials for it")
+        }
+        return caller
+    }
+
+    private func take(
+        _ count: Int, of caller: RegistrarCaller, _ key: InstallationKey?
+    ) throws(Problem) {
+        guard let wait = rates.take(count, of: caller.id, key) else { return }
+        throw Problem(
+            .tooManyRequests,
+            "there are more requests than \(key == nil ? "the caller" : "the caller or the installation") may make",
+            remedy: "wait, and send the same request again",
+            retryAfterSeconds: max(1, Int(wait.components.seconds) + 1))
+    }
+
+    private static func checkContentType(_ question: HTTPQuestion) throws(Problem) {
+        let type = question.headers["content-type"]?.split(separator: ";").first
+            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+        // A request without a body, as that for a challenge, has no type.
+        if type == nil, question.body.isEmpty { return }
+        guard type == "application/json" else {
+            throw Problem(
+                .unsupportedMediaType, "the content type is not application/json",
+                remedy: "send JSON with Content-Type: application/json")
+        }
+    }
+
+    // MARK: What is asked
+
+    func perform(
+        _ request: RegistrarRequest, _ key: InstallationKey
+    ) async throws(Problem) -> RegistrarReply {
+        switch (request.method, request.route) {
+        case (.put, .handler(_, let tokenClass, let handler)):
+            let snapshot = try reader.read(request.body) { object throws(InvalidMember) in
+                try SnapshotReader(limits: limits).snapshot(
+                    object, of: key, tokenClass, handler: handler)
+            }
+            return try await put(snapshot, key, tokenClass, request)
+        case (.put, .all):
+            let snapshot = try reader.read(request.body) { object throws(InvalidMember) in
+                try SnapshotReader(limits: limits).completeSet(object, of: key)
+            }
+            return try await putAll(snapshot, key, request)
+        case (.get, .handler(_, let tokenClass, let handler)):
+            return try await owners.stored(
+                key, tokenClass.keyPart(of: handler), tokenClass, request)
+        case (.get, .all(_, let tokenClass)): return try await get(key, tokenClass, request)
+        case (.get, _): return try await get(key, nil, request)
+        case (.delete, .handler(_, let tokenClass, let handler)):
+            return try await owners.remove(
+                RegistrationDesk.Removal(
+                    key: key, handler: tokenClass.keyPart(of: handler),
+                    below: request.belowSequence), tokenClass, request)
+        case (.delete, .all(_, let tokenClass)):
+            return try await removeAll(key, tokenClass, request)
+        case (.delete, _): return try await removeAll(key, nil, request)
+        default: preconditionFailure("a method that the route does not have")
+        }
+    }
+
+    private func check(
+        _ snapshot: SnapshotReader.Snapshot, _ caller: RegistrarCaller
+    ) throws(Problem) {
+        for handler in snapshot.handlers {
+            for target in handler.targets {
+                for show in target.shows {
+                    for subject in show.subjects where !caller.allowsSubject(subject) {
+                        throw Problem(
+                            .forbidden, "the caller may not register this subject",
+                            remedy: "use credentials for it, or leave it out",
+                            field: "/\(subject.prefix(64))")
+                    }
+                }
+            }
+        }
+    }
+
+    private func put(
+        _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey,
+        _ tokenClass: RegistrationClass, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        try check(snapshot, request.caller)
+        let handler = snapshot.handlers[0]
+        return try await owners.put(
+            reader.draft(
+                key, tokenClass, handler.name, handler.targets, sequence: snapshot.sequence),
+            request)
+    }
+
+    private func get(
+        _ key: InstallationKey, _ tokenClass: RegistrationClass?, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        var found: [JSONText] = []
+        for handler in try await owners.handlers(of: key, request)
+        where tokenClass == nil || handler.tokenClass == tokenClass {
+            let reply = try await owners.stored(key, handler.keyPart, nil, request)
+            if reply.status == 200, let body = reply.body { found.append(.literal(body)) }
+        }
+        return RegistrarReply(.object([("handlers", .array(found))]))
+    }
+
+    private func removeAll(
+        _ key: InstallationKey, _ tokenClass: RegistrationClass?, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        for handler in try await owners.handlers(of: key, request)
+        where tokenClass == nil || handler.tokenClass == tokenClass {
+            let reply = try await owners.remove(
+                RegistrationDesk.Removal(key: key, handler: handler.keyPart), nil, request)
+            guard reply.status == 204 else { return reply }
+        }
+        return RegistrarReply(status: 204)
+    }
+
+    /// Writes the complete set of an installation's controls: first it is looked whether anything is
+    /// newer, then each handler is written, and those are removed that it does not name.
+    private func putAll(
+        _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey, _ request: RegistrarRequest
+    ) async throws(Problem) -> RegistrarReply {
+        try check(snapshot, request.caller)
+        let known = try await owners.handlers(of: key, request)
+        let newest = known.filter { $0.tokenClass == .controls }.compactMap(\.sequence).max()
+        // A retry has the sequence that is stored.
+        if let sequence = snapshot.sequence, let newest, sequence < newest {
+            throw KeyOwners.stale(newest)
+        }
+        let sequence = snapshot.sequence ?? (newest ?? -1) + 1
+        let named = Set(
+            snapshot.handlers.map { RegistrationClass.controls.keyPart(of: $0.name) })
+        var isWritten = false
+        var registeredAt: String?
+        for handler in snapshot.handlers {
+            let reply = try await owners.put(
+                reader.draft(key, .controls, handler.name, handler.targets, sequence: sequence),
+                request.passing(.put, "/controls/\(handler.name)"))
+            guard reply.status == 200, let body = reply.body else { return reply }
+            let written = try reader.acceptance(in: body)
+            isWritten = isWritten || written.isWritten
+            registeredAt = written.registeredAt ?? registeredAt
+        }
+        var removed: [JSONText] = []
+        for handler in known
+        where handler.tokenClass == .controls && !named.contains(handler.keyPart) {
+            let reply = try await owners.remove(
+                RegistrationDesk.Removal(key: key, handler: handler.keyPart, below: sequence),
+                .controls, request)
+            guard reply.status == 204 else { return reply }
+            removed.append(.string(RegistrationClass.handler(keyPart: handler.keyPart)))
+        }
+        var members: [(String, JSONText)] = [("sequence", .literal("\(sequence)"))]
+        if let registeredAt { members.append(("registeredAt", .string(registeredAt))) }
+        members.append(("written", .literal(isWritten || !removed.isEmpty ? "true" : "false")))
+        members.append(("removed", .array(removed)))
+        return RegistrarReply(.object(members))
+    }
+
+    // MARK: Batches
+
+    private func batch(
+        _ question: HTTPQuestion, _ environment: PushEnvironment, _ app: String,
+        _ caller: RegistrarCaller
+    ) async throws(Problem) -> RegistrarReply {
+        let items = try reader.items(
+            in: question.body, environment, app: app, limits: limits, caller)
+        try take(items.count, of: caller, nil)
+        let replies = await withTaskGroup(of: (Int, RegistrarReply).self) { group in
+            for (index, item) in items.enumerated() {
+                group.addTask { (index, await reply(to: item, question, caller)) }
+            }
+            var replies = [RegistrarReply?](repeating: nil, count: items.count)
+            for await (index, reply) in group { replies[index] = reply }
+            return replies.map { $0! }
+        }
+        return RegistrarReply(.object([("results", .array(replies.map(\.result)))]))
+    }
+
+    private func reply(
+        to item: BatchItem, _ question: HTTPQuestion, _ caller: RegistrarCaller
+    ) async -> RegistrarReply {
+        do throws(Problem) {
+            let (key, route, method, body) = try item.result.get()
+            guard caller.allowsInstallation(key.environment, key.app, key.installation) else {
+                throw Problem(
+                    .forbidden, "the caller may not write to this installation",
+                    remedy: "use credentials for it")
+            }
+            try take(0, of: caller, key)
+            var request = RegistrarRequest(question, route: route, caller: caller)
+            request.method = method
+            request.body = body
+            request.target = RegistrarRequest.path(of: key, route)
+            let reply = try await perform(request, key)
+            audit(request, key, status: reply.status)
+            return reply
+        } catch {
+            return RegistrarReply(error)
+        }
+    }
+
+    // MARK: Audit
+
+    /// One line for each write. It has neither tokens nor subjects.
+    private func audit(_ request: RegistrarRequest, _ key: InstallationKey, status: Int) {
+        // The replica that the caller has reached writes the line.
+        guard !request.isForwarded else { return }
+        logger.info(
+            "registration",
+            metadata: [
+                "caller": "\(request.caller.id)", "method": "\(request.method.rawValue)",
+                "path": "\(request.target)", "status": .stringConvertible(status),
+            ])
+    }
+}
