@@ -122,6 +122,14 @@ let simulators: [Target] = [
     .floor("Simulators", "EmbeddedKafka", ["Rdkafka", "LinuxIO"]),
 ]
 
+// MARK: Registrar: how tokens come in. Who may write which installation's.
+
+let registrar: [Target] = [
+    .floor(
+        "Registrar", "RegistrarAccess",
+        ["PushModel", "RecordFormats", "OpenSSL", "Curl", "Simdjson", "LinuxIO"])
+]
+
 // MARK: App: knows everyone; connects what decides with what does, and runs it.
 
 let app: [Target] = [
@@ -232,6 +240,12 @@ let tests: [Target] = [
             "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
             "LinuxIO", "Rdkafka",
         ], logs: true),
+    .tests(
+        "RegistrarTests",
+        [
+            "RegistrarAccess", "PushModel", "RecordFormats", "OpenSSL", "TestCertificates",
+            "Simdjson",
+        ]),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),
     .tests(
@@ -264,7 +278,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates", "Simdjson",
+        "APNSSimulator", "RegistrarAccess", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
+        "Simdjson",
         .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
@@ -315,7 +330,7 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
     ] + (isBenchmarking ? benchmarkPackages : []),
     targets: cLibraries + bindings + model + stages + pipeline + lifecycle + telemetry + drivers
-        + simulators
+        + simulators + registrar
         + app + lab
         + tests + [fuzzing] + (isBenchmarking ? benchmarks : []),
     swiftLanguageModes: [.v6],

@@ -35,6 +35,12 @@ package struct NamedThread: ~Copyable, Sendable {
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
     }
 
+    /// Suspends the calling thread, for up to an hour.
+    package static func sleep(_ duration: Duration) {
+        let microseconds = min(max(duration / .microseconds(1), 0), 3.6e9)
+        usleep(UInt32(microseconds))
+    }
+
     private static func spawn(
         name: String, _ body: @escaping @Sendable () -> Void
     ) throws(SystemError) -> pthread_t {

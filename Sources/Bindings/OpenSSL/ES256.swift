@@ -53,6 +53,15 @@ package struct ES256Key: Sendable {
 
     /// ECDSA over SHA-256 as JOSE wants it (RFC 7518, 3.4): r and s, each 32 bytes, big-endian.
     package func sign(_ message: some Collection<UInt8>) throws(ES256Error) -> [UInt8] {
+        let signature = try signDER(message)
+        guard let raw = ECDSASignature.raw(fromDER: signature) else {
+            throw .failed(ErrorQueue.drain(otherwise: "d2i_ECDSA_SIG").description)
+        }
+        return raw
+    }
+
+    /// ECDSA over SHA-256 as ASN.1 DER, the form of X.509 and of App Attest.
+    package func signDER(_ message: some Collection<UInt8>) throws(ES256Error) -> [UInt8] {
         ErrorQueue.clear()
         let message = Array(message)
         guard let context = EVP_MD_CTX_new() else { throw .failed("out of memory") }
@@ -63,10 +72,7 @@ package struct ES256Key: Sendable {
         guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key.pointer) == 1,
             EVP_DigestSign(context, &signature, &count, message, message.count) == 1
         else { throw .failed(ErrorQueue.drain(otherwise: "EVP_DigestSign").description) }
-        guard let raw = ECDSASignature.raw(fromDER: signature.prefix(count)) else {
-            throw .failed(ErrorQueue.drain(otherwise: "d2i_ECDSA_SIG").description)
-        }
-        return raw
+        return Array(signature.prefix(count))
     }
 
     static func check(_ key: EVPKey) throws(ES256Error) {
@@ -87,22 +93,59 @@ package struct ES256PublicKey: Sendable {
         try ES256Key.check(key)
     }
 
+    /// The key of a certificate.
+    package init(of certificate: Certificate) throws(ES256Error) {
+        ErrorQueue.clear()
+        guard let pointer = X509_get_pubkey(certificate.pointer) else {
+            throw .unreadable(ErrorQueue.drain(otherwise: "the certificate has no key").text)
+        }
+        key = EVPKey(owning: pointer)
+        try ES256Key.check(key)
+    }
+
+    /// Reads a point of the curve in the uncompressed form of X9.62: 0x04, x and y, 65 bytes. One
+    /// that is not on the curve is refused.
+    package init(point: [UInt8]) throws(ES256Error) {
+        guard point.count == Self.pointBytes, point.first == 4 else {
+            throw .unreadable("a point has 65 bytes, the first of which is 4")
+        }
+        do throws(TLSError) { key = try EVPKey(publicKeyDER: Self.prefix + point) } catch {
+            throw .unreadable(error.text)
+        }
+        try ES256Key.check(key)
+    }
+
+    /// The point of the curve in the uncompressed form of X9.62, 65 bytes; nil if the key was
+    /// written with a compressed point.
+    package var point: [UInt8]? {
+        let der = key.publicKeyDER
+        guard der.count == Self.prefix.count + Self.pointBytes, der.starts(with: Self.prefix) else {
+            return nil
+        }
+        return Array(der.dropFirst(Self.prefix.count))
+    }
+
+    private static let pointBytes = 65
+    /// A SubjectPublicKeyInfo (RFC 5480) before its point: id-ecPublicKey, prime256v1, and the
+    /// head of the bit string.
+    private static let prefix: [UInt8] = [
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08,
+        0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+    ]
+
     /// Whether `signature` is this key's for `message`. 64 bytes are read as raw r and s, any other
     /// length as ASN.1 DER, which several senders emit and APNs accepts.
     package func verify(
         _ message: some Collection<UInt8>, signature: some Collection<UInt8>
     ) -> Bool {
-        ErrorQueue.clear()
-        // A signature that does not parse queues an error.
-        defer { ErrorQueue.clear() }
-        let der =
-            signature.count == 64
-            ? ECDSASignature.der(fromRaw: Array(signature)) : Array(signature)
-        guard let der, let context = EVP_MD_CTX_new() else { return false }
-        defer { EVP_MD_CTX_free(context) }
-        let message = Array(message)
-        return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, key.pointer) == 1
-            && EVP_DigestVerify(context, der, der.count, message, message.count) == 1
+        guard signature.count == 64 else { return verify(message, der: Array(signature)) }
+        guard let der = ECDSASignature.der(fromRaw: Array(signature)) else { return false }
+        return verify(message, der: der)
+    }
+
+    /// Whether `signature`, ASN.1 DER whatever its length, is this key's for `message`.
+    package func verify(_ message: some Collection<UInt8>, der signature: [UInt8]) -> Bool {
+        key.verifySHA256(Array(message), signature: signature)
     }
 }
 

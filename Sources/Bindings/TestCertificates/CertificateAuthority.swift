@@ -20,13 +20,20 @@ package struct CertificateAuthority: Sendable {
     private let name: String
 
     package init(name: String = "Lamplighter Simulator CA") throws(TLSError) {
+        try self.init(name: name, below: nil, authoritiesBelow: 0)
+    }
+
+    /// - Parameter authoritiesBelow: how many authorities may stand between this one and a leaf.
+    package init(
+        name: String, below issuer: CertificateAuthority?, authoritiesBelow: Int
+    ) throws(TLSError) {
         let key = try EVPKey.generateP256()
-        let draft = try CertificateDraft(subject: name, issuer: name, key: key)
+        let draft = try CertificateDraft(subject: name, issuer: issuer?.name ?? name, key: key)
         try draft.setValidity(from: Self.backdating, to: Self.lifetime)
-        try draft.extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:0")
+        try draft.extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:\(authoritiesBelow)")
         try draft.extend(NID_key_usage, "critical,keyCertSign,cRLSign")
         try draft.extend(NID_subject_key_identifier, "hash")
-        certificate = try draft.signed(by: key)
+        certificate = try draft.signed(by: issuer?.key ?? key)
         certificatePEM = try PEM.text(ofCertificate: certificate)
         self.key = key
         self.name = name
@@ -57,6 +64,27 @@ package struct CertificateAuthority: Sendable {
         return ServerCertificate(
             certificatePEM: try PEM.text(ofCertificate: try draft.signed(by: key)),
             keyPEM: try PEM.text(ofPrivateKey: serverKey))
+    }
+
+    /// A certificate for a key of its own with one extension that OpenSSL does not know, valid as
+    /// a server's is.
+    /// - Parameter value: makes the extension's value of the private key, both as the certificate
+    ///   will have them.
+    package func leafCertificate(
+        extensionOID: String, expired: Bool = false,
+        value: (_ keyPEM: String) throws -> [UInt8]
+    ) throws -> ServerCertificate {
+        let leafKey = try EVPKey.generateP256()
+        let keyPEM = try PEM.text(ofPrivateKey: leafKey)
+        let draft = try CertificateDraft(subject: "leaf", issuer: name, key: leafKey)
+        try draft.setValidity(
+            from: expired ? 2 * Self.backdating : Self.backdating,
+            to: expired ? Self.backdating : Self.lifetime)
+        try draft.extend(NID_basic_constraints, "critical,CA:FALSE")
+        try draft.extend(NID_key_usage, "critical,digitalSignature")
+        try draft.extend(oid: extensionOID, value: try value(keyPEM))
+        return ServerCertificate(
+            certificatePEM: try PEM.text(ofCertificate: try draft.signed(by: key)), keyPEM: keyPEM)
     }
 
     /// Seconds from now.
@@ -103,6 +131,24 @@ private struct CertificateDraft {
         defer { X509_EXTENSION_free(item) }
         guard X509_add_ext(certificate.pointer, item, -1) == 1 else {
             throw ErrorQueue.drain(otherwise: "the extension \(value) was not added")
+        }
+    }
+
+    /// Adds an extension that is not critical.
+    func extend(oid: String, value: [UInt8]) throws(TLSError) {
+        guard let object = OBJ_txt2obj(oid, 1), let data = ASN1_OCTET_STRING_new() else {
+            throw ErrorQueue.drain(otherwise: "the object identifier \(oid) was refused")
+        }
+        defer {
+            ASN1_OBJECT_free(object)
+            ASN1_OCTET_STRING_free(data)
+        }
+        guard ASN1_OCTET_STRING_set(data, value, CInt(value.count)) == 1,
+            let item = X509_EXTENSION_create_by_OBJ(nil, object, 0, data)
+        else { throw ErrorQueue.drain(otherwise: "the extension \(oid) was refused") }
+        defer { X509_EXTENSION_free(item) }
+        guard X509_add_ext(certificate.pointer, item, -1) == 1 else {
+            throw ErrorQueue.drain(otherwise: "the extension \(oid) was not added")
         }
     }
 

@@ -2,14 +2,14 @@
 // Part of Lamplighter.
 
 /// Base64 of RFC 4648, with padding.
-enum Base64 {
+package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// The number of characters that encode this many bytes.
     static func digits(bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
-    static func encode(_ bytes: [UInt8]) -> String {
+    package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(digits(bytes: bytes.count))
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -25,7 +25,7 @@ enum Base64 {
     }
 
     /// Decodes whole groups of four digits, padded where the last is short; nil for any other text.
-    static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
+    package static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         var bytes: [UInt8] = []
         for start in stride(from: 0, to: text.count, by: 4) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// The answer to `POST …/attest/challenge`.
+package struct AttestationChallenge: Sendable {
+    /// The app has SHA-256 of this text's UTF-8 attested.
+    package let challenge: String
+    package let expiresAt: WallTime
+}
+
+/// The body of `POST …/installations/{installation}/attest`, and what its path names.
+package struct AttestationRequest: Sendable {
+    package var app: String
+    package var environment: PushEnvironment
+    package var installation: String
+    /// Base64, as `generateKey` returns it.
+    package var keyID: String
+    /// Base64 of what `attestKey` returns.
+    package var attestation: String
+    /// As the registrar sent it.
+    package var challenge: String
+
+    package init(
+        app: String, environment: PushEnvironment, installation: String, keyID: String,
+        attestation: String, challenge: String
+    ) {
+        self.app = app
+        self.environment = environment
+        self.installation = installation
+        self.keyID = keyID
+        self.attestation = attestation
+        self.challenge = challenge
+    }
+}
+
+/// The answer to it.
+package struct IssuedCredential: Sendable {
+    /// What the app keeps and sends. It is of no use without the key in the device.
+    package let credential: Secret
+    package let expiresAt: WallTime
+}
