@@ -153,7 +153,8 @@ let app: [Target] = [
     .target(
         name: "Registrar",
         dependencies: [
-            "PushModel", "RecordFormats", "Registering", "KafkaLog", "HTTPListener", "Telemetry",
+            "PushModel", "RecordFormats", "Registering", "RegistrarAccess", "KafkaLog",
+            "HTTPListener", "Telemetry",
             "Worker", "LinuxIO", "OpenSSL", "Rdkafka", "Simdjson", "Curl",
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -170,7 +171,7 @@ let app: [Target] = [
         name: "lamplighter",
         dependencies: [
             "Entrypoint", "Worker", "Registrar", "Pipeline", "PushModel", "RecordFormats",
-            "Delivery", "HTTPListener", "Registering", "KafkaLog",
+            "Delivery", "HTTPListener", "RegistrarAccess", "KafkaLog",
             "APNSDelivery", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),

@@ -48,7 +48,7 @@ struct KeyOwners: Sendable {
                 .unauthorized, "only another registrar passes requests on",
                 remedy: "leave the header \(Self.forwardedHeader) out")
         }
-        return RegistrarCaller(id: "registrar")
+        return .replica
     }
 
     private func forward(

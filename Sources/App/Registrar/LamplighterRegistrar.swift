@@ -8,6 +8,7 @@ internal import LinuxIO
 package import Logging
 internal import PushModel
 internal import Registering
+internal import RegistrarAccess
 internal import ServiceLifecycle
 internal import Telemetry
 package import Worker
@@ -23,15 +24,21 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     private let forwarder: Forwarder
     private let store = RecordStore()
     private let tally = RequestTally()
-    private let callers: any CallerCheck
+    private let access: AccessControl
     private let peerToken: Secret?
     private let limits = RegistrarLimits()
 
     package init(
-        configuration: Configuration, callers: any CallerCheck, build: WorkerBuild, logger: Logger
+        configuration: Configuration, build: WorkerBuild, logger: Logger
     ) throws {
         self.configuration = configuration
-        self.callers = callers
+        do throws(AccessSettingsError) {
+            access = try AccessControl(configuration.registrar.auth.settings) { notice in
+                logger.log(level: notice.isFault ? .warning : .notice, "\(notice.text)")
+            }
+        } catch {
+            throw WorkerFailure.topic("\(error)")
+        }
         self.build = build
         self.logger = logger
         let registrar = configuration.registrar
@@ -51,6 +58,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             try store.start(clients: clients, topic: topic, logger: logger)
             try directory.start(clients: clients, topic: topic, logger: logger)
             try forwarder.start()
+            try access.start()
             let loop = UncheckedBox(
                 try RegistrarLoop(
                     settings: RegistrarLoop.Settings(
@@ -67,6 +75,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
             store.close()
             directory.close()
             forwarder.close()
+            access.stop()
         }
         try await withGracefulShutdownHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -124,7 +133,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         settings.limits.connectionLifetimeMax = .seconds(600)
         let reader = BodyReader()
         let service = RegistrarService(
-            callers: callers,
+            callers: AccessCheck(access: access),
             owners: KeyOwners(
                 mailbox: mailbox, directory: directory, forwarder: forwarder, store: store,
                 reader: reader, ownURL: registrar.advertisedURL, peerToken: peerToken),

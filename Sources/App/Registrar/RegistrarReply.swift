@@ -52,7 +52,7 @@ extension Problem {
 
     /// Gives the listener's own refusals the form of all others.
     static func dressing(_ answer: HTTPAnswer) -> HTTPAnswer {
-        let name = Problem.Name.allCases.first { $0.status == answer.status } ?? .badRequest
+        let name = Problem.Name(status: answer.status) ?? .badRequest
         let text = String(decoding: answer.body, as: UTF8.self).filter { $0 != "\n" }
         var dressed = RegistrarReply(
             Problem(name, text, remedy: "see /v1/openapi.json")

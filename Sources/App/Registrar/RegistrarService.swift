@@ -9,13 +9,14 @@ internal import OpenSSL
 internal import PushModel
 internal import RecordFormats
 internal import Registering
+internal import RegistrarAccess
 internal import Simdjson
 internal import Synchronization
 
 /// Answers the registrar's HTTP requests: checks the caller and the body, and has the replica that
 /// owns the key do the rest.
 struct RegistrarService: Sendable {
-    let callers: any CallerCheck
+    let callers: AccessCheck
     let owners: KeyOwners
     let limits: RegistrarLimits
     let reader: BodyReader
@@ -68,7 +69,7 @@ struct RegistrarService: Sendable {
         }
         switch route {
         case .openAPI: return OpenAPIDocument.answer
-        case .challenge, .attestation: return callers.attest(question, route)
+        case .challenge, .attestation: return try callers.attest(question, route).answer
         case .batch(let environment, let app):
             let caller = try self.caller(of: question, environment, app, installation: nil)
             return try await batch(question, environment, app, caller).answer
@@ -100,18 +101,8 @@ struct RegistrarService: Sendable {
         if question.headers[KeyOwners.forwardedHeader] != nil {
             return try owners.peer(question)
         }
-        let caller = try callers.caller(
-            of: question, environment, app: app, installation: installation
-        ).get()
-        guard caller.allowsInstallation(environment, app, installation) else {
-            throw Problem(
-                .forbidden,
-                installation == nil
-                    ? "the caller may not write to this app"
-                    : "the caller may not write to this app or installation",
-                remedy: "use credentials for it")
-        }
-        return caller
+        return try callers.caller(
+            of: question, environment, app: app, installation: installation)
     }
 
     private func take(
@@ -176,13 +167,10 @@ struct RegistrarService: Sendable {
     ) throws(Problem) {
         for handler in snapshot.handlers {
             for target in handler.targets {
-                for show in target.shows {
-                    for subject in show.subjects where !caller.allowsSubject(subject) {
-                        throw Problem(
-                            .forbidden, "the caller may not register this subject",
-                            remedy: "use credentials for it, or leave it out",
-                            field: "/\(subject.prefix(64))")
-                    }
+                // What shows no subject hears of everything of its kind.
+                let subjects = target.shows.flatMap { $0.subjects.isEmpty ? [""] : $0.subjects }
+                for subject in subjects where !caller.allows(subject: subject) {
+                    throw Problem(AccessRefusal.subject)
                 }
             }
         }
@@ -291,7 +279,7 @@ struct RegistrarService: Sendable {
     ) async -> RegistrarReply {
         do throws(Problem) {
             let (key, route, method, body) = try item.result.get()
-            guard caller.allowsInstallation(key.environment, key.app, key.installation) else {
+            guard caller.allows(key) else {
                 throw Problem(
                     .forbidden, "the caller may not write to this installation",
                     remedy: "use credentials for it")

@@ -6,10 +6,17 @@ package import PushModel
 /// Why a request was refused, as problem details (RFC 9457).
 package struct Problem: Error, Hashable, Sendable {
     package enum Name: String, CaseIterable, Sendable {
-        case malformedJSON, invalid, unauthorized, forbidden, notFound, methodNotAllowed
+        case badRequest, malformedJSON, invalid, unauthorized, forbidden, notFound, methodNotAllowed
         case staleSequence, handlerOfAnotherClass, tooManyHandlers
-        case bodyTooLarge, unsupportedMediaType, headerTooLarge, badRequest, wrongHost
+        case bodyTooLarge, unsupportedMediaType, headerTooLarge, wrongHost
         case tooManyRequests, unavailable
+
+        package init?(status: Int) {
+            guard let name = Self.allCases.first(where: { $0.status == status }) else {
+                return nil
+            }
+            self = name
+        }
 
         package var status: Int {
             switch self {
@@ -52,6 +59,8 @@ package struct Problem: Error, Hashable, Sendable {
     }
 
     package var name: Name
+    /// A finer name than that of `name`.
+    package var type: String?
     package var detail: String
     package var remedy: String
     /// A JSON pointer into the body, or the name of a part of the path.
@@ -84,7 +93,7 @@ package struct Problem: Error, Hashable, Sendable {
     /// The members, in the order of RFC 9457.
     package var json: JSONText {
         var members: [(String, JSONText)] = [
-            ("type", .string("/problems/\(name.rawValue)")), ("title", .string(name.title)),
+            ("type", .string("/problems/\(type ?? name.rawValue)")), ("title", .string(name.title)),
             ("status", .literal("\(status)")), ("detail", .string(detail)),
             ("remedy", .string(remedy)),
         ]

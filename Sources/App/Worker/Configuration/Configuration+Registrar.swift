@@ -51,9 +51,9 @@ extension Configuration {
             package var rootFile: String?
             package var secretFile: String?
             /// The team of each app.
-            package var teams: [String: String] = [:]
+            package var teamIDs: [String: String] = [:]
 
-            var isConfigured: Bool { rootFile != nil || secretFile != nil || !teams.isEmpty }
+            var isConfigured: Bool { rootFile != nil || secretFile != nil || !teamIDs.isEmpty }
         }
     }
 
@@ -136,7 +136,7 @@ extension Configuration {
             for (name, isMissing) in [
                 ("rootFile", auth.appAttest.rootFile == nil),
                 ("secretFile", auth.appAttest.secretFile == nil),
-                ("teams", auth.appAttest.teams.isEmpty),
+                ("teamIDs", auth.appAttest.teamIDs.isEmpty),
             ] where isMissing {
                 report(
                     ["auth", "appAttest", name], wrong: "is missing",
@@ -301,7 +301,7 @@ extension Configuration.Registrar.AppAttest {
                 "secretFile", \.secretFile, .file,
                 "The secret that the registrars sign their credentials with; the same in all."),
             .map(
-                "teams", \.teams,
+                "teamIDs", \.teamIDs,
                 names: NameRule(
                     placeholder: "<app>", notation: "a bundle identifier",
                     pattern: "[A-Za-z0-9._~-]{1,128}", variableSeparator: ".", countMax: 1000),

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Entrypoint
+import Foundation
+import LinuxIO
+import Logging
+import Registrar
+import ServiceLifecycle
+import UnixSignals
+import Worker
+
+struct RegistrarCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "registrar",
+        abstract: "Takes registrations over HTTP and writes them to Kafka, until SIGTERM or SIGINT.",
+        discussion: """
+            Apps, or their backends, PUT what each push handler of an installation shows. A request \
+            is answered once Kafka has acknowledged the record. Any number of registrars share the \
+            work; docs/registrar.md describes the interface, who may use it, and how to run it.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+
+    func run() async throws {
+        Allocator.returnFreedMemory()
+        let configuration = try options.load(for: .registrar)
+        let log = LiveLog(configuration.log)
+        let logger = log.logger
+        logger.notice(
+            "starting",
+            metadata: [
+                "version": "\(Version.number)", "commit": "\(Version.commit)",
+                "configuration": "\(options.file ?? "the environment alone")",
+                "group": "\(configuration.registrarGroup)",
+            ])
+        let registrar = try LamplighterRegistrar(
+            configuration: configuration,
+            build: WorkerBuild(version: Version.number, commit: Version.commit), logger: logger)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [
+                    .init(
+                        service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
+                ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+        try await group.run()
+        logger.notice("stopped")
+    }
+}

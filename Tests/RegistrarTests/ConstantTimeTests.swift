@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import OpenSSL
+import Testing
+
+@Suite struct ConstantTimeTests {
+    @Test func comparesBytes() {
+        #expect(ConstantTime.isEqual([], []))
+        #expect(ConstantTime.isEqual([1, 2, 3], [1, 2, 3]))
+        #expect(!ConstantTime.isEqual([1, 2, 3], [1, 2, 4]))
+        #expect(!ConstantTime.isEqual([1, 2, 3], [1, 2]))
+    }
+}
