@@ -201,7 +201,7 @@ final class BodyReader: @unchecked Sendable {
         func text(_ name: StaticString) -> String? {
             SnapshotReader.member(object, name)?.string.map { String(decoding: $0, as: UTF8.self) }
         }
-        guard let method = text("method").flatMap({ HTTPQuestion.Method(rawValue: $0) }),
+        guard let method = text("method").map({ HTTPQuestion.Method(rawValue: $0) }),
             method == .put || method == .delete
         else {
             throw InvalidMember(

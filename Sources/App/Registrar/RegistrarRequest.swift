@@ -18,15 +18,26 @@ struct RegistrarRequest: Sendable {
     /// Removes only what has a lower sequence.
     var belowSequence: Int64?
 
-    init(_ question: HTTPQuestion, route: RegistrarRoute, caller: RegistrarCaller) {
+    init(
+        _ question: HTTPQuestion, route: RegistrarRoute, caller: RegistrarCaller
+    ) throws(Problem) {
         method = question.method
         self.route = route
         self.caller = caller
         target = question.path
         body = question.body
         isForwarded = question.headers[KeyOwners.forwardedHeader] != nil
-        belowSequence = question.query["belowSequence"].flatMap { Int64($0) }
-        if let belowSequence { target += "?belowSequence=\(belowSequence)" }
+        if let text = question.query["belowSequence"] {
+            // What was not understood must not remove more than was meant.
+            guard let sequence = Int64(text), (0...RegistrationDesk.sequenceMax).contains(sequence)
+            else {
+                throw Problem(
+                    .invalid, "belowSequence is not an integer from 0 to 2^53 - 1",
+                    remedy: "send a sequence, or leave it out", field: "belowSequence")
+            }
+            belowSequence = sequence
+            target += "?belowSequence=\(sequence)"
+        }
     }
 
     /// This request for one handler of its installation.

@@ -79,7 +79,7 @@ struct RegistrarService: Sendable {
             if question.headers[KeyOwners.forwardedHeader] == KeyOwners.forwardedList {
                 return await owners.ownedList(of: key).answer
             }
-            let request = RegistrarRequest(question, route: route, caller: caller)
+            let request = try RegistrarRequest(question, route: route, caller: caller)
             if !request.isForwarded { try take(1, of: caller, key) }
             let reply: RegistrarReply
             do throws(Problem) {
@@ -285,7 +285,7 @@ struct RegistrarService: Sendable {
                     remedy: "use credentials for it")
             }
             try take(0, of: caller, key)
-            var request = RegistrarRequest(question, route: route, caller: caller)
+            var request = try RegistrarRequest(question, route: route, caller: caller)
             request.method = method
             request.body = body
             request.target = RegistrarRequest.path(of: key, route)

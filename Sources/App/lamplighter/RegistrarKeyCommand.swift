@@ -32,7 +32,7 @@ struct RegistrarKeyCommand: ParsableCommand {
         var append: String?
 
         func run() throws {
-            guard let key = ServiceKey.make(id: id, apps: apps) else {
+            guard let key = ServiceKey.make(id: id, apps: apps == ["*"] ? [] : apps) else {
                 throw ValidationError(
                     "--id must be 1 to 64 of A-Z a-z 0-9 . _ ~ -, and each --app an app's bundle "
                         + "identifier or *")

@@ -31,11 +31,16 @@ package struct HTTPHeaders: Sendable {
 
 /// A request to a listener, with its whole body.
 package struct HTTPQuestion: Sendable {
-    package enum Method: String, Sendable {
-        case get = "GET"
-        case put = "PUT"
-        case post = "POST"
-        case delete = "DELETE"
+    /// Any method; a path says which it has.
+    package struct Method: RawRepresentable, Hashable, Sendable {
+        package let rawValue: String
+
+        package init(rawValue: String) { self.rawValue = rawValue }
+
+        package static let get = Method(rawValue: "GET")
+        package static let put = Method(rawValue: "PUT")
+        package static let post = Method(rawValue: "POST")
+        package static let delete = Method(rawValue: "DELETE")
     }
 
     package var method: Method

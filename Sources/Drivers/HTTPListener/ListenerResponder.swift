@@ -68,9 +68,6 @@ struct ListenerResponder: HTTPResponder {
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
-        guard let method else {
-            return .failure(Refusal(.text("this method is not allowed here", status: 405)))
-        }
         guard let body = await body(of: request) else {
             var answer = HTTPAnswer.text(
                 "the body is longer than \(bodyBytesMax) bytes", status: 413)

@@ -129,7 +129,10 @@ package struct SnapshotReader {
         _ object: JSONObject, at pointer: String
     ) throws(InvalidMember) -> Int64? {
         guard let value = Self.member(object, "sequence") else { return nil }
-        guard let sequence = value.integer, (0...RegistrationDesk.sequenceMax).contains(sequence)
+        // 17.0 is an integer to JSON Schema.
+        let whole = value.double.flatMap { Int64(exactly: $0) }
+        guard let sequence = value.integer ?? whole,
+            (0...RegistrationDesk.sequenceMax).contains(sequence)
         else {
             throw InvalidMember(
                 "\(pointer)/sequence", "sequence is not an integer from 0 to 2^53 - 1",
