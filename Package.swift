@@ -224,7 +224,7 @@ let tests: [Target] = [
         "StagesTests",
         [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "Simdjson",
+            "Ledger", "Registering", "Simdjson",
         ]),
     .tests(
         "PipelineTests",

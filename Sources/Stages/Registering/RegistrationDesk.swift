@@ -108,10 +108,12 @@ package struct RegistrationDesk {
         var isOwned = false
         var isRevoking = false
         var underWay = 0
-        /// The offset of the last own record that was acknowledged, and applied then.
-        var appliedTo: Int64 = -1
-        /// Whether an own write failed that may be in the log.
-        var isInDoubt = false
+        /// Where handlers were removed by own tombstones, until those come by in the log: what comes
+        /// before them does not count any more.
+        var removed: [Name: Int64] = [:]
+        /// The handlers whose newest registration is not the last in the log, with the offset of the
+        /// older one that is.
+        var overtaken: [Name: (key: InstallationKey, by: Int64)] = [:]
     }
 
     private struct Name: Hashable {
@@ -128,6 +130,7 @@ package struct RegistrationDesk {
 
     private struct Write {
         var name: Name
+        var key: InstallationKey
         var partition: Int32
         var summary: RegistrationSummary?
         var registeredAt: WallTime?
@@ -194,6 +197,9 @@ package struct RegistrationDesk {
     package mutating func caughtUp(_ partition: Int32) {
         guard partitions[partition]?.state.isRevoking == false else { return }
         partitions[partition]?.state.isOwned = true
+        for name in (partitions[partition]?.state.overtaken ?? [:]).keys {
+            askForNewest(of: name, in: partition)
+        }
     }
 
     /// The group wants the partition back, and waits until it is released.
@@ -225,23 +231,60 @@ package struct RegistrationDesk {
     /// A record of an assigned partition, in the order of the log.
     package mutating func take(_ record: Record) {
         guard let state = partitions[record.partition]?.state else { return }
-        if record.writer == writer, record.offset <= state.appliedTo, !state.isInDoubt { return }
         let name = self.name(record.key, record.handler)
-        let stored = row(name, in: record.partition)
-        // A write of this replica that was acknowledged before its turn in the log came here.
-        if let stored, record.offset <= stored.offset { return }
-        if let summary = record.summary, let sequence = summary.sequence,
-            let known = stored?.summary.sequence, let offset = stored?.offset, sequence < known,
-            let other = record.writer, other != writer
-        {
-            writtenAgain += 1
-            actions.append(
-                .writeAgain(
-                    record.key, handler: record.handler, partition: record.partition, offset: offset
-                ))
-            return
+        if let removed = state.removed[name] {
+            if record.offset >= removed {
+                partitions[record.partition]!.state.removed[name] = nil
+            }
+            if record.offset <= removed { return }
         }
-        apply(name, record.summary, at: record.offset, in: record.partition)
+        settle(
+            name, record.key, record.summary, at: record.offset, in: record.partition,
+            isRegistrars: record.writer != nil)
+    }
+
+    /// Remembers a record that is in the log, whether it came by there or was acknowledged. The two
+    /// may come in either order.
+    private mutating func settle(
+        _ name: Name, _ key: InstallationKey, _ summary: RegistrationSummary?, at offset: Int64,
+        in partition: Int32, isRegistrars: Bool
+    ) {
+        let stored = row(name, in: partition)
+        if isRegistrars, let stored, let known = stored.summary.sequence,
+            let sequence = summary?.sequence, sequence != known
+        {
+            if sequence < known, offset > stored.offset {
+                return overtaken(name, key, by: offset, in: partition)
+            }
+            if sequence > known, offset < stored.offset {
+                apply(name, summary, at: offset, in: partition)
+                return overtaken(name, key, by: stored.offset, in: partition)
+            }
+        }
+        if let stored, offset <= stored.offset { return }
+        apply(name, summary, at: offset, in: partition)
+        if let older = partitions[partition]?.state.overtaken[name], older.by < offset {
+            partitions[partition]!.state.overtaken[name] = nil
+        }
+    }
+
+    /// Notes that an older registration follows the newest one in the log, and has that written
+    /// again.
+    private mutating func overtaken(
+        _ name: Name, _ key: InstallationKey, by offset: Int64, in partition: Int32
+    ) {
+        partitions[partition]!.state.overtaken[name] = (key, offset)
+        askForNewest(of: name, in: partition)
+    }
+
+    /// If a write is under way, it is asked for when that has failed.
+    private mutating func askForNewest(of name: Name, in partition: Int32) {
+        guard pending[name] == nil, let row = row(name, in: partition),
+            let older = partitions[partition]?.state.overtaken[name]
+        else { return }
+        actions.append(
+            .writeAgain(
+                older.key, handler: name.handler, partition: partition, offset: row.offset))
     }
 
     private mutating func apply(
@@ -337,8 +380,10 @@ package struct RegistrationDesk {
     ) {
         let name = self.name(key, handler)
         guard owns(partition), pending[name] == nil, let row = row(name, in: partition),
-            row.offset == offset
+            partitions[partition]?.state.overtaken[name] != nil
         else { return }
+        guard row.offset == offset else { return askForNewest(of: name, in: partition) }
+        writtenAgain += 1
         write(
             name, key: key, in: partition, summary: row.summary, value: value, registeredAt: nil,
             for: nil)
@@ -375,7 +420,7 @@ package struct RegistrationDesk {
         }
         lastTicket += 1
         writes[lastTicket] = Write(
-            name: name, partition: partition, summary: summary, registeredAt: registeredAt,
+            name: name, key: key, partition: partition, summary: summary, registeredAt: registeredAt,
             requests: request.map { [($0, false)] } ?? [], epoch: partitions[partition]!.epoch)
         pending[name] = Pending(ticket: lastTicket, summary: summary)
         partitions[partition]!.state.underWay += 1
@@ -396,12 +441,17 @@ package struct RegistrationDesk {
         guard let write = writes.removeValue(forKey: ticket) else { return }
         if pending[write.name]?.ticket == ticket { pending[write.name] = nil }
         let isOurs = partitions[write.partition]?.epoch == write.epoch
-        if isOurs { partitions[write.partition]!.state.underWay -= 1 }
-        if offset == nil, isOurs { partitions[write.partition]!.state.isInDoubt = true }
-        if let offset, isOurs {
-            apply(write.name, write.summary, at: offset, in: write.partition)
-            partitions[write.partition]!.state.appliedTo = max(
-                offset, partitions[write.partition]!.state.appliedTo)
+        if isOurs {
+            partitions[write.partition]!.state.underWay -= 1
+            if let offset {
+                if write.summary == nil {
+                    partitions[write.partition]!.state.removed[write.name] = offset
+                }
+                settle(
+                    write.name, write.key, write.summary, at: offset, in: write.partition,
+                    isRegistrars: true)
+            }
+            askForNewest(of: write.name, in: write.partition)
         }
         for request in write.requests {
             guard offset != nil else {

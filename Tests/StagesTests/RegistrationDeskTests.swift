@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import PushModel
+import RecordFormats
+import Testing
+
+@testable import Registering
+
+@Suite struct RegistrationDeskTests {
+    static let key = InstallationKey(
+        environment: .production, app: "com.example.Home", installation: "6F1C")
+    static let now = WallTime(milliseconds: 1_800_000_000_000)
+
+    /// A desk that owns partition 0.
+    static func owner(underWayMax: Int = 100, handlersMax: Int = 64) -> RegistrationDesk {
+        var desk = RegistrationDesk(
+            writer: 7, seed: 1, underWayMax: underWayMax, handlersMax: handlersMax)
+        desk.assigned(0)
+        desk.caughtUp(0)
+        return desk
+    }
+
+    static func put(
+        _ sequence: Int64?, content: UInt64 = 1, handler: String = "Garage",
+        _ tokenClass: RegistrationClass = .controls, isEmpty: Bool = false
+    ) -> RegistrationDesk.Put {
+        let target = RegistrationDraft.Target(
+            tokenClass: tokenClass.tokenClass, token: [1, 2], shows: [])
+        return RegistrationDesk.Put(
+            key: key, handler: handler, tokenClass: tokenClass, sequence: sequence,
+            targets: isEmpty ? [] : [target], content: content)
+    }
+
+    static func record(
+        _ sequence: Int64?, at offset: Int64, writer: UInt64? = 9, handler: String = "Garage"
+    ) -> RegistrationDesk.Record {
+        RegistrationDesk.Record(
+            partition: 0, offset: offset, key: key, handler: handler,
+            summary: RegistrationSummary(sequence: sequence, tokenClass: .controls, content: 1),
+            writer: writer)
+    }
+
+    /// The tickets of the writes, and the answers, among the actions.
+    static func split(
+        _ actions: [RegistrationDesk.Action]
+    ) -> (writes: [RegistrationDesk.Ticket], answers: [RegistrationDesk.Answer]) {
+        var writes: [RegistrationDesk.Ticket] = []
+        var answers: [RegistrationDesk.Answer] = []
+        for action in actions {
+            switch action {
+            case .write(let ticket, _, _, _): writes.append(ticket)
+            case .answer(_, let answer): answers.append(answer)
+            case .writeAgain, .released: break
+            }
+        }
+        return (writes, answers)
+    }
+
+    @Test func answersOnceKafkaHasTheRecord() {
+        var desk = Self.owner()
+        desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
+        let (writes, early) = Self.split(desk.takeActions())
+        #expect(writes.count == 1 && early.isEmpty)
+        desk.reported(writes[0], offset: 4)
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 17, registeredAt: Self.now, isRetry: false)
+            ])
+        #expect(desk.registrations == 1)
+    }
+
+    @Test func refusesWhatIsStale() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        desk.put(Self.put(16), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(17, content: 2), in: 0, as: 2, now: Self.now)
+        let (writes, answers) = Self.split(desk.takeActions())
+        #expect(writes.isEmpty && answers == [.stale(stored: 17), .stale(stored: 17)])
+    }
+
+    @Test func refusesWhatIsOlderThanAWriteUnderWay() {
+        var desk = Self.owner()
+        desk.put(Self.put(18), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(17), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers == [.stale(stored: 18)])
+    }
+
+    @Test func writesARetryOnce() {
+        var desk = Self.owner()
+        desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(17), in: 0, as: 2, now: Self.now)
+        let (writes, early) = Self.split(desk.takeActions())
+        #expect(writes.count == 1 && early.isEmpty, "the retry waits for the first")
+        desk.reported(writes[0], offset: 0)
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 17, registeredAt: Self.now, isRetry: false),
+                .accepted(sequence: 17, registeredAt: Self.now, isRetry: true),
+            ])
+        desk.put(Self.put(17), in: 0, as: 3, now: Self.now)
+        let (again, answers) = Self.split(desk.takeActions())
+        #expect(again.isEmpty)
+        #expect(answers == [.accepted(sequence: 17, registeredAt: nil, isRetry: true)])
+    }
+
+    @Test func takesAWriteThatKafkaDidNotAcknowledgeAgain() {
+        var desk = Self.owner()
+        desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
+        desk.reported(Self.split(desk.takeActions()).writes[0], offset: nil)
+        #expect(Self.split(desk.takeActions()).answers == [.unacknowledged])
+        desk.put(Self.put(17), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).writes.count == 1)
+    }
+
+    @Test func findsAWriteInTheLogThatWasNotAcknowledged() {
+        var desk = Self.owner()
+        desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(3, handler: "Lights"), in: 0, as: 2, now: Self.now)
+        let writes = Self.split(desk.takeActions()).writes
+        desk.reported(writes[0], offset: nil)
+        desk.reported(writes[1], offset: 5)
+        desk.take(Self.record(17, at: 4, writer: 7))
+        desk.take(Self.record(3, at: 5, writer: 7, handler: "Lights"))
+        #expect(desk.registrations == 2)
+    }
+
+    @Test func countsOnWhereTheSequenceIsLeftOut() {
+        var desk = Self.owner()
+        desk.put(Self.put(nil), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(nil, content: 2), in: 0, as: 2, now: Self.now)
+        for ticket in Self.split(desk.takeActions()).writes { desk.reported(ticket, offset: 0) }
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 0, registeredAt: Self.now, isRetry: false),
+                .accepted(sequence: 1, registeredAt: Self.now, isRetry: false),
+            ])
+    }
+
+    @Test func forgetsTheSequenceOfWhatIsRemoved() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        desk.remove(RegistrationDesk.Removal(key: Self.key, handler: "Garage"), in: 0, as: 1)
+        desk.reported(Self.split(desk.takeActions()).writes[0], offset: 1)
+        #expect(Self.split(desk.takeActions()).answers == [.removed])
+        #expect(desk.registrations == 0)
+        desk.put(Self.put(2), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).writes.count == 1)
+    }
+
+    @Test func removesNothingNewerThanAsked() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        let removal = RegistrationDesk.Removal(key: Self.key, handler: "Garage", below: 17)
+        desk.remove(removal, in: 0, as: 1)
+        #expect(Self.split(desk.takeActions()).answers == [.stale(stored: 17)])
+    }
+
+    @Test func tellsNobodyOfARemovalBeforeItIsSafe() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        let removal = RegistrationDesk.Removal(key: Self.key, handler: "Garage")
+        desk.remove(removal, in: 0, as: 1)
+        desk.remove(removal, in: 0, as: 2)
+        let (writes, answers) = Self.split(desk.takeActions())
+        #expect(writes.count == 1 && answers.isEmpty)
+    }
+
+    @Test func givesAHandlersNameToOneClass() {
+        var desk = Self.owner()
+        desk.take(Self.record(17, at: 0))
+        desk.put(Self.put(18, .widgets), in: 0, as: 1, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers == [.otherClass(.controls)])
+    }
+
+    @Test func boundsHandlersAndWrites() {
+        var desk = Self.owner(underWayMax: 1, handlersMax: 1)
+        desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
+        desk.put(Self.put(2), in: 0, as: 2, now: Self.now)
+        let (writes, answers) = Self.split(desk.takeActions())
+        #expect(answers == [.busy])
+        desk.reported(writes[0], offset: 0)
+        desk.put(Self.put(1, handler: "Lights"), in: 0, as: 3, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers.last == .tooManyHandlers)
+    }
+
+    // MARK: Owners
+
+    @Test func writesNothingBeforeItHasReadThePartition() {
+        var desk = RegistrationDesk(writer: 7, seed: 1)
+        desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
+        desk.assigned(0)
+        desk.put(Self.put(1), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers == [.notOwner, .notOwner])
+        #expect(desk.list(Self.key, in: [0]) == nil)
+    }
+
+    @Test func givesAPartitionBackOnceItsWritesHaveEnded() {
+        var desk = Self.owner()
+        desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
+        let writes = Self.split(desk.takeActions()).writes
+        desk.revoking(0)
+        #expect(desk.takeActions().isEmpty)
+        desk.put(Self.put(2), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers == [.notOwner])
+        desk.reported(writes[0], offset: 3)
+        let actions = desk.takeActions()
+        #expect(Self.split(actions).answers.count == 1)
+        guard case .released(0) = actions.last else {
+            Issue.record("it is not released")
+            return
+        }
+        #expect(desk.registrations == 0)
+    }
+
+    @Test func writesTheNewerAgainAfterAFormerOwnersStaleOne() {
+        var desk = Self.owner()
+        desk.take(Self.record(18, at: 4))
+        desk.take(Self.record(17, at: 5, writer: 3))
+        guard case .writeAgain(let key, "Garage", partition: 0, offset: 4)? = desk.takeActions().last
+        else {
+            Issue.record("nothing is written again")
+            return
+        }
+        desk.writeAgain(key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        let writes = Self.split(desk.takeActions()).writes
+        #expect(writes.count == 1 && desk.writtenAgain == 1)
+        desk.reported(writes[0], offset: 6)
+        desk.put(Self.put(18), in: 0, as: 1, now: Self.now)
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 18, registeredAt: nil, isRetry: true)
+            ])
+    }
+
+    @Test func letsAnOperatorWriteALowerSequence() {
+        var desk = Self.owner()
+        desk.take(Self.record(18, at: 4))
+        desk.take(Self.record(2, at: 5, writer: nil))
+        #expect(desk.takeActions().isEmpty)
+        desk.put(Self.put(3), in: 0, as: 1, now: Self.now)
+        #expect(Self.split(desk.takeActions()).writes.count == 1)
+    }
+
+    @Test func listsAnInstallationsHandlers() throws {
+        var desk = Self.owner()
+        desk.take(Self.record(1, at: 0, handler: "Lights"))
+        desk.take(Self.record(2, at: 1))
+        let listed = try #require(desk.list(Self.key, in: [0]))
+        #expect(listed.map(\.handler) == ["Garage", "Lights"])
+        #expect(listed.map(\.offset) == [1, 0])
+    }
+
+    @Test func forgetsAPartitionThatIsLost() {
+        var desk = Self.owner()
+        desk.take(Self.record(1, at: 0))
+        desk.put(Self.put(2), in: 0, as: 1, now: Self.now)
+        let writes = Self.split(desk.takeActions()).writes
+        desk.lost(0)
+        desk.reported(writes[0], offset: 1)
+        #expect(
+            Self.split(desk.takeActions()).answers == [
+                .accepted(sequence: 2, registeredAt: Self.now, isRetry: false)
+            ])
+        #expect(desk.registrations == 0 && desk.underWay == 0)
+    }
+}
