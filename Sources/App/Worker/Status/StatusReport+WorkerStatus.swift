@@ -38,8 +38,7 @@ extension StatusReport {
         }
         topics = status.troubledTopics.map {
             Topic(
-                topic: $0.name, trouble: $0.trouble.asSentence,
-                remedy: TroubledTopic.remedy.asSentence)
+                topic: $0.name, trouble: $0.trouble.asSentence, remedy: $0.remedy.asSentence)
         }
         unmatched = status.unmatched.filter { $0.count > 0 }.map { unmatched in
             Unmatched(
