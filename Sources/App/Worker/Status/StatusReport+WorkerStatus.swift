@@ -81,7 +81,6 @@ extension StatusReport.Worker {
         version = process.build.version
         commit = process.build.commit
         startedAt = process.startedAt.rfc3339
-        mode = "live"
         residentBytes = process.residentBytes
     }
 }
