@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import PushModel
 
 extension WorkerStatus {
@@ -34,6 +35,8 @@ extension WorkerStatus {
         var providerTokenAge: Duration?
         /// How many answers have refused the credential.
         var refusals = 0
+        /// What has become of its connections since the start.
+        var connected = ConnectionCounts()
 
         /// The name of its circuit breaker.
         var breakerName: String { "credential \(credential) in \(environment.name)" }
