@@ -17,14 +17,14 @@ internal import Testing
         let long = String(repeating: "x", count: 5000)
         let header = try RawHTTPClient.request(
             "GET /here", ["Host: localhost", "X-Long: \(long)"], port: port)
-        #expect(header.hasPrefix("HTTP/1.1 400 "), "\(header.prefix(40))")
+        #expect(header.hasPrefix("HTTP/1.1 431 "), "\(header.prefix(40))")
         #expect(header.hasSuffix("are too long: at most 4096 bytes and 64 headers\n"))
         let line = try RawHTTPClient.request("GET /here?\(long)", port: port)
         #expect(
-            line.hasPrefix("HTTP/1.1 400 ") && line.contains("the request line and the headers"))
+            line.hasPrefix("HTTP/1.1 431 ") && line.contains("the request line and the headers"))
         let many = (0..<100).map { "X-\($0): 1" }
         let count = try RawHTTPClient.request("GET /here", ["Host: localhost"] + many, port: port)
-        #expect(count.hasPrefix("HTTP/1.1 400 ") && count.contains("and 64 headers\n"))
+        #expect(count.hasPrefix("HTTP/1.1 431 ") && count.contains("and 64 headers\n"))
         let body = try RawHTTPClient.request("PUT /here", body: long, port: port)
         #expect(body.hasPrefix("HTTP/1.1 413 "), "\(body.prefix(40))")
         #expect(try RawHTTPClient.request("PUT /here", body: "x", port: port).contains(" 200 "))

@@ -152,7 +152,7 @@ struct WorkerInquiry: Sendable {
         case 401:
             return Failure(
                 .configuration, "\(url) refuses the token: take that of its admin.tokenFile")
-        case 400, 413: return ValidationError("\(url): \(text)")
+        case 400, 413, 431: return ValidationError("\(url): \(text)")
         case 503: return Failure(.unavailable, "\(url): \(text)")
         default:
             return Failure(
