@@ -135,8 +135,11 @@ struct WorkerInquiry: Sendable {
 
     private func problem(_ failure: ExchangeFailure, of url: String) -> String {
         let cause = failure.text.printable
-        if failure.kind == .handshake, url.hasPrefix("https://"), let url = try? WorkerURL(url) {
-            return url.withoutTLS(cause)
+        if let worker = try? WorkerURL(url) {
+            if failure.kind == .handshake, url.hasPrefix("https://") {
+                return worker.withoutTLS(cause)
+            }
+            if failure.kind == .lost { return worker.lost(cause) }
         }
         return "\(url): \(cause); check that the worker runs and that its admin.port is this one"
     }
