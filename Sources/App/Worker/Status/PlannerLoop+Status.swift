@@ -128,8 +128,10 @@ extension PlannerLoop {
                 if streams.hasReachedAPNs { said.hasReachedAPNs = true }
                 said.connected.add(port.counters.connections(of: id))
                 // The pool forgets its failures once it is idle, and the breaker stays open.
-                if streams.failedConnects > 0 || said.isGivenUpAsSilent {
-                    said.connectError = said.connectError ?? port.counters.connectError(of: id)
+                if streams.failedConnects > 0 || said.isGivenUpAsSilent, said.connectError == nil,
+                    let error = port.counters.connectError(of: id)
+                {
+                    said.connectFailed(error)
                 }
             }
             said.silence = pipeline.silence(of: id, now: now)
