@@ -169,4 +169,23 @@ internal import Testing
         #expect(next.hasSuffix("\r\n\r\nok\n"))
         await fixture.end()
     }
+
+    @Test func `a connection is read on after one request that had to wait`() async throws {
+        let fixture = ListenerFixture { $0.requestsPerSecondMax = 5 }
+        let client = try RawHTTPClient(port: try fixture.port)
+        let request = "GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        // The last waits for 200 ms, with nothing behind it.
+        client.send(String(repeating: request, count: 6))
+        var answers = 0
+        while answers < 6 {
+            let answer = client.receive { $0.hasSuffix("\r\n\r\nok\n") }
+            let more = answer?.components(separatedBy: "HTTP/1.1 200 OK").count ?? 1
+            try #require(more > 1, "no answer after \(answers)")
+            answers += more - 1
+        }
+        client.send(request)
+        let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
+        #expect(next.hasSuffix("\r\n\r\nok\n"))
+        await fixture.end()
+    }
 }

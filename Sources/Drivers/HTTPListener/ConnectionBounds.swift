@@ -143,7 +143,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if let error = error as? HTTPParserError { refusal = refusal(by: error) }
+        // What follows a head that is refused need not be readable, and the head's reason is told.
+        if let error = error as? HTTPParserError { refusal = refusal ?? refusal(by: error) }
         context.fireErrorCaught(error)
     }
 
