@@ -107,8 +107,10 @@ struct FanOut: ~Copyable {
                     unreadable: error, correlation, writtenAt: record.timestamp, position,
                     hold: hold, now, &book)
             }
+            let subject = decoder.subject(ofUnreadable: record, header: header)
             outbox.writeUnreadable(
-                record, headers(), error, correlation, hold: hold, at: position, &book, now: now)
+                record, headers(), error, correlation, subject: subject, hold: hold, at: position,
+                &book, now: now)
         }
     }
 

@@ -135,13 +135,12 @@ extension Outbox {
     /// Writes the dead letter of a record that cannot be read; the claim passes to it.
     mutating func writeUnreadable(
         _ record: borrowing EventRecord, _ headers: [(name: String, value: [UInt8])],
-        _ reason: UnreadableRecord, _ correlation: Correlation, hold: OffsetClaim,
-        at position: RecordPosition,
-        _ book: inout PushBook, now: Now
+        _ reason: UnreadableRecord, _ correlation: Correlation, subject: [UInt8],
+        hold: OffsetClaim, at position: RecordPosition, _ book: inout PushBook, now: Now
     ) {
         var letter = DeadLetter(
             reason: reason.code, source: book.source(position), firstAt: now.wall,
-            lastAt: now.wall)
+            lastAt: now.wall, subject: subject)
         letter.message = reason.message
         letter.correlation = correlation
         let size = (record.key?.count ?? 0) + (record.value?.count ?? 0)

@@ -165,8 +165,8 @@ extension PushPipeline {
     }
 
     /// The phase of each pool's circuit breaker, and of those of the routes that have ever opened.
-    package var breakerPhases: [(name: String, phase: CircuitBreaker.Phase)] {
-        breakers.phases(book.routing)
+    package var breakerPhases: [(of: BreakerOwner, phase: CircuitBreaker.Phase)] {
+        breakers.phases
     }
 
     /// What became of events that were to be traced; nil if none are to be.

@@ -55,16 +55,14 @@ package enum MetricsText {
         }
     }
 
-    /// Writes every second bucket's bound: two for each doubling, of the four that are counted.
     private static func write(
         _ histogram: LatencyHistogram, _ name: String, _ own: [(name: String, value: String)],
         to text: inout String
     ) {
         var below: UInt64 = 0
-        for bucket in histogram.counts.indices {
-            below += histogram.counts[bucket]
-            guard let bound = LatencyHistogram.bound(of: bucket), bucket % 2 == 0 else { continue }
-            let all = own + [("le", number(bound.seconds))]
+        for (bound, count) in zip(PublishedBuckets.bounds, PublishedBuckets(histogram).counts) {
+            below += count
+            let all = own + [("le", number(bound))]
             text += "\(name)_bucket\(labels(all)) \(below)\n"
         }
         text += "\(name)_bucket\(labels(own + [("le", "+Inf")])) \(histogram.count)\n"

@@ -98,6 +98,25 @@ extension `The diagnosis of a worker` {
         #expect(pool.state == .stalled)
     }
 
+    @Test(arguments: [
+        (
+            "127.0.0.1:2197", "127.0.0.1:2197: connect: Connection refused",
+            "connect: Connection refused"
+        ),
+        (
+            "apns:443", "17.1.1.1:443: connect: Connection refused",
+            "17.1.1.1:443: connect: Connection refused"
+        ),
+    ])
+    func `an endpoint that is an address is named once`(endpoint: String, why: String, told: String)
+    {
+        var pool = pool
+        (pool.endpoint, pool.connections, pool.streams, pool.failedConnects) = (endpoint, 0, 0, 1)
+        pool.connectFailed(why)
+        let text = problem { $0.pools = [pool] }
+        #expect(text.contains("(\(endpoint); last error: \(told))"), "\(text)")
+    }
+
     /// Only a connection on which APNs has accepted a push counts as one.
     @Test func `an APNs that answers nothing from the start is not called unreachable`() {
         var pool = pool

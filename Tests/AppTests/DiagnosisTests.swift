@@ -182,13 +182,30 @@ internal import Testing
         topic: RecordTopic, start: String
     ) {
         let text = problem {
-            $0.troubledTopics = [TroubledTopic(topic: topic, name: "t", records: 1, bytes: 9)]
+            $0.troubledTopics = [
+                TroubledTopic(
+                    topic: topic, name: "t", records: 1, bytes: 9, cause: "UNKNOWN_TOPIC_OR_PART")
+            ]
         }
         #expect(text.hasPrefix(start), "\(text)")
         #expect(
             text.hasSuffix(
                 " Create the topic (lamplighter topics create), give this user WRITE on it, or "
                     + "restore its leaders."))
+    }
+
+    @Test(arguments: [nil, "_MSG_TIMED_OUT", "_TRANSPORT", "REQUEST_TIMED_OUT"])
+    func `records that no broker acknowledges point at the brokers`(cause: String?) {
+        let text = problem {
+            $0.troubledTopics = [
+                TroubledTopic(topic: .deadLetters, name: "t", records: 1, bytes: 9, cause: cause)
+            ]
+        }
+        #expect(
+            text.hasSuffix(
+                " Kafka has not acknowledged them: check that its brokers run, can be reached "
+                    + "from here and lead the topic's partitions."), "\(text)")
+        #expect(!text.contains("WRITE"))
     }
 
     // MARK: The flow

@@ -44,6 +44,24 @@ internal import Testing
         #expect(lines.last == "wait_seconds_count 4")
     }
 
+    @Test func `a histogram's bounds end below an hour, and what took longer is above them`() throws
+    {
+        var histogram = LatencyHistogram()
+        for seconds in [2, 3000, 3600, 80_000] as [Int64] {
+            histogram.add(nanoseconds: seconds * 1_000_000_000)
+        }
+        let family = MetricFamily(
+            MetricDefinition("wait_seconds", .histogram, "How long."), [.init(.latency(histogram))])
+        let lines = MetricsText.text([family], as: .prometheus).split(separator: "\n")
+        let buckets = lines.filter { $0.hasPrefix("wait_seconds_bucket") }
+        #expect(
+            buckets.suffix(3) == [
+                "wait_seconds_bucket{le=\"2097.152\"} 1", "wait_seconds_bucket{le=\"3145.728\"} 2",
+                "wait_seconds_bucket{le=\"+Inf\"} 4",
+            ])
+        #expect(buckets.contains("wait_seconds_bucket{le=\"2.048\"} 1"), "the rules need this one")
+    }
+
     @Test func `an information is a gauge to Prometheus and an info to OpenMetrics`() {
         let build = MetricFamily(
             MetricDefinition("build_info", .info, labels: ["version"], "The build."),

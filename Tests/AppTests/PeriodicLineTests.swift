@@ -22,9 +22,9 @@ internal import Testing
         queued: 0, inFlight: 0, resting: 0, fanOuts: 0, holders: 0, deferred: 0,
         unacknowledged: 0, refused: 0, payloadBytes: 0)
 
-    private static let idle = FlowReport.Figures(load: Self.emptyLoad, unread: 0)
+    private static let idle = FlowReport.Figures(load: Self.emptyLoad, lag: 0)
 
-    @Test func `what flows is told with rate, latency, what is unread and what waits`() {
+    @Test func `what flows is told with rate, latency, lag and what waits`() {
         var (flow, figures) = (FlowReport(), Self.idle)
         flow.report(figures, now: Self.at(0), logger: logger)
         #expect(lines.taken().isEmpty)
@@ -37,7 +37,7 @@ internal import Testing
         for milliseconds in [1, 1, 1, 100] as [Int64] {
             figures.eventToAccepted.add(nanoseconds: milliseconds * 1_000_000)
         }
-        figures.unread = 12
+        figures.lag = 12
         figures.oldestWaiting = .milliseconds(1234)
         (figures.load.queued, figures.load.resting) = (3, 1)
         (figures.load.inFlight, figures.load.deferred) = (5, 9)
@@ -46,14 +46,14 @@ internal import Testing
             lines.taken() == [
                 "info delivering [accepted=150, acceptedPerSecond=30.0, coalesced=7, "
                     + "deadLetters=1, deferred=9, eventToAcceptedP50Ms=1.0, "
-                    + "eventToAcceptedP99Ms=112.0, events=40, inFlight=5, newlyDeferred=2, "
-                    + "oldestWaitingSeconds=1.2, unread=12, waiting=4]"
+                    + "eventToAcceptedP99Ms=112.0, events=40, inFlight=5, lag=12, "
+                    + "newlyDeferred=2, oldestWaitingSeconds=1.2, waiting=4]"
             ])
         // The next line is of what came after: latency too.
         figures.counters.accepted += 1
         figures.eventToAccepted.add(nanoseconds: 1_000_000)
         figures.load = Self.emptyLoad
-        (figures.unread, figures.oldestWaiting) = (nil, nil)
+        (figures.lag, figures.oldestWaiting) = (nil, nil)
         flow.report(figures, now: Self.at(10), logger: logger)
         #expect(
             lines.taken() == [
@@ -119,7 +119,7 @@ internal import Testing
         flow.report(figures, now: Self.at(0), logger: logger)
         #expect(
             lines.taken() == [
-                "info waiting [accepted=0, events=0, partitionsUnavailable=2, unread=0]"
+                "info waiting [accepted=0, events=0, lag=0, partitionsUnavailable=2]"
             ])
     }
 
@@ -130,7 +130,7 @@ internal import Testing
         flow.report(figures, now: Self.at(1), logger: logger)
         #expect(
             lines.taken() == [
-                "info no events [accepted=0, events=0, unread=0]",
+                "info no events [accepted=0, events=0, lag=0]",
                 "info totals since the start [accepted=0, events=0]",
             ])
         figures.load.holders = 1

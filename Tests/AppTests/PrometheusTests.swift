@@ -38,8 +38,13 @@ internal import Testing
                 endpoint: "api.push.apple.com:443", connections: 2, streams: 3,
                 streamsMax: 2000, providerTokenAge: .seconds(90), refusals: 1)
         ]
+        status.pools[0].connected.goAways = 3
         status.breakerPhases = [
-            WorkerStatus.BreakerPhase(name: "team \"home\"\\production", phase: .halfOpen)
+            WorkerStatus.BreakerPhase(
+                credential: "team \"home\"\\", environment: .production, phase: .halfOpen),
+            WorkerStatus.BreakerPhase(
+                credential: "home", environment: .development, app: "com.example.Home",
+                apnsTopic: "com.example.Home.push-type.controls", phase: .open),
         ]
         status.events = [
             WorkerStatus.EventCount(topic: "lamplighter.events", outcome: "matched", count: 2)
@@ -60,6 +65,8 @@ internal import Testing
         status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
         status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")
+        status.process.cpuTime = .milliseconds(1250)
+        (status.process.fileDescriptors, status.process.fileDescriptorsMax) = (70, 1024)
         return status
     }
 
@@ -73,6 +80,30 @@ internal import Testing
         let families = WorkerMetrics.families(of: Self.status)
         #expect(families.map(\.definition) == WorkerMetrics.definitions)
         for family in families { #expect(!family.series.isEmpty, "\(family.definition.name)") }
+    }
+
+    @Test func `a breaker is told by labels that other metrics have, and so are connections`() {
+        let text = MetricsText.text(WorkerMetrics.families(of: Self.status), as: .prometheus)
+        let lines = text.split(separator: "\n")
+        for line in [
+            #"lamplighter_breaker_state{of="credential",credential="team \"home\"\\","#
+                + #"environment="production",app="",apns_topic=""} 1"#,
+            #"lamplighter_breaker_state{of="topic",credential="home",environment="development","#
+                + #"app="com.example.Home",apns_topic="com.example.Home.push-type.controls"} 2"#,
+            #"lamplighter_apns_goaways_total{credential="home",environment="production"} 3"#,
+        ] {
+            #expect(lines.contains { $0 == line }, "\(line)")
+        }
+    }
+
+    @Test func `a process has the metrics that dashboards of Prometheus's clients ask for`() {
+        let text = MetricsText.text(WorkerMetrics.families(of: Self.status), as: .prometheus)
+        let lines = text.split(separator: "\n")
+        for line in [
+            "process_cpu_seconds_total 1.25", "process_open_fds 70", "process_max_fds 1024",
+        ] {
+            #expect(lines.contains { $0 == line }, "\(line)")
+        }
     }
 
     private static func run(

@@ -49,7 +49,8 @@ internal import Testing
         ]
         status.troubledTopics = [
             TroubledTopic(
-                topic: .deadLetters, name: "lamplighter.dead-letters", records: 1, bytes: 100)
+                topic: .deadLetters, name: "lamplighter.dead-letters", records: 1, bytes: 100,
+                cause: "UNKNOWN_TOPIC_OR_PART")
         ]
         status.unmatched = [
             .init(

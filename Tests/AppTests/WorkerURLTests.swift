@@ -29,6 +29,15 @@ internal import Testing
         #expect(throws: WorkerURL.Wrong(message: message)) { try WorkerURL(written) }
     }
 
+    @Test func `a connection that is closed at once points at the places of an address`() throws {
+        let text = try WorkerURL("worker-1:9465").lost("Empty reply from server")
+        #expect(
+            text.hasPrefix(
+                "http://worker-1:9465 accepted the connection and closed it at once, or before its "
+                    + "answer was whole (Empty reply from server): a worker does so while 16 "
+                    + "connections from this address are open; end other clients"))
+    }
+
     @Test func `TLS to a port that has none names the plain URL`() throws {
         let text = try WorkerURL("https://worker-1:9465").withoutTLS("wrong version number")
         #expect(

@@ -75,6 +75,15 @@ class Dashboard(unittest.TestCase):
                 self.assertIn(name, variables)
             self.assertEqual(target["datasource"]["uid"], "${datasource}")
 
+    def test_asks_in_every_query_for_the_namespace_and_the_fleet_that_are_chosen(self):
+        annotation = BOARD["annotations"]["list"][0]
+        for title, expr in [(title, target["expr"]) for title, target in TARGETS] + [
+            (annotation["name"], annotation["expr"])
+        ]:
+            for name, matchers in promql.SELECTOR.findall(expr):
+                for wanted in ('namespace=~"$namespace"', 'job=~"$job"'):
+                    self.assertIn(wanted, matchers, f"{title}: {name}")
+
     def test_has_panels_that_do_not_overlap(self):
         taken = set()
         for panel in BOARD["panels"]:

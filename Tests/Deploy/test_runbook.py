@@ -23,7 +23,7 @@ CALL = re.compile(
 MADE_ELSEWHERE = {
     r"\(what)\(why)": ["events could not be read", "pushes have failed for good"],
     r"\(subjects)\(example)": ["named subjects that nobody shows"],
-    r"\(topic.trouble); \(TroubledTopic.remedy)": ["Kafka accepts no"],
+    r"\(topic.trouble); \(topic.remedy)": ["Kafka accepts no"],
     r"Kafka: \(warning.text)": ["Kafka: …"],
     # The line of a pool, and librdkafka's; those who write the first are found by themselves.
     r"\(message)": [],

@@ -28,7 +28,7 @@ internal import Testing
         #expect(server.simulator.counts.streamsRefused == 0)
         #expect(bench.drain())
         #expect(bench.transport.counters.snapshot.requests == 500)
-        #expect(bench.transport.counters.snapshot.connects == 1)
+        #expect(bench.connectionCounts.connects == 1)
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -93,7 +93,7 @@ internal import Testing
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
         // Nobody listens there any more.
-        #expect(bench.transport.counters.snapshot.connectFailures == (end.isAuthenticated ? 1 : 0))
+        #expect(bench.connectionCounts.connectFailures == (end.isAuthenticated ? 1 : 0))
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -125,7 +125,7 @@ internal import Testing
         }
         // With nghttp2 it ends in the handshake, with libcurl after the first answer.
         func refusals() -> UInt64 {
-            let counts = bench.transport.counters.snapshot
+            let counts = bench.connectionCounts
             return kind == .libcurl ? counts.http2Refused : counts.connectFailures
         }
         #expect(bench.wait { refusals() > 0 })

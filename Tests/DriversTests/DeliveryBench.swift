@@ -49,6 +49,11 @@ final class DeliveryBench {
     private var vacant: [PushSlot]
     private let text: UnsafeMutableBufferPointer<UInt8>
 
+    /// What has become of the connections of the bench's only pool.
+    var connectionCounts: ConnectionCounts {
+        transport.counters.connections(of: PoolID(rawValue: 0))
+    }
+
     /// Signs with another key from now on.
     func useKey(pem: String, keyID: String = DeliveryBench.keyID) throws {
         tokens.use(try SigningKey(teamID: Self.teamID, keyID: keyID, pem: pem))

@@ -159,7 +159,7 @@ internal import Testing
             })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
-        let failures = bench.transport.counters.snapshot.connectFailures
+        let failures = bench.connectionCounts.connectFailures
         // A burst of 20, then 10 a second.
         let seconds = Double((now - start).nanoseconds) / 1e9
         #expect(failures > 0 && Double(failures) <= 20 + 10 * seconds)

@@ -93,8 +93,10 @@ import Testing
         }
         #expect(reading.records.count == 7)
         #expect(reading.consumer.lag(topic: 0, partition: 0) == 7)
+        #expect(reading.consumer.lag == 7)
         reading.storeAll()
         #expect(reading.consumer.lag(topic: 0, partition: 0) == 0)
+        #expect(reading.consumer.lag == 0)
         #expect(reading.consumer.lag(topic: 0, partition: 9) == nil)
         try fixture.write(3, from: 7, to: "events")
         try await reading.waitForRecords(10)

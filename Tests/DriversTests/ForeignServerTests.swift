@@ -17,7 +17,7 @@ internal import Testing
         #expect(outcomes.count == 300)
         #expect(outcomes.allSatisfy { $0.kind == .answered && $0.status == 200 })
         #expect(bench.drain())
-        #expect(bench.transport.counters.snapshot.connects == 1)
+        #expect(bench.connectionCounts.connects == 1)
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -40,7 +40,7 @@ internal import Testing
         #expect(outcomes.count == 500)
         #expect(outcomes.allSatisfy { $0.kind == .answered && $0.status == 404 })
         #expect(outcomes.allSatisfy { $0.reason == .none })
-        #expect(bench.transport.counters.snapshot.connects == 1)
+        #expect(bench.connectionCounts.connects == 1)
     }
 
     /// libcurl tells by the answer, so the first push has been sent; nghttp2 sends it none.
@@ -53,6 +53,6 @@ internal import Testing
         let bench = try server.bench(kind, limits: DeliveryBench.brisk { $0.waitMax = .seconds(1) })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [end])
-        #expect(bench.wait { bench.transport.counters.snapshot.http2Refused > 0 })
+        #expect(bench.wait { bench.connectionCounts.http2Refused > 0 })
     }
 }

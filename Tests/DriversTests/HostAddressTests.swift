@@ -22,7 +22,7 @@ internal import Testing
             .nghttp2, host: "apns.test", lookUp: Self.addresses(unused, unused, server.port))
         bench.submit(10)
         #expect(bench.collect(10).allSatisfy { $0.status == 200 })
-        let counts = bench.transport.counters.snapshot
+        let counts = bench.connectionCounts
         #expect(counts.connects == 1 && counts.connectFailures == 0)
     }
 
@@ -38,7 +38,7 @@ internal import Testing
             host: "apns.test", lookUp: Self.addresses(place.port, server.port))
         bench.submit(10)
         #expect(bench.collect(10).allSatisfy { $0.status == 200 })
-        #expect(bench.transport.counters.snapshot.connectFailures == 0)
+        #expect(bench.connectionCounts.connectFailures == 0)
         withExtendedLifetime((mute.descriptor, first.descriptor, second.descriptor)) {}
     }
 
@@ -56,7 +56,7 @@ internal import Testing
             lookUp: Self.addresses(place.port, server.port))
         bench.submit(1)
         #expect(bench.collect(1).map(\.status) == [200])
-        #expect(bench.transport.counters.snapshot.connectFailures == 0)
+        #expect(bench.connectionCounts.connectFailures == 0)
         withExtendedLifetime((mute.descriptor, first.descriptor, second.descriptor)) {}
     }
 
@@ -71,7 +71,7 @@ internal import Testing
         usleep(600_000)
         bench.submit(1)
         #expect(bench.collect(1).map(\.status) == [200])
-        #expect(bench.transport.counters.snapshot.connects == 1)
+        #expect(bench.connectionCounts.connects == 1)
     }
 
     @Test func `a host fails one connect when none can be reached`() throws {
@@ -86,7 +86,7 @@ internal import Testing
             }, host: "apns.test", lookUp: Self.addresses(unused, unused))
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
-        #expect(bench.transport.counters.snapshot.connectFailures == 1)
+        #expect(bench.connectionCounts.connectFailures == 1)
     }
 
     @Test func `a host has its connections spread over them`() throws {

@@ -17,14 +17,14 @@ internal import Testing
         let long = String(repeating: "x", count: 5000)
         let header = try RawHTTPClient.request(
             "GET /here", ["Host: localhost", "X-Long: \(long)"], port: port)
-        #expect(header.hasPrefix("HTTP/1.1 400 "), "\(header.prefix(40))")
+        #expect(header.hasPrefix("HTTP/1.1 431 "), "\(header.prefix(40))")
         #expect(header.hasSuffix("are too long: at most 4096 bytes and 64 headers\n"))
         let line = try RawHTTPClient.request("GET /here?\(long)", port: port)
         #expect(
-            line.hasPrefix("HTTP/1.1 400 ") && line.contains("the request line and the headers"))
+            line.hasPrefix("HTTP/1.1 431 ") && line.contains("the request line and the headers"))
         let many = (0..<100).map { "X-\($0): 1" }
         let count = try RawHTTPClient.request("GET /here", ["Host: localhost"] + many, port: port)
-        #expect(count.hasPrefix("HTTP/1.1 400 ") && count.contains("and 64 headers\n"))
+        #expect(count.hasPrefix("HTTP/1.1 431 ") && count.contains("and 64 headers\n"))
         let body = try RawHTTPClient.request("PUT /here", body: long, port: port)
         #expect(body.hasPrefix("HTTP/1.1 413 "), "\(body.prefix(40))")
         #expect(try RawHTTPClient.request("PUT /here", body: "x", port: port).contains(" 200 "))
@@ -165,6 +165,25 @@ internal import Testing
         #expect(fixture.questions.withLock { $0.last?.body } == Array("whole".utf8))
         // The connection goes on.
         client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
+        #expect(next.hasSuffix("\r\n\r\nok\n"))
+        await fixture.end()
+    }
+
+    @Test func `a connection is read on after one request that had to wait`() async throws {
+        let fixture = ListenerFixture { $0.requestsPerSecondMax = 5 }
+        let client = try RawHTTPClient(port: try fixture.port)
+        let request = "GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        // The last waits for 200 ms, with nothing behind it.
+        client.send(String(repeating: request, count: 6))
+        var answers = 0
+        while answers < 6 {
+            let answer = client.receive { $0.hasSuffix("\r\n\r\nok\n") }
+            let more = answer?.components(separatedBy: "HTTP/1.1 200 OK").count ?? 1
+            try #require(more > 1, "no answer after \(answers)")
+            answers += more - 1
+        }
+        client.send(request)
         let next = client.receive { $0.hasSuffix("\r\n\r\nok\n") } ?? ""
         #expect(next.hasSuffix("\r\n\r\nok\n"))
         await fixture.end()

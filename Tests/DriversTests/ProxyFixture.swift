@@ -134,7 +134,7 @@ struct ProxiedBench {
             logger: Logger(label: "proxy") { _ in WholeLineHandler(lines: log) })
     }
 
-    var counts: TransportCounts { bench.transport.counters.snapshot }
+    var connectionCounts: ConnectionCounts { bench.connectionCounts }
 
     /// The lines at `error`.
     var errors: [String] { log.all.filter { $0.hasPrefix("error") } }

@@ -26,8 +26,8 @@ internal import Testing
         #expect(outcomes.count == 300)
         #expect(outcomes.allSatisfy { $0.kind == .answered && $0.status == 200 })
         #expect(proxy.tunnels == ["127.0.0.1:\(simulator.port)"])
-        #expect(proxied.counts.connects == 1)
-        #expect(proxied.counts.connectFailures == 0)
+        #expect(proxied.connectionCounts.connects == 1)
+        #expect(proxied.connectionCounts.connectFailures == 0)
         // Its thread counts at the end of a turn, when the last answer has come already.
         #expect(proxied.bench.wait { simulator.simulator.counts.accepted == 300 })
         #expect(simulator.simulator.recordedRequests.allSatisfy(Self.isOurs))
@@ -50,7 +50,7 @@ internal import Testing
         let proxy = try TinyProxy(["BasicAuth user other"])
         let proxied = try ProxiedBench(simulator, through: proxy.url(credentials))
         #expect(proxied.kinds(of: 3) == [.unprocessed, .unprocessed, .unprocessed])
-        #expect(proxied.counts.connectFailures > 0)
+        #expect(proxied.connectionCounts.connectFailures > 0)
         let errors = proxied.errors
         #expect(errors.count == 1)
         #expect(errors[0].contains("response \(status)"))
@@ -65,7 +65,7 @@ internal import Testing
         let proxy = try TinyProxy(["ConnectPort 1"])
         let proxied = try ProxiedBench(simulator, through: proxy.url())
         #expect(proxied.kinds(of: 3) == [.unprocessed, .unprocessed, .unprocessed])
-        #expect(proxied.counts.connectFailures > 0)
+        #expect(proxied.connectionCounts.connectFailures > 0)
         #expect(proxied.errors.count == 1)
         #expect(
             proxied.errors[0].contains("127.0.0.1:\(proxy.port) answers 403: check that it allows"))
@@ -80,7 +80,7 @@ internal import Testing
         proxy.stop()
         let proxied = try ProxiedBench(simulator, through: proxy.url("user:swordfish@"))
         #expect(proxied.kinds(of: 3) == [.unprocessed, .unprocessed, .unprocessed])
-        #expect(proxied.counts.connectFailures > 0)
+        #expect(proxied.connectionCounts.connectFailures > 0)
         #expect(proxied.errors.count == 1)
         #expect(proxied.errors[0].contains("check that the HTTP proxy at 127.0.0.1:\(port) runs"))
         #expect(!proxied.log.all.joined().contains("swordfish"))
@@ -122,7 +122,7 @@ internal import Testing
         #expect(proxied.bench.wait { !proxied.errors.isEmpty })
         #expect(proxied.bench.drain())
         #expect(proxied.bench.collect(3).map(\.kind) == [.unprocessed, .unprocessed, .unprocessed])
-        #expect(proxied.counts.connectFailures > 0)
+        #expect(proxied.connectionCounts.connectFailures > 0)
         #expect(proxied.errors.count == 1)
         #expect(
             proxied.errors[0].contains(

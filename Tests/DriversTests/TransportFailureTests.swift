@@ -69,7 +69,7 @@ internal import Testing
         let outcomes = bench.collect(3)
         #expect(outcomes.count == 3)
         #expect(outcomes.allSatisfy { $0.kind == .unprocessed })
-        #expect(bench.transport.counters.snapshot.certificatesRefused > 0)
+        #expect(bench.connectionCounts.certificatesRefused > 0)
         #expect(server.simulator.recordedRequests.isEmpty)
         #expect(log.all.contains { $0.contains("install current ca-certificates") })
         // The status names the same cause as the log.
@@ -88,7 +88,7 @@ internal import Testing
             logger: Logger(label: "test") { _ in WholeLineHandler(lines: log) })
         bench.submit(1)
         #expect(bench.collect(1).map(\.kind) == [.unprocessed])
-        #expect(bench.transport.counters.snapshot.certificatesRefused > 0)
+        #expect(bench.connectionCounts.certificatesRefused > 0)
         #expect(log.all.contains { $0.contains("check apns.endpoints' host and serverName") })
         #expect(!log.all.contains { $0.contains("ca-certificates") })
     }
@@ -109,7 +109,7 @@ internal import Testing
         let outcomes = bench.collect(20)
         #expect(outcomes.count == 20)
         #expect(outcomes.allSatisfy { $0.kind == .unprocessed })
-        let failures = bench.transport.counters.snapshot.connectFailures
+        let failures = bench.connectionCounts.connectFailures
         #expect(failures >= 2 && failures < 20)
         let streams = bench.transport.counters.streams(of: PoolID(rawValue: 0))
         #expect(streams.failedConnects > 0 && !streams.hasReachedAPNs)
@@ -131,7 +131,7 @@ internal import Testing
         let outcomes = bench.collect(5)
         #expect(outcomes.count == 5)
         #expect(outcomes.allSatisfy { $0.kind == .unprocessed })
-        #expect(bench.wait { bench.transport.counters.snapshot.connectFailures > 0 })
+        #expect(bench.wait { bench.connectionCounts.connectFailures > 0 })
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -150,7 +150,7 @@ internal import Testing
         let outcomes = bench.collect(10)
         #expect(outcomes.count == 10)
         #expect(outcomes.allSatisfy { $0.kind == .unknown })
-        #expect(bench.transport.counters.snapshot.connectionsLost == 1)
+        #expect(bench.connectionCounts.connectionsLost == 1)
         server.simulator.perform(.delay(.zero))
         bench.submit(10)
         #expect(bench.collect(10).allSatisfy { $0.status == 200 })

@@ -60,7 +60,7 @@ internal import Testing
         let outcomes = Self.outcomes(of: 6000, on: bench)
         #expect(outcomes.count == 6000)
         #expect(outcomes.allSatisfy { $0.kind == .answered && $0.status == 200 })
-        let counts = bench.transport.counters.snapshot
+        let counts = bench.connectionCounts
         #expect(counts.connects >= 6 && counts.connects <= 12)
         #expect(counts.goAways >= 5)
         #expect(counts.connectionsLost == 0)
@@ -73,7 +73,7 @@ internal import Testing
         let outcomes = Self.outcomes(of: 6000, on: bench)
         #expect(outcomes.count == 6000)
         #expect(outcomes.allSatisfy { $0.status == 200 || $0.kind == .unknown })
-        let connects = Int(bench.transport.counters.snapshot.connects)
+        let connects = Int(bench.connectionCounts.connects)
         #expect(connects >= 6 && connects <= 12)
         let unknown = outcomes.filter { $0.kind == .unknown }.count
         #expect(unknown <= 100 * (connects - 1))

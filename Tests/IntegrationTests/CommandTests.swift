@@ -171,6 +171,10 @@ struct `The command line` {
         apns.expect(
             "ok      Kafka", "wrong   APNs production (127.0.0.1:1) takes no connection",
             "apns.endpoints")
+        // Its own lines say it all; the log's are not among them.
+        for line in apns.lines {
+            #expect(["ok      ", "wrong   ", "warning "].contains(line.prefix(8)), "\(line)")
+        }
     }
 
     @Test func `check tells certificates that cannot be verified from an APNs that is away`()

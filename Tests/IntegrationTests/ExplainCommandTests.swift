@@ -93,6 +93,24 @@ struct `Explain on the command line` {
         #expect(try await nobody.status == 69)
     }
 
+    @Test func `explain shows what Kafka has of an app that the configuration lacks`() async throws
+    {
+        let name = UUID().uuidString
+        var draft = RegistrationDraft.controls([TestToken()], show: ["door"], installation: name)
+        draft.app = "com.example.Stranger"
+        try fleet.register(draft)
+        let question = ["explain", "--installation", name, "--app"]
+        let result = try await fleet.command(question + ["com.example.Stranger"])
+        #expect(result.status == 0)
+        result.expect(
+            "'com.example.Stranger' is no app of this configuration's apns.credentials, which have",
+            TestApp.home, "Installation \(name): 1 registration of that app in Kafka.",
+            "No worker can read it: no credential serves this app")
+        let nothing = try await fleet.command(question + ["com.example.Strangre"])
+        #expect(nothing.status == 64)
+        nothing.expect("is no app of this configuration's", "is it misspelt?")
+    }
+
     @Test func `explain says whom a record would reach, and sends nothing`() async throws {
         let (name, dead, well) = try await installation()
         let before = fleet.requests(for: well).count

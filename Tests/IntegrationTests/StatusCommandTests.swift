@@ -69,6 +69,19 @@ struct `The status command` {
         secure.expect("answers without TLS", "write \(url)")
     }
 
+    @Test func `status says so where the worker has no place left for this address`() async throws {
+        let port = try await fleet.adminPort(of: worker)
+        let held = try (0..<16).map { _ in
+            OpenConnection(try Socket.connecting(to: .loopback(port: UInt16(port))))
+        }
+        let refused = try await fleet.run(["status", "http://127.0.0.1:\(port)"])
+        #expect(refused.status == 69)
+        refused.expect(
+            "http://127.0.0.1:\(port) accepted the connection and closed it at once",
+            "while 16 connections from this address are open")
+        #expect(held.count == 16)
+    }
+
     @Test func `status --watch asks again every second until it is interrupted`() async throws {
         let port = try await fleet.adminPort(of: worker)
         let log = fleet.directory.appending(path: "watch.log").path

@@ -70,6 +70,14 @@ struct `Worker health` {
         #expect(Self.value("lamplighter_oldest_waiting_seconds", in: page) == 0)
         let memory = try #require(Self.value("process_resident_memory_bytes", in: page))
         #expect(memory > 1_000_000)
+        let seconds = try #require(Self.value("process_cpu_seconds_total", in: page))
+        let descriptors = try #require(Self.value("process_open_fds", in: page))
+        let descriptorsMax = try #require(Self.value("process_max_fds", in: page))
+        #expect(seconds > 0 && descriptors > 10 && descriptorsMax > descriptors)
+        let pool = #"credential="home",environment="production""#
+        #expect(Self.value("lamplighter_apns_connects_total{\(pool)}", in: page) ?? 0 >= 1)
+        let breaker = #"{of="credential",\#(pool),app="",apns_topic=""}"#
+        #expect(Self.value("lamplighter_breaker_state\(breaker)", in: page) == 0)
         let open = try await Self.get(
             "/metrics", of: worker, ["--header", "Accept: application/openmetrics-text"])
         #expect(open.body.hasSuffix("# EOF\n"))

@@ -75,23 +75,23 @@ internal import Testing
     @Test func `the phases are those of all credentials and of the topics that have been refused`()
     {
         var breakers = breakers()
-        func phases() -> [String] {
-            breakers.phases(Self.routing).map { "\($0.name): \($0.phase)" }
+        func phases() -> [BreakerOwner: CircuitBreaker.Phase] {
+            Dictionary(uniqueKeysWithValues: breakers.phases.map { ($0.of, $0.phase) })
         }
-        let pools = ["credential team in production: ", "credential team in development: "]
-        #expect(phases() == pools.map { $0 + "closed" })
         let pool = breakers.pool(of: route())
+        let other = breakers.pool(of: route("one", .development))
+        #expect(phases() == [.pool(pool): .closed, .pool(other): .closed])
         for _ in 0..<3 {
             breakers.credentialRefused(route(), .invalidProviderToken, now: .after(.zero))
         }
         breakers.topicRefused(route("two"), .topicDisallowed, now: .after(.zero))
-        let topic = "APNs topic two.push-type.controls in production: "
-        #expect(phases() == [pools[0] + "open", pools[1] + "closed", topic + "open"])
+        let topic = BreakerOwner.route(route("two"))
+        #expect(phases() == [.pool(pool): .open, .pool(other): .closed, topic: .open])
         let counted = breakers.credentialRefusals(of: pool)
         #expect(counted == 3)
         _ = breakers.allowance(of: pool, now: .after(.seconds(3600)))
         breakers.topicTaken(route("two"))
-        #expect(phases() == [pools[0] + "halfOpen", pools[1] + "closed", topic + "closed"])
+        #expect(phases() == [.pool(pool): .halfOpen, .pool(other): .closed, topic: .closed])
     }
 
     @Test func `a refused credential is probed soon, however long APNs was ill before`() throws {

@@ -13,7 +13,7 @@ import itertools
 import json
 import pathlib
 
-from panels import ROWS
+from panels import FIRING, ROWS
 
 FILE = pathlib.Path(__file__).with_name("lamplighter.json")
 SCHEMA = 41
@@ -106,7 +106,7 @@ def dashboard():
         "time": {"from": "now-3h", "to": "now"},
         "annotations": {"list": [{
             "name": "Alerts", "datasource": DATASOURCE, "enable": True, "iconColor": "red",
-            "expr": 'ALERTS{alertname=~"Lamplighter.*", alertstate="firing", severity="critical", job=~"$job"}',
+            "expr": FIRING.replace("}", ', severity="critical"}'),
             "titleFormat": "{{alertname}}", "textFormat": "{{instance}}", "step": "60s",
         }]},
         "templating": {"list": [

@@ -43,6 +43,9 @@ IN_TIME = rate(FRESH + "_bucket", 'le="2.048"')
 DUE = rate(FRESH + "_count") + " or " + rate("lamplighter_pushes_total", 'outcome="expired"')
 FRESH_SHARE = f"sum ({IN_TIME}) / sum ({DUE})"
 POOL = "credential, environment"
+BREAKER = "credential, environment, apns_topic"
+# The alerts have no worker where they are a fleet's.
+FIRING = 'ALERTS{alertname=~"Lamplighter.*", alertstate="firing", namespace=~"$namespace", job=~"$job"}'
 
 # Rows, each with its panels: title, kind, unit, queries with their legends, and what it means where
 # the title does not say it.
@@ -54,12 +57,12 @@ ROWS = [
          [(per_second("lamplighter_pushes_total", matchers='outcome="accepted"'), "")], ""),
         ("Workers running", "stat", "short",
          [(total("lamplighter_phase", matchers='phase="running"'), "")], ""),
-        ("Unread events", "stat", "short", [(total("lamplighter_partition_lag_records"), "")],
+        ("Lag of all topics", "stat", "short", [(total("lamplighter_partition_lag_records"), "")],
          "Records of events that are not committed yet."),
         ("Circuit breakers not closed", "stat", "short",
          [(f"sum ({chosen('lamplighter_breaker_state')} > bool 0)", "")], ""),
         ("Alerts", "stat", "short",
-         [('count(ALERTS{alertname=~"Lamplighter.*", alertstate="firing", job=~"$job"}) or vector(0)', "")],
+         [(f"count({FIRING}) or vector(0)", "")],
          "Those of deploy/prometheus/rules.yaml; docs/runbook.md says what to do."),
     ]),
     ("Freshness", [
@@ -99,7 +102,7 @@ ROWS = [
          [(quantile(0.5, ROUND_TRIP), "p50"), (quantile(0.99, ROUND_TRIP), "p99"),
           (quantile(0.99, "lamplighter_apns_connect_seconds"), "p99 of connects")], ""),
         ("Circuit breakers", "state-timeline", "short",
-         [(largest("lamplighter_breaker_state", "breaker"), "{{breaker}}")],
+         [(largest("lamplighter_breaker_state", BREAKER), "{{credential}} {{environment}} {{apns_topic}}")],
          "The worst of the workers' states."),
         ("Connections", "timeseries", "short",
          [(total("lamplighter_apns_connections", POOL), "{{credential}} {{environment}}")], ""),
@@ -191,6 +194,14 @@ ROWS = [
            "{{instance}}")], ""),
         ("Memory, by part", "timeseries", "bytes",
          [(largest("lamplighter_memory_bytes", "part"), "{{part}}")], "The largest of the workers."),
+        ("CPU", "timeseries", "short",
+         [(f"{per_second('process_cpu_seconds_total', 'instance')} and on (instance) "
+           f"{chosen('lamplighter_build_info')}", "{{instance}}")], "Cores."),
+        ("File descriptors", "timeseries", "short",
+         [(f"{chosen('process_open_fds')} and on (instance) {chosen('lamplighter_build_info')}",
+           "{{instance}}"),
+          (f"{chosen('process_max_fds')} and on (instance) {chosen('lamplighter_build_info')}",
+           "limit of {{instance}}")], ""),
         ("Age of the processes", "timeseries", "s",
          [(f"time() - {chosen('process_start_time_seconds')} and on (instance) {chosen('lamplighter_build_info')}",
            "{{instance}}")], ""),

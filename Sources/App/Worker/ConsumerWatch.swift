@@ -112,7 +112,7 @@ struct ConsumerWatch {
             }
             troubled[topic.topic] = now.monotonic
             logger.error(
-                "\(topic.trouble); \(TroubledTopic.remedy)",
+                "\(topic.trouble); \(topic.remedy)",
                 metadata: [
                     "topic": "\(topic.name)", "waiting": .stringConvertible(topic.records),
                     "waitingKiB": .stringConvertible((topic.bytes + 1023) / 1024),
@@ -183,6 +183,7 @@ struct TroubledTopic {
     var records: Int
     /// The approximate size of the waiting records.
     var bytes: Int
+    /// The name of Kafka's error; nil if nothing was reported.
     var cause: String?
 
     /// What is wrong, and what follows from it.
@@ -191,9 +192,25 @@ struct TroubledTopic {
         return "Kafka accepts no \(words.records): \(words.consequence)"
     }
 
-    static let remedy =
-        "create the topic (lamplighter topics create), give this user WRITE on it, or restore its "
-        + "leaders"
+    /// What an operator can do.
+    var remedy: String {
+        guard isUnanswered else {
+            return "create the topic (lamplighter topics create), give this user WRITE on it, or "
+                + "restore its leaders"
+        }
+        return "Kafka has not acknowledged them: check that its brokers run, can be reached from "
+            + "here and lead the topic's partitions"
+    }
+
+    /// Whether no broker has said anything about the records, so that nothing points at the topic.
+    private var isUnanswered: Bool {
+        guard let cause else { return true }
+        return Self.silences.contains(cause)
+    }
+
+    private static let silences = Set(
+        [ErrorCode.messageTimedOut, .timedOut, .transport, .allBrokersDown, .requestTimedOut]
+            .map(\.name))
 
     /// What the records of the topic are called, and what follows from their waiting.
     static func words(_ topic: RecordTopic) -> (records: String, consequence: String) {

@@ -15,8 +15,8 @@ struct FlowReport {
         var load: PushPipeline.Load
         /// The times from event to acceptance since the start, of all push types.
         var eventToAccepted = LatencyHistogram()
-        /// How many records of events are left to read; nil while none can be read.
-        var unread: Int64?
+        /// How many records of events are not committed yet; nil while none can be read.
+        var lag: Int64?
         /// How long ago the oldest event was written of which a push waits in memory.
         var oldestWaiting: Duration?
         /// How many assigned partitions cannot be read at the moment.
@@ -106,7 +106,7 @@ struct FlowReport {
             "events": .stringConvertible(counters.events - told.events),
             "accepted": .stringConvertible(accepted),
         ]
-        if let unread = figures.unread { metadata["unread"] = .stringConvertible(unread) }
+        if let lag = figures.lag { metadata["lag"] = .stringConvertible(lag) }
         for (counter, before) in zip(counters.named, told.named)
         where counter.value != before.value && !Self.inTotalsAlone.contains(counter.name) {
             let name = Self.names[counter.name] ?? counter.name

@@ -232,7 +232,7 @@ extension PlannerLoop {
 
     private mutating func figures(now: Now) -> FlowReport.Figures {
         var figures = FlowReport.Figures(
-            counters: pipeline.counters, load: pipeline.load, unread: consumer?.unread,
+            counters: pipeline.counters, load: pipeline.load, lag: consumer?.lag,
             unavailablePartitions: consumer?.unavailableCount ?? 0)
         for accepted in pipeline.pushTally.acceptanceTimes {
             figures.eventToAccepted.add(accepted.times)

@@ -101,9 +101,7 @@ struct CheckCommand: AsyncParsableCommand {
     private func lookAtKafka(
         _ configuration: Configuration, timeout: Duration
     ) throws -> KafkaFinding {
-        var logger = ConfigurationOption.logger(configuration.log)
-        // The reason for which it waits has a line; librdkafka would have one for each attempt.
-        if wait != nil, logger.logLevel > .debug { logger.logLevel = .critical }
+        let logger = logger(configuration.log)
         let admin = try TopicAdmin(
             settings: configuration.kafka.clientSettings, timeout: timeout, logger: logger)
         var finding = KafkaFinding()
@@ -126,6 +124,16 @@ struct CheckCommand: AsyncParsableCommand {
             finding.warnings += rights.warnings
         }
         return finding
+    }
+
+    /// Makes a logger for what the report has not: the details at `debug`, as text for the person who
+    /// reads both. What is wrong is in the report, and for each attempt of `--wait` in its line.
+    private func logger(_ log: Configuration.Log) -> Logger {
+        var log = log
+        log.format = .text
+        var logger = ConfigurationOption.logger(log)
+        if logger.logLevel > .debug { logger.logLevel = .critical }
+        return logger
     }
 
     private static func meaning(of result: Result<KafkaFinding, any Error>) -> KafkaWait.Look {
@@ -163,7 +171,7 @@ struct CheckCommand: AsyncParsableCommand {
             report(&failures) {
                 let answer = try push.send(
                     configuration: configuration, plan: plan, keys: keys, timeout: .seconds(15),
-                    logger: ConfigurationOption.logger(configuration.log))
+                    logger: logger(configuration.log))
                 let endpoint = configuration.apns.endpoints[pool.environment]
                 let place = "APNs \(pool.environment.name) (\(endpoint.host):\(endpoint.port))"
                 guard let answer, answer.outcome.kind == .answered else {

@@ -121,6 +121,9 @@ struct ExplainCommand: AsyncParsableCommand {
         let configuration = try file.map {
             try Configuration.load(file: $0, environment: ProcessInfo.processInfo.environment)
         }
+        if let app, let configuration, !configuration.apps.contains(app) {
+            return try explainStranger(app, configuration)
+        }
         let inquiry = try WorkerInquiry(urls, tokenFile: tokenFile, configuration)
         if isOfRecord { return try await explainRecord(inquiry) }
         let answers = await inquiry.ask(path: "/explain", query: query, as: TokenReply.self)
@@ -192,6 +195,22 @@ struct ExplainCommand: AsyncParsableCommand {
             return true
         }
         return search.found.filter { handler == nil || $0.handler == handler }
+    }
+
+    /// A worker with this configuration sets aside what the app registers, so that only Kafka can
+    /// have something of it.
+    private func explainStranger(_ app: String, _ configuration: Configuration) throws {
+        let found = try search(configuration)
+        guard !found.isEmpty else {
+            throw ValidationError(
+                "\(configuration.strangerText(app)); and Kafka has no registration of that app that "
+                    + "matches: is it misspelt?")
+        }
+        guard !json else {
+            return print(TerminalText.visible(json: ExplainJSON.text(Output([], found))))
+        }
+        show(
+            ExplainText.lines(ofStranger: app, configuration, asking: wanted, registrations: found))
     }
 
     // MARK: Records

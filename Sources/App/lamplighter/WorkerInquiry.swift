@@ -135,8 +135,11 @@ struct WorkerInquiry: Sendable {
 
     private func problem(_ failure: ExchangeFailure, of url: String) -> String {
         let cause = failure.text.printable
-        if failure.kind == .handshake, url.hasPrefix("https://"), let url = try? WorkerURL(url) {
-            return url.withoutTLS(cause)
+        if let worker = try? WorkerURL(url) {
+            if failure.kind == .handshake, url.hasPrefix("https://") {
+                return worker.withoutTLS(cause)
+            }
+            if failure.kind == .lost { return worker.lost(cause) }
         }
         return "\(url): \(cause); check that the worker runs and that its admin.port is this one"
     }
@@ -152,7 +155,7 @@ struct WorkerInquiry: Sendable {
         case 401:
             return Failure(
                 .configuration, "\(url) refuses the token: take that of its admin.tokenFile")
-        case 400, 413: return ValidationError("\(url): \(text)")
+        case 400, 413, 431: return ValidationError("\(url): \(text)")
         case 503: return Failure(.unavailable, "\(url): \(text)")
         default:
             return Failure(

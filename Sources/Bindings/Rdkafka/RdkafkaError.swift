@@ -33,6 +33,8 @@ extension ErrorCode {
     package static let assignPartitions = ErrorCode(RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS)
     package static let revokePartitions = ErrorCode(RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
     package static let timedOut = ErrorCode(RD_KAFKA_RESP_ERR__TIMED_OUT)
+    /// No broker acknowledged the record within `message.timeout.ms`.
+    package static let messageTimedOut = ErrorCode(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
     package static let queueFull = ErrorCode(RD_KAFKA_RESP_ERR__QUEUE_FULL)
     package static let fatal = ErrorCode(RD_KAFKA_RESP_ERR__FATAL)
     package static let noOffset = ErrorCode(RD_KAFKA_RESP_ERR__NO_OFFSET)

@@ -18,7 +18,7 @@ struct CurlConnection: PooledConnection, ~Copyable {
     var shownTokens = ShownProviderTokens()
     /// Whether APNs has accepted the provider token in an answer on this connection.
     var isAuthenticated = false
-    /// Whether `TransportCounts.connects` includes this connection.
+    /// Whether `ConnectionCounts.connects` includes this connection.
     var wasCounted = false
     /// Ends of requests that libcurl has reported and that are not handled yet.
     private(set) var ends: [MultiHandle.End] = []

@@ -110,11 +110,11 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         sendAgain(slot, pool: pool)
         guard !connections[index].multi.isEstablished else { return }
-        desk.counts.connectFailures &+= 1
+        desk.count(\.connectFailures, of: pool)
         let why = errorText(index, end)
         desk.holdBackConnects(of: pool, because: why)
         let isCertificate = end.code.cause == .certificate
-        if isCertificate { desk.counts.certificatesRefused &+= 1 }
+        if isCertificate { desk.count(\.certificatesRefused, of: pool) }
         desk.pools[pool].log.write(
             isCertificate ? .certificateRefused : .connectFailed, .error,
             "cannot connect: \(why)",
@@ -147,7 +147,7 @@ extension CurlDeliveryLoop {
     }
 
     private mutating func http2Refused(_ pool: Int) {
-        desk.counts.http2Refused &+= 1
+        desk.count(\.http2Refused, of: pool)
         desk.holdBackConnects(of: pool, because: "the server does not speak HTTP/2 (ALPN)")
         desk.pools[pool].log.write(
             .http2Refused, .error, "the server does not speak HTTP/2 (ALPN)",
@@ -158,7 +158,7 @@ extension CurlDeliveryLoop {
     /// Notes that the connection broke: once, however many requests were on it.
     private mutating func lost(_ index: Int, _ why: String) {
         guard connections[index].machine.isWanted else { return }
-        desk.counts.connectionsLost &+= 1
+        desk.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, why)
         connections[index].machine.retired()
     }
@@ -168,7 +168,7 @@ extension CurlDeliveryLoop {
         let pool = connections[index].pool
         if connections[index].multi.isEstablished, !connections[index].wasCounted {
             connections[index].wasCounted = true
-            desk.counts.connects &+= 1
+            desk.count(\.connects, of: pool)
         }
         if connections[index].machine.isWanted, connections[index].multi.wantedAnotherConnection {
             connections[index].machine.retired()
@@ -176,7 +176,7 @@ extension CurlDeliveryLoop {
                 .goAway, .info, "the server ended the connection", at: desk.now.monotonic)
         }
         guard connections[index].machine.isDead else { return }
-        desk.counts.connectionsLost &+= 1
+        desk.count(\.connectionsLost, of: connections[index].pool)
         noteLoss(index, "requests time out and nothing is answered")
         abandon(index)
     }

@@ -96,6 +96,11 @@ extension DeliveryDesk {
         return next
     }
 
+    /// Counts something that has become of a connection of the pool.
+    func count(_ what: WritableKeyPath<ConnectionCounts, UInt64>, of pool: Int) {
+        port.counters.count(what, of: pools[pool].settings.id)
+    }
+
     /// Delays the pool's next connect, with back-off and jitter, because the last one failed.
     ///
     /// - Parameter hasReachedAPNs: whether it was established, and nothing was accepted on it.

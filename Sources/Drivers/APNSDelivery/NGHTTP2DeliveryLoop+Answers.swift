@@ -129,7 +129,7 @@ extension NGHTTP2DeliveryLoop {
             connections[index].machine.pingAnswered()
         }
         guard let goAway = connections[index].link!.session.takeGoAway() else { return }
-        desk.counts.goAways &+= 1
+        desk.count(\.goAways, of: pool)
         connections[index].machine.retired()
         let body = goAway.debugData.withUnsafeBytes { AnswerBody($0, parser: &desk.parser) }
         let reason = body.unknownReason ?? (body.reason == .none ? "no reason" : body.reason.name)

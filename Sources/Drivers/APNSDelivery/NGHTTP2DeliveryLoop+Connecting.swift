@@ -157,7 +157,7 @@ extension NGHTTP2DeliveryLoop {
                     index, "TLS: \(error)",
                     remedy: "check that the endpoint is APNs, not a proxy or an HTTP/1.1 server")
             }
-            desk.counts.certificatesRefused &+= 1
+            desk.count(\.certificatesRefused, of: connections[index].pool)
             connectFailed(
                 index, "TLS: \(error)", kind: .certificateRefused,
                 remedy: CertificateAdvice.remedy(verifyResult: error.verifyResult))
@@ -167,12 +167,12 @@ extension NGHTTP2DeliveryLoop {
     private mutating func established(_ index: Int) {
         assert(connections[index].stage == .handshaking, "established without a handshake")
         guard connections[index].link!.tls.negotiatedProtocol == "h2" else {
-            desk.counts.http2Refused &+= 1
+            desk.count(\.http2Refused, of: connections[index].pool)
             return connectFailed(
                 index, "the server does not speak HTTP/2 (ALPN)", kind: .http2Refused,
                 remedy: "check for a TLS-inspecting proxy between here and APNs")
         }
-        desk.counts.connects &+= 1
+        desk.count(\.connects, of: connections[index].pool)
         desk.port.counters.connected(
             after: desk.now.monotonic - connections[index].machine.startedAt)
         connections[index].stage = .established
@@ -207,7 +207,7 @@ extension NGHTTP2DeliveryLoop {
     ) {
         let pool = connections[index].pool
         assert(connections[index].stage != .established, "a connect fails that has succeeded")
-        desk.counts.connectFailures &+= 1
+        desk.count(\.connectFailures, of: pool)
         desk.holdBackConnects(of: pool, because: text)
         desk.pools[pool].log.write(
             kind, .error, "cannot connect: \(text)", remedy: remedy, at: desk.now.monotonic)
@@ -223,7 +223,7 @@ extension NGHTTP2DeliveryLoop {
         }
         let inFlight = connections[index].inFlight.count
         if inFlight > 0 {
-            desk.counts.connectionsLost &+= 1
+            desk.count(\.connectionsLost, of: pool)
             desk.pools[pool].log.write(
                 .lost, .warning, "connection lost with \(inFlight) in flight: \(why)",
                 at: desk.now.monotonic)

@@ -6,14 +6,6 @@ internal import Synchronization
 
 /// What one delivery thread has done since it started. The counts only grow.
 package struct TransportCounts: Sendable, Equatable {
-    package var connects: UInt64 = 0
-    /// Connects that failed, whatever the cause. The next two count two of the causes.
-    package var connectFailures: UInt64 = 0
-    package var certificatesRefused: UInt64 = 0
-    package var http2Refused: UInt64 = 0
-    package var goAways: UInt64 = 0
-    /// Connections that ended while they had requests in flight.
-    package var connectionsLost: UInt64 = 0
     package var requests: UInt64 = 0
     /// Requests that APNs refused unprocessed.
     package var refused: UInt64 = 0
@@ -24,6 +16,29 @@ package struct TransportCounts: Sendable, Equatable {
     package var bytesReceived: UInt64 = 0
 
     package init() {}
+}
+
+/// What has become of the connections of a pool since the start. The counts only grow.
+package struct ConnectionCounts: Sendable, Equatable {
+    package var connects: UInt64 = 0
+    /// Connects that failed, whatever the cause. The next two count two of the causes.
+    package var connectFailures: UInt64 = 0
+    package var certificatesRefused: UInt64 = 0
+    package var http2Refused: UInt64 = 0
+    package var goAways: UInt64 = 0
+    /// Connections that ended while they had requests in flight.
+    package var connectionsLost: UInt64 = 0
+
+    package init() {}
+
+    package mutating func add(_ other: ConnectionCounts) {
+        connects += other.connects
+        connectFailures += other.connectFailures
+        certificatesRefused += other.certificatesRefused
+        http2Refused += other.http2Refused
+        goAways += other.goAways
+        connectionsLost += other.connectionsLost
+    }
 }
 
 /// The connections of one pool on one delivery thread.
@@ -68,6 +83,10 @@ package final class TransportCounters: Sendable {
     /// How long each connect took that succeeded: name look-up, TCP and TLS.
     package var connectTimes: LatencyHistogram { connecting.withLock { $0 } }
 
+    package func connections(of pool: PoolID) -> ConnectionCounts {
+        pools[Int(pool.rawValue)].connectionCounts.withLock { $0 }
+    }
+
     package func streams(of pool: PoolID) -> PoolStreams { pools[Int(pool.rawValue)].streams }
 
     /// Why the latest connect of a pool failed that never was a connection, on one line of at most
@@ -93,6 +112,11 @@ package final class TransportCounters: Sendable {
         pools[Int(pool.rawValue)].set(streams)
     }
 
+    /// Counts something that has become of a connection of a pool, which is seldom.
+    func count(_ what: WritableKeyPath<ConnectionCounts, UInt64>, of pool: PoolID) {
+        pools[Int(pool.rawValue)].connectionCounts.withLock { $0[keyPath: what] &+= 1 }
+    }
+
     func connectFailed(_ why: String, of pool: PoolID) {
         let line = why.printable
         let bounded =
@@ -108,6 +132,7 @@ package final class TransportCounters: Sendable {
         private let failedConnects = Atomic<Int>(0)
         private let hasReachedAPNs = Atomic<Bool>(false)
         let connectError = Mutex<String?>(nil)
+        let connectionCounts = Mutex(ConnectionCounts())
 
         var streams: PoolStreams {
             PoolStreams(

@@ -29,8 +29,9 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// Whether the connection ends with the answer that comes next.
     private var isEnding = false
-    /// Why the last request cannot be read.
-    private var unreadable: String?
+    private let rules = RequestHeadRules()
+    /// Why the last request is refused; nothing that comes after it is read.
+    private var refusal: RequestHeadRules.Refusal?
     /// What has been read and waits until its peer may be answered again. Meanwhile no more is read.
     private var early = CircularBuffer<HTTPRequestPart>()
     /// Runs until the first of these requests may be answered.
@@ -47,6 +48,13 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: The connection
 
     func handlerAdded(context: ChannelHandlerContext) {
+        do {
+            let pipeline = context.pipeline.syncOperations
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            try pipeline.addHandler(rules, position: .after(decoder))
+        } catch {
+            preconditionFailure("the pipeline has no decoder of HTTP: \(error)")
+        }
         if context.channel.isActive { opened(context) }
     }
 
@@ -75,15 +83,20 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Its requests and answers
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard refusal == nil else { return }
         let part = unwrapInboundIn(data)
         switch part {
         case .head:
+            refusal = rules.refusal
+            if refusal != nil { break }
             unanswered += 1
             restart(&request, limits.requestTimeMax, context)
-        case .body: break
-        case .end: request?.cancel()
+            early.append(part)
+        case .body: early.append(part)
+        case .end:
+            request?.cancel()
+            early.append(part)
         }
-        early.append(part)
         if turn == nil { passOn(context) }
     }
 
@@ -98,8 +111,21 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
                 }
             }
             isTurn = false
+            if case .head(let head) = part { askToContinue(head, context) }
             context.fireChannelRead(wrapInboundOut(early.removeFirst()))
         }
+        // Hummingbird answers it after the requests before it, as an error of its parser.
+        if refusal != nil { context.fireErrorCaught(HTTPParserError.unknown) }
+    }
+
+    /// Tells a client that waits for it to send its body, if that will be read.
+    private func askToContinue(_ head: HTTPRequest, _ context: ChannelHandlerContext) {
+        // An answer to a request before this one must not come after it.
+        guard head.headerFields[.expect] != nil, unanswered == 1,
+            !ListenerResponder.isTooLong(head.headerFields, limits.bodyBytesMax)
+        else { return }
+        context.writeAndFlush(
+            wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
     }
 
     private func takeTurn(_ context: ChannelHandlerContext) {
@@ -117,17 +143,24 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if let error = error as? HTTPParserError { unreadable = text(of: error) }
+        // What follows a head that is refused need not be readable, and the head's reason is told.
+        if let error = error as? HTTPParserError { refusal = refusal ?? refusal(by: error) }
         context.fireErrorCaught(error)
     }
 
-    private func text(of error: HTTPParserError) -> String {
+    private func refusal(by error: HTTPParserError) -> RequestHeadRules.Refusal {
         switch error {
         case .headerOverflow:
-            "the request line and the headers are too long: at most \(limits.headerBytesMax) bytes "
-                + "and \(limits.headersMax) headers"
-        case .invalidMethod: "this is no method of HTTP"
-        default: "this is no request of HTTP/1.1: \(error.debugDescription)"
+            RequestHeadRules.Refusal(
+                status: .requestHeaderFieldsTooLarge,
+                reason: "the request line and the headers are too long: at most "
+                    + "\(limits.headerBytesMax) bytes and \(limits.headersMax) headers")
+        case .invalidMethod:
+            RequestHeadRules.Refusal(status: .badRequest, reason: "this is no method of HTTP")
+        default:
+            RequestHeadRules.Refusal(
+                status: .badRequest,
+                reason: "this is no request of HTTP/1.1: \(error.debugDescription)")
         }
     }
 
@@ -140,10 +173,10 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
             if head.headerFields[.connection] == "close" { isEnding = true }
             restart(&answer, limits.answerTimeMax, context)
             // Answers of this program have a body.
-            if let unreadable, head.status == .badRequest,
+            if let refusal, head.status == .badRequest,
                 head.headerFields[.contentLength] == "0"
             {
-                return refuse(unreadable, context, promise)
+                return refuse(refusal, context, promise)
             }
         case .body: break
         case .end:
@@ -160,12 +193,13 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Writes head and body of an answer; its end is Hummingbird's.
     private func refuse(
-        _ reason: String, _ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?
+        _ refusal: RequestHeadRules.Refusal, _ context: ChannelHandlerContext,
+        _ promise: EventLoopPromise<Void>?
     ) {
-        var answer = HTTPAnswer.text(reason, status: 400)
+        var answer = HTTPAnswer.text(refusal.reason, status: refusal.status.code)
         answer.headers["Connection"] = "close"
         let head = HTTPResponse(
-            status: .badRequest, headerFields: ListenerResponder.headers(of: answer))
+            status: refusal.status, headerFields: ListenerResponder.headers(of: answer))
         context.write(wrapOutboundOut(.head(head)), promise: promise)
         context.write(wrapOutboundOut(.body(ByteBuffer(bytes: answer.body))), promise: nil)
     }

@@ -19,8 +19,10 @@ struct ListenerResponder: HTTPResponder {
     func respond(to request: Request, context: Context) async throws -> Response {
         let answer = await answer(to: request)
         let isHead = request.method == .head
+        var headers = Self.headers(of: answer)
+        if request.headers[.connection]?.lowercased() == "close" { headers[.connection] = "close" }
         return Response(
-            status: HTTPResponse.Status(code: answer.status), headers: Self.headers(of: answer),
+            status: HTTPResponse.Status(code: answer.status), headers: headers,
             body: isHead ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body))
         )
     }
@@ -110,13 +112,17 @@ struct ListenerResponder: HTTPResponder {
         return String(validating: bytes, as: UTF8.self) != nil
     }
 
+    /// Whether a request says by its headers that its body is too long.
+    static func isTooLong(_ headers: HTTPFields, _ bodyBytesMax: Int) -> Bool {
+        if let length = headers[.contentLength].flatMap({ Int($0) }) {
+            return length > bodyBytesMax
+        }
+        return headers[.transferEncoding] != nil && bodyBytesMax == 0
+    }
+
     /// The request's body; nil if it is too long. One that says so itself is not waited for.
     private func body(of request: Request) async -> [UInt8]? {
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }) {
-            guard length <= bodyBytesMax else { return nil }
-        } else if request.headers[.transferEncoding] != nil {
-            guard bodyBytesMax > 0 else { return nil }
-        }
+        guard !Self.isTooLong(request.headers, bodyBytesMax) else { return nil }
         guard bodyBytesMax > 0 else { return [] }
         guard let body = try? await request.body.collect(upTo: bodyBytesMax) else { return nil }
         return Array(body.readableBytesView)

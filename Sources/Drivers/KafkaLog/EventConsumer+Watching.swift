@@ -52,6 +52,15 @@ extension EventConsumer {
         }
     }
 
+    /// How many records of the assigned partitions are not committed yet, as of their last fetches,
+    /// without those of replayed topics. Makes no request.
+    package var lag: Int64 {
+        assignedPartitions.reduce(0) { sum, place in
+            replayed.contains(place.topic)
+                ? sum : sum + (lag(topic: place.topic, partition: place.partition) ?? 0)
+        }
+    }
+
     /// The distance between the stored offset and the end of the partition. Nil if the partition is
     /// not assigned or nothing was fetched yet. Makes no request.
     package func lag(topic: Int, partition: Int32) -> Int64? {

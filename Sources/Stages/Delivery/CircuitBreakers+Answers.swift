@@ -212,14 +212,12 @@ extension CircuitBreakers {
 
     /// The phase of each pool's breaker, and of those of the routes that have ever opened: there may
     /// be thousands of routes.
-    package func phases(
-        _ routing: RoutingTable
-    ) -> [(name: String, phase: CircuitBreaker.Phase)] {
+    package var phases: [(of: BreakerOwner, phase: CircuitBreaker.Phase)] {
         let ofPools = pools.indices.map { index in
-            (routing.pools[index].breakerName, pools[index].breaker.phase)
+            (BreakerOwner.pool(PoolID(rawValue: UInt16(index))), pools[index].breaker.phase)
         }
         let ofRoutes = routes.indices.filter { routes[$0].hasOpened }.map { index in
-            (routing.routes[index].breakerName, routes[index].breaker.phase)
+            (BreakerOwner.route(RouteID(rawValue: UInt16(index))), routes[index].breaker.phase)
         }
         return ofPools + ofRoutes
     }
@@ -236,6 +234,12 @@ extension Pool {
 
 extension Route {
     fileprivate var breakerName: String { "APNs topic \(apnsTopic) in \(environment.name)" }
+}
+
+/// Whose circuit breaker it is: a credential's in one environment, or an APNs topic's there.
+package enum BreakerOwner: Sendable, Hashable {
+    case pool(PoolID)
+    case route(RouteID)
 }
 
 /// A circuit breaker that is open or half-open.

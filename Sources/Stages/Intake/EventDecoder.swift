@@ -11,15 +11,15 @@ internal import Simdjson
 /// A record whose value is not looked at costs no allocation, no header look-up and no JSON
 /// parsing.
 package struct EventDecoder: ~Copyable {
-    private let bindings: [Binding]
+    let bindings: [Binding]
     private let settings: EventSettings
     private let routes: RouteDirectory
-    private var parser: JSONParser
-    private var composer = SubjectComposer()
+    var parser: JSONParser
+    var composer = SubjectComposer()
     private let byAddress = PassedByAddress()
 
     /// A topic's binding with what can be known before the first record.
-    private struct Binding {
+    struct Binding {
         enum Reading {
             case key
             /// The producer's document, of which only what the template names is read.

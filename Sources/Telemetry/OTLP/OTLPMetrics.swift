@@ -108,23 +108,11 @@ package enum OTLPMetrics {
         }
     }
 
-    /// Merges the buckets in pairs: two for each doubling, of the four that are counted.
     private static func write(_ histogram: LatencyHistogram, to point: inout ProtobufWriter) {
-        var counts: [UInt64] = []
-        var bounds: [UInt64] = []
-        var count: UInt64 = 0
-        for bucket in histogram.counts.indices {
-            count += histogram.counts[bucket]
-            guard let bound = LatencyHistogram.bound(of: bucket), bucket % 2 == 0 else { continue }
-            counts.append(count)
-            bounds.append(bound.seconds.bitPattern)
-            count = 0
-        }
-        counts.append(count)
         point.fixed64(4, histogram.count)
         point.present(5, fixed64: (Double(histogram.sum) / 1e9).bitPattern)
-        point.packed(6, counts)
-        point.packed(7, bounds)
+        point.packed(6, PublishedBuckets(histogram).counts)
+        point.packed(7, PublishedBuckets.bounds.map(\.bitPattern))
     }
 }
 

@@ -14,7 +14,7 @@ extension Behaviour {
             let trial = try Trial(kind, with: server, caFile: server.strangersFile(), impatient)
             trial.deliver(3)
             #expect(server.simulator.recordedRequests.isEmpty)
-            #expect(trial.counts.certificatesRefused > 0)
+            #expect(trial.connectionCounts.certificatesRefused > 0)
             return trial
         },
         Behaviour("A certificate that has expired", both: refused) { kind in
@@ -30,7 +30,7 @@ extension Behaviour {
                 cannot: .lateALPN)
         ) { kind in
             let trial = try handshake(kind, ["-alpn", "http/1.1"])
-            #expect(kind == .libcurl || trial.counts.connectFailures > 0)
+            #expect(kind == .libcurl || trial.connectionCounts.connectFailures > 0)
             return trial
         },
         Behaviour(
@@ -42,12 +42,12 @@ extension Behaviour {
         ) { kind in
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
             let trial = try handshake(kind, [], saying: answer)
-            #expect(trial.counts.http2Refused > 0)
+            #expect(trial.connectionCounts.http2Refused > 0)
             return trial
         },
         Behaviour("A server of TLS 1.1", both: refused) { kind in
             let trial = try handshake(kind, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"])
-            #expect(trial.counts.connectFailures > 0)
+            #expect(trial.connectionCounts.connectFailures > 0)
             return trial
         },
     ]
@@ -65,7 +65,7 @@ extension Behaviour {
         let trial = try Trial(kind, with: server, impatient)
         trial.deliver(3)
         #expect(server.connections.flatMap(\.requests).isEmpty)
-        #expect(trial.counts.certificatesRefused > 0)
+        #expect(trial.connectionCounts.certificatesRefused > 0)
         return trial
     }
 
@@ -79,7 +79,7 @@ extension Behaviour {
             $0.requestTimeout = .seconds(1)
         }
         trial.deliver(3)
-        #expect(trial.counts.certificatesRefused == 0)
+        #expect(trial.connectionCounts.certificatesRefused == 0)
         return trial
     }
 }

@@ -71,6 +71,7 @@ final class Trial {
     }
 
     var counts: TransportCounts { bench.transport.counters.snapshot }
+    var connectionCounts: ConnectionCounts { bench.connectionCounts }
 
     // MARK: Steps
 

@@ -119,7 +119,6 @@ function showWorker({ worker = {}, at }) {
     const parts = [worker.id, worker.group && `group ${worker.group}`, build.filter(Boolean).join(" ")];
     const up = (Date.parse(at) - Date.parse(worker.startedAt)) / 1000;
     if (up >= 0) parts.push(`up ${duration(Math.floor(up))}`);
-    if (worker.mode && worker.mode !== "live") parts.unshift(`mode ${worker.mode}: nothing is sent`);
     setText(byId("worker"), parts.filter(Boolean).join(" · "));
     setText(byId("clock"), `${time(at)} UTC`);
 }

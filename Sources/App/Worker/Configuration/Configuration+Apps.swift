@@ -2,14 +2,24 @@
 // Part of Lamplighter.
 
 internal import Intake
+internal import PushModel
 
 extension Configuration {
+    /// The apps that some credential serves, sorted.
+    package var apps: [String] { Set(apns.credentials.values.flatMap(\.apps)).sorted() }
+
+    /// Says that no credential serves an app, and which apps there are.
+    package func strangerText(_ app: String) -> String {
+        "'\(app.printable)' is no app of this configuration's apns.credentials, which have "
+            + TokenText.list(apps, most: 20)
+    }
+
     /// The topics of `kafka.events` whose events can be for no app, each with what to do. While one app
     /// is configured, events that name none are for it; a second one makes dead letters of them.
     ///
     /// It is no problem of the configuration: producers may name the app in each event.
     package var appWarnings: [String] {
-        let apps = Set(apns.credentials.values.flatMap(\.apps)).sorted()
+        let apps = apps
         guard apps.count > 1 else { return [] }
         return kafka.events.sorted { $0.key < $1.key }.filter { $0.value.app == nil }
             .map { topic, binding in

@@ -121,7 +121,7 @@ extension Configuration {
 
         ## Not here yet
 
-        `registrar` (its address to listen on) and `delivery.mode` are not keys yet.
+        `registrar` (its address to listen on) is no key yet.
         """
 
     private static func section(_ section: KeyShape) -> String {

@@ -28,6 +28,22 @@ package enum ExplainText {
         return lines
     }
 
+    /// Of an app that no credential of the configuration serves: Kafka alone can have something.
+    ///
+    /// - Parameter registrations: those in Kafka that match; not empty.
+    package static func lines(
+        ofStranger app: String, _ configuration: Configuration,
+        asking wanted: RegistrationSearch.Wanted, registrations: [FoundRegistration]
+    ) -> [String] {
+        let count = registrations.count
+        return [
+            configuration.strangerText(app).withFullStop,
+            "\(wanted.name): \(count) \(count == 1 ? "registration" : "registrations") of that app in "
+                + "Kafka. Its tokens get pushes once a credential names the app, and the workers "
+                + "have been restarted.",
+        ] + registrations.flatMap { text($0, known: []) }
+    }
+
     /// What may make the answers incomplete.
     private static func notes(_ answers: [(worker: String, reply: TokenReply)]) -> [String] {
         answers.flatMap { worker, reply in

@@ -116,8 +116,7 @@ struct Diagnosis {
                     + "the cause")
         }
         for topic in status.troubledTopics {
-            report(
-                topic.topic == .events ? .warning : .error, topic.trouble, TroubledTopic.remedy)
+            report(topic.topic == .events ? .warning : .error, topic.trouble, topic.remedy)
         }
     }
 

@@ -33,9 +33,11 @@ extension PlannerLoop {
         status.setAside = setAside
         status.deadLetters = pipeline.deadLetters.map(WorkerStatus.ReasonCount.init)
         status.redelivered = consumer?.redelivered ?? 0
-        status.breakerPhases = pipeline.breakerPhases.map(WorkerStatus.BreakerPhase.init)
-        status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
         let routing = plan.routing
+        status.breakerPhases = pipeline.breakerPhases.map {
+            WorkerStatus.BreakerPhase(of: $0.of, $0.phase, routing)
+        }
+        status.memory = pipeline.memory.map(WorkerStatus.PartMemory.init)
         status.take(pipeline.pushTally, routing: routing)
         status.events = events
         status.unmatched = unmatched
@@ -124,9 +126,12 @@ extension PlannerLoop {
                 said.streamsMax += streams.limit
                 said.failedConnects += streams.failedConnects
                 if streams.hasReachedAPNs { said.hasReachedAPNs = true }
+                said.connected.add(port.counters.connections(of: id))
                 // The pool forgets its failures once it is idle, and the breaker stays open.
-                if streams.failedConnects > 0 || said.isGivenUpAsSilent {
-                    said.connectError = said.connectError ?? port.counters.connectError(of: id)
+                if streams.failedConnects > 0 || said.isGivenUpAsSilent, said.connectError == nil,
+                    let error = port.counters.connectError(of: id)
+                {
+                    said.connectFailed(error)
                 }
             }
             said.silence = pipeline.silence(of: id, now: now)
@@ -166,5 +171,23 @@ extension WorkerStatus {
                 reason: ended.reason, count: ended.count)
         }
         eventToAccepted = tally.acceptanceTimes.map(PushLatency.init)
+    }
+}
+
+extension WorkerStatus.BreakerPhase {
+    fileprivate init(
+        of owner: BreakerOwner, _ phase: CircuitBreaker.Phase, _ routing: RoutingTable
+    ) {
+        switch owner {
+        case .pool(let id):
+            self.init(
+                credential: routing[id].credential, environment: routing[id].environment,
+                phase: phase)
+        case .route(let id):
+            let route = routing[id]
+            self.init(
+                credential: routing[route.pool].credential, environment: route.environment,
+                app: routing.name(of: route.app), apnsTopic: route.apnsTopic, phase: phase)
+        }
     }
 }

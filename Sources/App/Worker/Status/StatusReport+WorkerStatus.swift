@@ -38,8 +38,7 @@ extension StatusReport {
         }
         topics = status.troubledTopics.map {
             Topic(
-                topic: $0.name, trouble: $0.trouble.asSentence,
-                remedy: TroubledTopic.remedy.asSentence)
+                topic: $0.name, trouble: $0.trouble.asSentence, remedy: $0.remedy.asSentence)
         }
         unmatched = status.unmatched.filter { $0.count > 0 }.map { unmatched in
             Unmatched(
@@ -82,7 +81,6 @@ extension StatusReport.Worker {
         version = process.build.version
         commit = process.build.commit
         startedAt = process.startedAt.rfc3339
-        mode = "live"
         residentBytes = process.residentBytes
     }
 }

@@ -35,7 +35,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var version: String
         package var commit: String
         package var startedAt: String
-        package var mode: String
         package var residentBytes: Int
     }
 

@@ -107,7 +107,10 @@ actor StatusSource {
     private var process: WorkerStatus.Process {
         WorkerStatus.Process(
             build: build, source: source, startedAt: startedAt,
-            residentBytes: ProcessMemory.residentBytes ?? 0)
+            residentBytes: ProcessMemory.residentBytes ?? 0,
+            cpuTime: .nanoseconds(ProcessUsage.cpuNanoseconds),
+            fileDescriptors: ProcessUsage.fileDescriptors,
+            fileDescriptorsMax: ProcessUsage.fileDescriptorsMax)
     }
 
     private func ask() async -> WorkerStatus? {

@@ -25,6 +25,17 @@ extension WorkerMetrics {
                 "phase",
                 WorkerControl.Phase.allCases.map { ("\($0)", status.phase == $0 ? 1 : 0) })
         },
+        metric(
+            "process_cpu_seconds_total", .counter, labels: [],
+            "CPU time of all threads, in user mode and in the kernel."
+        ) { [MetricFamily.Series(.number($0.process.cpuTime.seconds))] },
+        metric("process_open_fds", .gauge, labels: [], "Open file descriptors.") { status in
+            status.process.fileDescriptors.map { [.init(.integer($0))] } ?? []
+        },
+        metric(
+            "process_max_fds", .gauge, labels: [],
+            "How many file descriptors may be open (the soft limit of RLIMIT_NOFILE)."
+        ) { status in status.process.fileDescriptorsMax.map { [.init(.integer($0))] } ?? [] },
         gauge(
             "process_start_time_seconds", "When the worker was started, in Unix time."
         ) { status in

@@ -13,12 +13,13 @@ extension WorkerMetrics {
     static let delivery: [Metric] =
         [
             metric(
-                "lamplighter_breaker_state", .gauge, labels: ["breaker"],
-                "The circuit breaker of a credential, or of an APNs topic once it has opened: 0 is "
-                    + "closed, 1 half-open (one probe at a time), 2 open (pushes wait)."
-            ) { status in
-                labelled("breaker", status.breakerPhases.map { ($0.name, $0.phase.rawValue) })
-            },
+                "lamplighter_breaker_state", .gauge,
+                labels: ["of", "credential", "environment", "app", "apns_topic"],
+                "The circuit breaker of a credential (`of` is `credential`, and `app` and "
+                    + "`apns_topic` are empty), or of an APNs topic once it has opened (`of` is "
+                    + "`topic`): 0 is closed, 1 half-open (one probe at a time), 2 open (pushes "
+                    + "wait)."
+            ) { $0.breakerPhases.map(series) },
             metric(
                 "lamplighter_breakers_opened_total", .counter, labels: ["of"],
                 "How often a circuit breaker of a credential or of an APNs topic has opened."
@@ -57,6 +58,15 @@ extension WorkerMetrics {
             ) { [MetricFamily.Series(.latency($0.connectTimes))] },
         ] + pools + transport
 
+    private static func series(_ breaker: WorkerStatus.BreakerPhase) -> MetricFamily.Series {
+        let labels = [
+            (name: "of", value: breaker.app.isEmpty ? "credential" : "topic"),
+            ("credential", breaker.credential), ("environment", breaker.environment.name),
+            ("app", breaker.app), ("apns_topic", breaker.apnsTopic),
+        ]
+        return MetricFamily.Series(.integer(breaker.phase.rawValue), labels)
+    }
+
     private static let pools: [Metric] = [
         pool(
             "connections", .gauge,
@@ -75,7 +85,28 @@ extension WorkerMetrics {
             "provider_token_refusals_total", .counter,
             "Answers with which APNs refused the credential."
         ) { .integer($0.refusals) },
+        ofConnections("connects", "Connections to APNs that were opened.", \.connects),
+        ofConnections(
+            "connect_failures", "Attempts to open a connection to APNs that failed.",
+            \.connectFailures),
+        ofConnections(
+            "certificates_refused", "Connections that failed because of APNs's certificate.",
+            \.certificatesRefused),
+        ofConnections(
+            "http2_refused", "Connections that failed because the server speaks no HTTP/2.",
+            \.http2Refused),
+        ofConnections("goaways", "GOAWAY frames that APNs sent.", \.goAways),
+        ofConnections(
+            "connections_lost", "Connections that ended with requests in flight.",
+            \.connectionsLost),
     ]
+
+    private static func ofConnections(
+        _ name: String, _ help: String,
+        _ value: any KeyPath<ConnectionCounts, UInt64> & Sendable
+    ) -> Metric {
+        pool("\(name)_total", .counter, help) { .integer(Int($0.connected[keyPath: value])) }
+    }
 
     private static func pool(
         _ name: String, _ kind: MetricFamily.Kind, _ help: String,
@@ -95,17 +126,6 @@ extension WorkerMetrics {
     }
 
     private static let transport: [Metric] = [
-        transport("connects", "Connections to APNs that were opened.", \.connects),
-        transport(
-            "connect_failures", "Attempts to open a connection to APNs that failed.",
-            \.connectFailures),
-        transport(
-            "certificates_refused", "Connections that failed because of APNs's certificate.",
-            \.certificatesRefused),
-        transport("goaways", "GOAWAY frames that APNs sent.", \.goAways),
-        transport(
-            "connections_lost", "Connections that ended with requests in flight.",
-            \.connectionsLost),
         transport("requests", "Requests that were sent to APNs.", \.requests),
         transport(
             "requests_refused", "Requests that APNs refused without processing them.", \.refused),
@@ -113,9 +133,6 @@ extension WorkerMetrics {
         transport(
             "requests_reset", "Requests whose streams APNs reset, other than to refuse them.",
             \.resets),
-        transport(
-            "http2_refused", "Connections that failed because the server speaks no HTTP/2.",
-            \.http2Refused),
         transport(
             "sent_bytes", "Bytes sent to APNs before encryption; 0 with the curl transport.",
             \.bytesSent),

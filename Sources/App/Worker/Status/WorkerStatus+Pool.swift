@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import APNSDelivery
 internal import PushModel
 
 extension WorkerStatus {
@@ -34,6 +35,16 @@ extension WorkerStatus {
         var providerTokenAge: Duration?
         /// How many answers have refused the credential.
         var refusals = 0
+        /// What has become of its connections since the start.
+        var connected = ConnectionCounts()
+
+        /// Takes over why a connect failed, which begins with the address that was tried. An endpoint
+        /// that is written as an address is not named twice.
+        mutating func connectFailed(_ text: String) {
+            let address = endpoint + ": "
+            connectError =
+                text.hasPrefix(address) ? String(text.dropFirst(address.count)) : text
+        }
 
         /// The name of its circuit breaker.
         var breakerName: String { "credential \(credential) in \(environment.name)" }

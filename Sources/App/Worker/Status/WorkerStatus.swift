@@ -116,6 +116,12 @@ struct WorkerStatus: Sendable {
         var source = LogSource()
         var startedAt = WallTime(milliseconds: 0)
         var residentBytes = 0
+        /// The CPU time of all threads since the start.
+        var cpuTime = Duration.zero
+        /// The open file descriptors; nil where the kernel does not tell.
+        var fileDescriptors: Int?
+        /// How many may be open.
+        var fileDescriptorsMax: Int?
     }
 
     /// The index of tokens, and the compacted topics that it is read from.
@@ -178,8 +184,14 @@ struct WorkerStatus: Sendable {
         var count: Int
     }
 
+    /// The phase of the circuit breaker of a credential in one environment, or of one of its APNs
+    /// topics there.
     struct BreakerPhase: Sendable {
-        var name: String
+        var credential: String
+        var environment: PushEnvironment
+        /// The app of the APNs topic, and the topic; both are empty for a credential's breaker.
+        var app = ""
+        var apnsTopic = ""
         var phase: CircuitBreaker.Phase
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import FoundationEssentials
+internal import HTTPListener
 internal import PushModel
 
 /// Where a worker answers operators, as somebody writes it on a command line: `http://worker-1:9465`,
@@ -46,6 +47,17 @@ package struct WorkerURL: Sendable, Hashable {
         let end = authority.lastIndex(of: "]") ?? authority.startIndex
         guard let colon = authority[end...].lastIndex(of: ":") else { return nil }
         return authority[colon...].dropFirst()
+    }
+
+    /// Why a worker has taken the connection and closed it without a whole answer, and what to do.
+    ///
+    /// - Parameter cause: the text of libcurl.
+    package func lost(_ cause: String) -> String {
+        let count = HTTPListenerSettings.Limits().connectionsPerPeerMax
+        return "\(text) accepted the connection and closed it at once, or before its answer was "
+            + "whole (\(cause)): a worker does so while \(count) connections from this address are open; "
+            + "end other clients, such as live pages, scripts and tunnels, and ask again; if there "
+            + "are none, see in its log whether it ended"
     }
 
     /// Why there is no TLS session with a worker, and what to write.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Glibc
+
+/// The CPU time and the file descriptors of this process.
+package enum ProcessUsage {
+    /// The CPU time of all threads since the start, the kernel's work for them included, in
+    /// nanoseconds.
+    package static var cpuNanoseconds: Int64 {
+        var time = timespec()
+        let code = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        precondition(code == 0, "clock_gettime: errno \(errno)")
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+
+    /// How many file descriptors are open; nil where the kernel does not tell.
+    package static var fileDescriptors: Int? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(folder) }
+        // Not the folder's own, and neither "." nor "..".
+        var count = -3
+        while readdir(folder) != nil { count += 1 }
+        return max(0, count)
+    }
+
+    /// How many file descriptors may be open (the soft limit of RLIMIT_NOFILE).
+    package static var fileDescriptorsMax: Int? {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            return nil
+        }
+        return Int(clamping: limit.rlim_cur)
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import RecordFormats
+internal import Simdjson
+
+extension EventDecoder {
+    /// The subject of a record that cannot be read, such as of one that names no app: as far as it
+    /// can be told, and empty where it cannot.
+    package mutating func subject(
+        ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
+    ) -> [UInt8] {
+        if let template = bindings[record.binding].template {
+            let composed = try? composer.compose(template, from: record, header, &parser)
+            return composed.map { Array($0) } ?? []
+        }
+        guard let subject = ownSubject(of: record, header),
+            RecordLimits.subjectBytes.contains(subject.count)
+        else { return [] }
+        return Array(subject)
+    }
+
+    /// What the event names, else the key. A value that is no object may have named another.
+    private mutating func ownSubject(
+        of record: EventRecord, _ header: EventRecord.HeaderLookup
+    ) -> UnsafeRawBufferPointer? {
+        if bindings[record.binding].reading == .key { return record.key }
+        if header(CloudEventAttribute.specversion.header) != nil {
+            return header(CloudEventAttribute.subject.header) ?? record.key
+        }
+        guard let value = record.value, value.count > 0 else { return record.key }
+        guard let object = try? parser.object(value) else { return nil }
+        guard let named = object["subject"], !named.isNull else { return record.key }
+        return named.string
+    }
+}
