@@ -4,6 +4,7 @@
 internal import OpenSSL
 internal import PushModel
 internal import RecordFormats
+internal import TestCertificates
 internal import Testing
 
 @testable import RegistrarAccess
@@ -85,13 +86,13 @@ internal import Testing
         let secrets = try AttestSecrets(Array(Self.secret.utf8))
         func isValid(
             _ text: String? = nil, app: String = AccessFixture.app,
-            _ environment: PushEnvironment = .production, now: WallTime = Self.now
+            in environment: PushEnvironment = .production, now: WallTime = Self.now
         ) -> Bool {
             AttestChallenge.isValid(
                 text ?? challenge.challenge, app: app, environment: environment, now: now, secrets)
         }
         #expect(isValid())
-        #expect(!isValid(app: "com.example.Hom") && !isValid(.development))
+        #expect(!isValid(app: "com.example.Hom") && !isValid(in: .development))
         #expect(isValid(now: Self.now + .seconds(298)))
         #expect(!isValid(now: Self.now + .seconds(300)))
         #expect(!isValid("") && !isValid("AAAA") && !isValid(challenge.challenge + "A"))

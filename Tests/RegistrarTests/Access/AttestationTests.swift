@@ -100,11 +100,15 @@ internal import Testing
         // An authority has no nonce.
         let reversed = try AttestedApp { $0.chain = { [$1, $0] } }
         #expect(try Self.fault(reversed) == .nonce)
-        for chain in [
-            { leaf, _ in [leaf] }, { _, _ in [] }, { [$0, $1, $1, $1] }, { [$0, $1 + [0]] },
-            { [$0, []] }, { [Array($0.dropLast()), $1] },
-        ] as [([UInt8], [UInt8]) -> [[UInt8]]] {
-            #expect(try Self.fault(AttestedApp { $0.chain = chain }) == .malformed)
+        let chains: [([UInt8], [UInt8]) -> [[UInt8]]] = [
+            { leaf, _ in [leaf] }, { _, _ in [] },
+            { leaf, authority in [leaf, authority, authority, authority] },
+            { leaf, authority in [leaf, authority + [0]] }, { leaf, _ in [leaf, []] },
+            { leaf, authority in [Array(leaf.dropLast()), authority] },
+        ]
+        for chain in chains {
+            let app = try AttestedApp { $0.chain = chain }
+            #expect(try Self.fault(app) == .malformed)
         }
     }
 

@@ -33,8 +33,9 @@ internal import Testing
         let now = WallTime(milliseconds: AccessFixture.now.milliseconds + seconds * 1000)
         let answer = try verifier(change).caller(with: token, now: now)
         guard let refusal = answer.refusal else { return nil }
-        let fault = TokenFault.allCases.first { $0.refusal == refusal }
-        return try #require(fault, "\(refusal)")
+        let found = TokenFault.allCases.first { $0.refusal == refusal }
+        let fault: TokenFault = try #require(found, "\(refusal)")
+        return fault
     }
 
     @Test func `a token of either algorithm lets its installation in`() throws {
