@@ -296,6 +296,13 @@ internal import Testing
         #expect(Self.problem(access, newRequest) == nil)
     }
 
+    @Test func `what is signed as one thing is no other`() throws {
+        let secrets = try AttestSecrets(Array(Self.secret.utf8))
+        let challenge = secrets.signed(.challenge, [1, 2])
+        #expect(secrets.statement(.challenge, in: challenge) == [1, 2])
+        #expect(secrets.statement(.credential, in: challenge) == nil)
+    }
+
     @Test(arguments: [
         "", "# nothing\n", "short", "0123456789abcdef0123456789abcde",
         "\(secret)\n\(other)\n\(secret)", "\(secret)\nshort", "\u{FEFF}",
