@@ -245,7 +245,7 @@ let tests: [Target] = [
         "RegistrarTests",
         [
             "RegistrarAccess", "PushModel", "RecordFormats", "OpenSSL", "TestCertificates",
-            "Simdjson",
+            "LinuxIO",
         ]),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
     .tests("FleetKitTests", ["FleetKit", "Worker", "RecordFormats", "PushModel"], logs: true),

@@ -60,7 +60,7 @@ package struct TrustedRoots: Sendable {
         for root in certificates {
             guard X509_STORE_add_cert(store, root.pointer) == 1 else { throw Self.outOfMemory }
         }
-        guard let untrusted = OPENSSL_sk_new_null() else { throw Self.outOfMemory }
+        guard let untrusted = OPENSSL_sk_new(nil) else { throw Self.outOfMemory }
         // Takes no references: the certificates outlive the call.
         defer { OPENSSL_sk_free(untrusted) }
         for intermediate in intermediates {

@@ -33,6 +33,10 @@ package struct CertificateAuthority: Sendable {
         try draft.extend(NID_basic_constraints, "critical,CA:TRUE,pathlen:\(authoritiesBelow)")
         try draft.extend(NID_key_usage, "critical,keyCertSign,cRLSign")
         try draft.extend(NID_subject_key_identifier, "hash")
+        if let issuer {
+            try draft.extend(
+                NID_authority_key_identifier, "keyid:always", issuer: issuer.certificate)
+        }
         certificate = try draft.signed(by: issuer?.key ?? key)
         certificatePEM = try PEM.text(ofCertificate: certificate)
         self.key = key

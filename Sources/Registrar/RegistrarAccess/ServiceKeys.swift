@@ -52,7 +52,7 @@ struct ServiceKeys: Sendable {
             throw FileFault("a line has an identifier, the key's SHA-256 and the apps")
         }
         guard ServiceKey.isID(parts[0]) else {
-            throw FileFault("an identifier has 1 to 64 of A-Z a-z 0-9 . _ -")
+            throw FileFault("an identifier has 1 to 64 of A-Z a-z 0-9 . _ ~ -")
         }
         guard !parts[1].hasPrefix(prefix) else {
             throw FileFault("it has a key where the key's SHA-256 belongs")
@@ -91,7 +91,7 @@ package struct ServiceKey: Sendable {
     package let line: String
 
     /// - Parameters:
-    ///   - id: names the backend in logs: 1 to 64 of A-Z a-z 0-9 . _ -
+    ///   - id: names the backend in logs: 1 to 64 of A-Z a-z 0-9 . _ ~ -
     ///   - apps: bundle identifiers; empty for all apps.
     /// - Returns: nil if the identifier or an app is none.
     package static func make(id: String, apps: [String]) -> ServiceKey? {

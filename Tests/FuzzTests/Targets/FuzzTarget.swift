@@ -10,6 +10,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case answers, answerBodies, events, registrations, suppressions, deferred, deadLetters
     case configuration, requests, commands, headers, keys, providerTokens
     case explainQueries, explainBodies, logLevels
+    case attestations, accessTokens, accessHeaders, accessFiles
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -30,6 +31,10 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .explainQueries: try ExplainQueriesTarget.run(input)
         case .explainBodies: try ExplainBodiesTarget.run(input)
         case .logLevels: try LogLevelsTarget.run(input)
+        case .attestations: try AttestationsTarget.run(input)
+        case .accessTokens: try AccessTokensTarget.run(input)
+        case .accessHeaders: try AccessHeadersTarget.run(input)
+        case .accessFiles: try AccessFilesTarget.run(input)
         }
     }
 }
