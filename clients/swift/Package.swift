@@ -17,9 +17,11 @@ let package = Package(
         .target(name: "LamplighterClient", dependencies: ["LamplighterClientCore"]),
         // The child that the tests kill while it writes.
         .executableTarget(
-            name: "OutboxWriter", dependencies: ["LamplighterClientCore"], path: "Tests/OutboxWriter"),
+            name: "OutboxWriter", dependencies: ["LamplighterClientCore"],
+            path: "Tests/OutboxWriter"),
         .testTarget(
-            name: "LamplighterClientCoreTests", dependencies: ["LamplighterClientCore", "OutboxWriter"]),
+            name: "LamplighterClientCoreTests",
+            dependencies: ["LamplighterClientCore", "OutboxWriter"]),
     ],
     swiftLanguageModes: [.v6]
 )

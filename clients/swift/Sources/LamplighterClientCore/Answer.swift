@@ -51,7 +51,8 @@ enum Answer: Hashable, Sendable {
         // 408 and 425 come from proxies, and mean the same.
         case 408, 425, 429, 500...:
             self = .later(
-                after: response.headers["retry-after"].flatMap { Self.seconds($0, now: now) }, problem)
+                after: response.headers["retry-after"].flatMap { Self.seconds($0, now: now) },
+                problem)
         default:
             self = .refused(problem)
         }

@@ -56,7 +56,8 @@ public actor AppAttestAuthorizer: Authorizer {
 
     public init(
         registrar: URL, service: any AttestationService, secrets: any SecretStore,
-        transport: any Transport = URLSessionTransport(), now: @escaping @Sendable () -> Date = { Date() }
+        transport: any Transport = URLSessionTransport(),
+        now: @escaping @Sendable () -> Date = { Date() }
     ) {
         self.registrar = registrar
         self.service = service
@@ -103,7 +104,8 @@ public actor AppAttestAuthorizer: Authorizer {
         let installationPath = app.path
         let appPath = "/v1/apps/\(app.app)/environments/\(app.environment.rawValue)"
 
-        let challenge: Challenge = try await post("\(appPath)/attest/challenge", body: Data("{}".utf8))
+        let challenge: Challenge = try await post(
+            "\(appPath)/attest/challenge", body: Data("{}".utf8))
         let keyID = try await service.generateKey()
         // The challenge as it was sent, its characters in UTF-8.
         let attestation = try await service.attestKey(
@@ -111,7 +113,8 @@ public actor AppAttestAuthorizer: Authorizer {
         let granted: Granted = try await post(
             "\(installationPath)/attest",
             body: JSONEncoder().encode(
-                Attestation(keyID: keyID, attestation: attestation, challenge: challenge.challenge)))
+                Attestation(keyID: keyID, attestation: attestation, challenge: challenge.challenge))
+        )
         let credential = Credential(
             keyID: keyID, credential: granted.credential, expiresAt: granted.expiresAt,
             path: installationPath)
@@ -140,12 +143,14 @@ public actor AppAttestAuthorizer: Authorizer {
 
     private func post<Answer: Decodable>(_ path: String, body: Data) async throws -> Answer {
         let base = registrar.absoluteString
-        guard let url = URL(string: (base.hasSuffix("/") ? String(base.dropLast()) : base) + path) else {
+        guard let url = URL(string: (base.hasSuffix("/") ? String(base.dropLast()) : base) + path)
+        else {
             throw URLError(.badURL)
         }
         let response = try await transport.send(
             Request(
-                method: "POST", url: url, headers: ["Content-Type": "application/json"], body: body))
+                method: "POST", url: url, headers: ["Content-Type": "application/json"], body: body)
+        )
         guard response.status == 200 else {
             throw Refused(
                 problem: (try? JSONDecoder().decode(Problem.self, from: response.body))

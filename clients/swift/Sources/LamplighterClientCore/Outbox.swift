@@ -99,7 +99,9 @@ public struct Outbox: Sendable {
             for url in try files() {
                 do {
                     let snapshot = try read(url)
-                    guard file(of: snapshot.address).path == url.path else { throw CocoaError(.fileReadCorruptFile) }
+                    guard file(of: snapshot.address).path == url.path else {
+                        throw CocoaError(.fileReadCorruptFile)
+                    }
                     if snapshot.address.installation != installation, snapshot.content != .removal {
                         try DurableFile.remove(url)
                     } else {
@@ -221,7 +223,9 @@ public struct Outbox: Sendable {
     // MARK: Files
 
     private var pendingFolder: URL { folder.appendingPathComponent("pending", isDirectory: true) }
-    private var setAsideFolder: URL { folder.appendingPathComponent("set-aside", isDirectory: true) }
+    private var setAsideFolder: URL {
+        folder.appendingPathComponent("set-aside", isDirectory: true)
+    }
     private var stateFile: URL { folder.appendingPathComponent("state.json") }
 
     private func locked<Result>(_ body: () throws -> Result) throws -> Result {
@@ -276,7 +280,9 @@ public struct Outbox: Sendable {
     private func removeReplaced(by snapshot: Snapshot) throws {
         guard snapshot.replacesHandlers else { return }
         for url in try files() {
-            if let other = try? read(url), other.isReplaced(by: snapshot) { try DurableFile.remove(url) }
+            if let other = try? read(url), other.isReplaced(by: snapshot) {
+                try DurableFile.remove(url)
+            }
         }
     }
 
@@ -292,7 +298,8 @@ public struct Outbox: Sendable {
         let target = setAsideFolder.appendingPathComponent(name + ".json")
         try FileManager.default.moveItem(at: url, to: target)
         try? Data(reason.utf8).write(to: setAsideFolder.appendingPathComponent(name + ".reason"))
-        let names = try FileManager.default.contentsOfDirectory(atPath: setAsideFolder.path).sorted()
+        let names = try FileManager.default.contentsOfDirectory(atPath: setAsideFolder.path)
+            .sorted()
         // Two files each, the oldest first.
         for name in names.prefix(max(0, names.count - 2 * Self.setAsideMax)) {
             try DurableFile.remove(setAsideFolder.appendingPathComponent(name))

@@ -19,7 +19,8 @@ package enum ProvisioningProfile {
     /// has done so, and what is read here decides only to which environment a token is assigned.
     package static func entitlement(in profile: Data) -> PushEnvironment? {
         guard let begin = profile.range(of: Data("<?xml".utf8)),
-            let end = profile.range(of: Data("</plist>".utf8), in: begin.lowerBound..<profile.endIndex),
+            let end = profile.range(
+                of: Data("</plist>".utf8), in: begin.lowerBound..<profile.endIndex),
             let plist = try? PropertyListSerialization.propertyList(
                 from: profile[begin.lowerBound..<end.upperBound], format: nil) as? [String: Any],
             let entitlements = plist["Entitlements"] as? [String: Any]
@@ -39,7 +40,8 @@ package enum ProvisioningProfile {
             folder = bundle.deletingLastPathComponent().deletingLastPathComponent()
         }
         let contents =
-            folder.lastPathComponent == "Contents" ? folder : folder.appendingPathComponent("Contents")
+            folder.lastPathComponent == "Contents"
+            ? folder : folder.appendingPathComponent("Contents")
         return [
             folder.appendingPathComponent("embedded.mobileprovision"),
             contents.appendingPathComponent("embedded.provisionprofile"),

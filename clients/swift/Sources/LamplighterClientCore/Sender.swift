@@ -36,7 +36,8 @@ actor Sender {
 
     init(
         outbox: Outbox, registrar: URL, transport: any Transport, authorizer: any Authorizer,
-        backoff: Backoff, environment: Environment, report: @escaping @Sendable (ClientEvent) -> Void
+        backoff: Backoff, environment: Environment,
+        report: @escaping @Sendable (ClientEvent) -> Void
     ) {
         self.outbox = outbox
         self.registrar = registrar

@@ -62,7 +62,8 @@ public struct Address: Hashable, Sendable {
 
     /// The path below the registrar's address.
     var path: String {
-        var path = "/v1/apps/\(app)/environments/\(environment.rawValue)/installations/\(installation)"
+        var path =
+            "/v1/apps/\(app)/environments/\(environment.rawValue)/installations/\(installation)"
         if let tokenClass {
             path += "/\(tokenClass.rawValue)"
             if let handler { path += "/\(handler)" }
@@ -101,13 +102,15 @@ public struct Snapshot: Hashable, Sendable {
         }
         guard content != .removal else { return Request(method: "DELETE", url: url) }
         return Request(
-            method: "PUT", url: url, headers: ["Content-Type": "application/json"], body: try encoded())
+            method: "PUT", url: url, headers: ["Content-Type": "application/json"],
+            body: try encoded())
     }
 }
 
 extension Snapshot: Codable {
     private enum Key: String, CodingKey {
-        case v, environment, app, installation, `class`, handler, sequence, targets, handlers, removal
+        case v, environment, app, installation, `class`, handler, sequence, targets, handlers,
+            removal
     }
 
     /// What is kept in the outbox is also the request's body: the registrar ignores members that it

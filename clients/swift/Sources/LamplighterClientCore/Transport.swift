@@ -73,7 +73,9 @@ public struct URLSessionTransport: Transport {
 
     public func send(_ request: Request) async throws -> Response {
         let (body, response) = try await session.data(for: request.urlRequest(timeout: timeout))
-        guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
+        guard let response = response as? HTTPURLResponse else {
+            throw URLError(.badServerResponse)
+        }
         return Response(response, body: body)
     }
 }

@@ -10,7 +10,8 @@ import LamplighterClientCore
 let arguments = CommandLine.arguments
 let outbox = try Outbox(folder: URL(fileURLWithPath: arguments[1], isDirectory: true))
 var address = try Address(
-    environment: .development, app: "com.example.Garage", installation: "6F1C", tokenClass: .controls,
+    environment: .development, app: "com.example.Garage", installation: "6F1C",
+    tokenClass: .controls,
     handler: arguments[2])
 for number in 0... {
     let shown = Shown(kind: "com.example.door", subjects: ["door-\(number)"])
