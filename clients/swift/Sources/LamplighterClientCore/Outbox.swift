@@ -20,18 +20,11 @@ public struct Outbox: Sendable {
     let now: @Sendable () -> Date
 
     /// - Parameters:
-    ///   - folder: In the app group's container. It is created, and left out of backups: restored on
-    ///     another device its snapshots would describe the wrong one.
-    public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) throws {
+    ///   - folder: In the app group's container. It is created when something is put, and left out of
+    ///     backups: restored on another device its snapshots would describe the wrong one.
+    public init(folder: URL, now: @escaping @Sendable () -> Date = { Date() }) {
         self.folder = folder
         self.now = now
-        for url in [folder, pendingFolder, setAsideFolder] {
-            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        }
-        var values = URLResourceValues()
-        values.isExcludedFromBackup = true
-        var excluded = folder
-        try? excluded.setResourceValues(values)
     }
 
     /// A moment in the order of snapshots; see ``put(_:_:since:)``.
@@ -177,6 +170,39 @@ public struct Outbox: Sendable {
         }
     }
 
+    // MARK: Uploads
+
+    /// A copy of a snapshot for a background upload, which reads its body from a file that nobody may
+    /// replace meanwhile.
+    package func stage(_ snapshot: Snapshot) throws -> URL {
+        try locked {
+            let name = "\(millisecondsNow)-\(UUID().uuidString).json"
+            let url = uploadsFolder.appendingPathComponent(name)
+            try DurableFile.replace(url, with: snapshot.encoded())
+            return url
+        }
+    }
+
+    /// The snapshot that was staged under this name; nil if it is gone.
+    package func staged(_ name: String) -> Snapshot? {
+        try? read(uploadsFolder.appendingPathComponent(name))
+    }
+
+    package func unstage(_ name: String) throws {
+        try DurableFile.remove(uploadsFolder.appendingPathComponent(name))
+    }
+
+    /// Deletes copies whose upload has not been heard of for two days.
+    package func unstageForgotten() throws {
+        try locked {
+            let oldest = millisecondsNow - 2 * 86_400_000
+            let names = try FileManager.default.contentsOfDirectory(atPath: uploadsFolder.path)
+            for name in names where name.split(separator: "-").first.flatMap({ Int64($0) }) ?? 0 < oldest {
+                try unstage(name)
+            }
+        }
+    }
+
     // MARK: Sequence numbers
 
     /// No number is left above the one that the registrar has stored; only a removal helps.
@@ -226,10 +252,22 @@ public struct Outbox: Sendable {
     private var setAsideFolder: URL {
         folder.appendingPathComponent("set-aside", isDirectory: true)
     }
+    private var uploadsFolder: URL { folder.appendingPathComponent("uploads", isDirectory: true) }
     private var stateFile: URL { folder.appendingPathComponent("state.json") }
 
     private func locked<Result>(_ body: () throws -> Result) throws -> Result {
-        try DurableFile.withLock(folder.appendingPathComponent("lock"), body)
+        if !FileManager.default.fileExists(atPath: setAsideFolder.path) { try createFolders() }
+        return try DurableFile.withLock(folder.appendingPathComponent("lock"), body)
+    }
+
+    private func createFolders() throws {
+        for url in [folder, pendingFolder, uploadsFolder, setAsideFolder] {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+        var values = URLResourceValues()
+        values.isExcludedFromBackup = true
+        var excluded = folder
+        try? excluded.setResourceValues(values)
     }
 
     /// `+` is in no name, so that two addresses never share a file.

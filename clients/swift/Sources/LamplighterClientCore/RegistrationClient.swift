@@ -39,8 +39,8 @@ public final class RegistrationClient: Sendable {
     public convenience init(
         _ configuration: Configuration, secrets: any SecretStore, authorizer: any Authorizer,
         transport: any Transport = URLSessionTransport()
-    ) throws {
-        try self.init(
+    ) {
+        self.init(
             configuration, secrets: secrets, authorizer: authorizer, transport: transport,
             environment: Sender.Environment())
     }
@@ -48,7 +48,7 @@ public final class RegistrationClient: Sendable {
     init(
         _ configuration: Configuration, secrets: any SecretStore, authorizer: any Authorizer,
         transport: any Transport, environment: Sender.Environment
-    ) throws {
+    ) {
         let (events, continuation) = AsyncStream.makeStream(
             of: ClientEvent.self, bufferingPolicy: .bufferingNewest(64))
         self.events = events
@@ -56,11 +56,15 @@ public final class RegistrationClient: Sendable {
         self.configuration = configuration
         self.secrets = secrets
         self.authorizer = authorizer
-        outbox = try Outbox(folder: configuration.folder, now: environment.now)
+        outbox = Outbox(folder: configuration.folder, now: environment.now)
         sender = Sender(
             outbox: outbox, registrar: configuration.registrar, transport: transport,
             authorizer: authorizer, backoff: configuration.backoff, environment: environment,
             report: report)
+    }
+
+    package var conclusion: Conclusion {
+        Conclusion(outbox: outbox, now: outbox.now, report: report)
     }
 
     /// This installation's identifier; it survives a reinstallation.

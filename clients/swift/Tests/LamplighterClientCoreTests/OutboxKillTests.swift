@@ -53,7 +53,7 @@ import Testing
             let writer = try Writer(folder, handler: "A", run: run)
             try await Task.sleep(nanoseconds: .random(in: 5_000_000...120_000_000))
             let printed = try writer.kill()
-            let outbox = try Outbox(folder: folder.url.appendingPathComponent("outbox"))
+            let outbox = Outbox(folder: folder.url.appendingPathComponent("outbox"))
             let pending = try outbox.pending(of: "6F1C")
             #expect(pending.corrupt.isEmpty)
             #expect(pending.snapshots.count <= 1)
@@ -79,7 +79,7 @@ import Testing
         }
         #expect(printed.count > 20)
         #expect(Set(printed).count == printed.count)
-        let outbox = try Outbox(folder: folder.url.appendingPathComponent("outbox"))
+        let outbox = Outbox(folder: folder.url.appendingPathComponent("outbox"))
         let pending = try outbox.pending(of: "6F1C")
         #expect(pending.corrupt.isEmpty)
         #expect((pending.snapshots.map(\.sequence).max() ?? 0) >= (printed.max() ?? 0))

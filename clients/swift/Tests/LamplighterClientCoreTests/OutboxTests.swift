@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         folder = try TemporaryFolder()
-        outbox = try Outbox(folder: folder.url)
+        outbox = Outbox(folder: folder.url)
     }
 
     func address(
@@ -28,7 +28,7 @@ import Testing
 
     @Test func `a snapshot is there for the next process`() throws {
         let put = try outbox.put(address(), .targets([.door(42)]))
-        let again = try Outbox(folder: folder.url)
+        let again = Outbox(folder: folder.url)
         #expect(try again.pending(of: "6F1C").snapshots == [put])
     }
 

@@ -81,7 +81,7 @@ struct `A real registrar` {
         try FileManager.default.removeItem(at: folder.url.appendingPathComponent("outbox"))
         let clock = VirtualClock(at: Date(timeIntervalSince1970: 1_000_000_000))
         let key = key
-        let second = try RegistrationClient(
+        let second = RegistrationClient(
             first.configuration, secrets: first.secrets, authorizer: BearerAuthorizer { _ in key },
             transport: transport, environment: clock.environment)
         try second.register(.widgets, targets: [.door(2)])

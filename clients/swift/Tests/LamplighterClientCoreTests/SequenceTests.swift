@@ -12,8 +12,8 @@ import Testing
 
     init() throws { folder = try TemporaryFolder() }
 
-    func outbox() throws -> Outbox {
-        try Outbox(folder: folder.url.appendingPathComponent("outbox"), now: { clock.now })
+    func outbox() -> Outbox {
+        Outbox(folder: folder.url.appendingPathComponent("outbox"), now: { clock.now })
     }
 
     func put(_ outbox: Outbox, door: Int = 1) throws -> Snapshot {
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `grows also within a millisecond and when the clock is set back`() throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         var last = try put(outbox).sequence
         for seconds in [0.0, 0, -86_400, -400_000_000, 5, 0] {
             clock.advance(by: seconds)
@@ -50,7 +50,7 @@ import Testing
 
     @Test(arguments: ["", "{}", "not JSON", #"{"last":-5,"putLast":{},"notBefore":0}"#])
     func `goes on above what waits when its own file is lost`(_ state: String) throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         let before = try put(outbox).sequence
         try Data(state.utf8).write(to: folder.url.appendingPathComponent("outbox/state.json"))
         clock.advance(by: -1_000_000)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func `is raised above the one that the registrar has, and stays there`() throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         let stale = try put(outbox)
         let stored = stale.sequence + 5_000_000
         let raised = try #require(try outbox.raise(stale, above: stored))
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `of a snapshot that a newer one has replaced is not raised`() throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         let stale = try put(outbox)
         let newer = try put(outbox, door: 2)
         #expect(try outbox.raise(stale, above: newer.sequence) == nil)
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func `never leaves the range of JSON's integers`() throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         let snapshot = try put(outbox)
         #expect(throws: Outbox.SequenceExhausted.self) {
             try outbox.raise(snapshot, above: Snapshot.sequenceMax)
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test func `is given once, whichever threads ask at the same time`() async throws {
-        let outbox = try outbox()
+        let outbox = outbox()
         let sequences = try await withThrowingTaskGroup(of: [Int64].self) { group in
             for _ in 0..<4 {
                 group.addTask { try (0..<20).map { try put(outbox, door: $0).sequence } }

@@ -8,7 +8,7 @@ import LamplighterClientCore
 // handler of the second argument's name, and now and then a complete set. Prints the sequence of each
 // once it is written, in the order of writing.
 let arguments = CommandLine.arguments
-let outbox = try Outbox(folder: URL(fileURLWithPath: arguments[1], isDirectory: true))
+let outbox = Outbox(folder: URL(fileURLWithPath: arguments[1], isDirectory: true))
 var address = try Address(
     environment: .development, app: "com.example.Garage", installation: "6F1C",
     tokenClass: .controls,
