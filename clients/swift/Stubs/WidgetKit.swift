@@ -152,6 +152,7 @@ public protocol TimelineEntry {
 }
 public struct TimelineReloadPolicy: Sendable {
     public static func after(_ date: Date) -> TimelineReloadPolicy { fatalError() }
+    public static let never: TimelineReloadPolicy = { fatalError() }()
 }
 public struct Timeline<EntryType: TimelineEntry> {
     public init(entries: [EntryType], policy: TimelineReloadPolicy) {}
@@ -176,4 +177,24 @@ where Intent: WidgetConfigurationIntent, Content: View {
         kind: String, intent: Intent.Type = Intent.self, provider: Provider,
         @ViewBuilder content: @escaping (Provider.Entry) -> Content
     ) where Intent == Provider.Intent, Provider: AppIntentTimelineProvider {}
+}
+
+// …/widgetkit/timelineprovider
+public protocol TimelineProvider {
+    associatedtype Entry: TimelineEntry
+    typealias Context = TimelineProviderContext
+    func placeholder(in context: Context) -> Entry
+    @preconcurrency func getSnapshot(
+        in context: Context, completion: @escaping @Sendable (Entry) -> Void)
+    @preconcurrency func getTimeline(
+        in context: Context, completion: @escaping @Sendable (Timeline<Entry>) -> Void)
+}
+
+// …/widgetkit/staticconfiguration/init(kind:provider:content:)
+@MainActor @preconcurrency
+public struct StaticConfiguration<Content>: WidgetConfiguration where Content: View {
+    @MainActor @preconcurrency public init<Provider>(
+        kind: String, provider: Provider,
+        @ViewBuilder content: @escaping (Provider.Entry) -> Content
+    ) where Provider: TimelineProvider {}
 }
