@@ -9,7 +9,9 @@ public class DCAppAttestService {
     public class var shared: DCAppAttestService { fatalError() }
     public var isSupported: Bool { fatalError() }
     public func generateKey() async throws -> String { fatalError() }
-    public func attestKey(_ keyId: String, clientDataHash: Data) async throws -> Data { fatalError() }
+    public func attestKey(_ keyId: String, clientDataHash: Data) async throws -> Data {
+        fatalError()
+    }
     public func generateAssertion(_ keyId: String, clientDataHash: Data) async throws -> Data {
         fatalError()
     }

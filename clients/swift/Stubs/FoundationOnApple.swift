@@ -24,7 +24,8 @@ extension URLSessionConfiguration {
 
 extension FileManager {
     // developer.apple.com/documentation/foundation/filemanager/containerurl(forsecurityapplicationgroupidentifier:)
-    public func containerURL(forSecurityApplicationGroupIdentifier groupIdentifier: String) -> URL? {
+    public func containerURL(forSecurityApplicationGroupIdentifier groupIdentifier: String) -> URL?
+    {
         fatalError()
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+// swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 // developer.apple.com/documentation/security/keychain-items, and Core Foundation's names.
 @_exported import FoundationOnApple
 
@@ -45,6 +47,7 @@ public func SecItemDelete(_ query: CFDictionary) -> OSStatus { fatalError() }
     public class SecTask {}
     public func SecTaskCreateFromSelf(_ allocator: CFAllocator?) -> SecTask? { fatalError() }
     public func SecTaskCopyValueForEntitlement(
-        _ task: SecTask, _ entitlement: CFString, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
+        _ task: SecTask, _ entitlement: CFString,
+        _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
     ) -> CFTypeRef? { fatalError() }
 #endif

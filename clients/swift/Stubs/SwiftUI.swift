@@ -71,9 +71,13 @@ public struct NavigationStack<Root: View>: View {
 
 extension View {
     // …/swiftui/view/task(priority:_:)
-    public func task(_ action: @escaping @MainActor @Sendable () async -> Void) -> some View { self }
+    public func task(_ action: @escaping @MainActor @Sendable () async -> Void) -> some View {
+        self
+    }
     // …/swiftui/view/refreshable(action:)
-    public func refreshable(action: @escaping @MainActor @Sendable () async -> Void) -> some View { self }
+    public func refreshable(action: @escaping @MainActor @Sendable () async -> Void) -> some View {
+        self
+    }
     // …/swiftui/view/navigationtitle(_:)
     public func navigationTitle(_ title: String) -> some View { self }
     // …/swiftui/view/font(_:)
@@ -158,9 +162,12 @@ extension WidgetBundle {
         fatalError()
     }
     // A bundle takes controls as well as widgets, though a control is no Widget.
-    public static func buildExpression<Content: ControlWidget>(_ content: Content) -> WidgetPlaceholder
+    public static func buildExpression<Content: ControlWidget>(_ content: Content)
+        -> WidgetPlaceholder
     { fatalError() }
-    public static func buildBlock(_ content: WidgetPlaceholder...) -> WidgetPlaceholder { fatalError() }
+    public static func buildBlock(_ content: WidgetPlaceholder...) -> WidgetPlaceholder {
+        fatalError()
+    }
 }
 public struct WidgetPlaceholder: Widget {
     public init() {}

@@ -38,7 +38,8 @@ public enum UIBackgroundFetchResult: UInt, Sendable {
         _ application: UIApplication,
         didRegisterForRemoteNotificationsWithDeviceToken deviceToken: Data)
     func application(
-        _ application: UIApplication, didFailToRegisterForRemoteNotificationsWithError error: any Error)
+        _ application: UIApplication,
+        didFailToRegisterForRemoteNotificationsWithError error: any Error)
     func application(
         _ application: UIApplication, didReceiveRemoteNotification userInfo: [AnyHashable: Any]
     ) async -> UIBackgroundFetchResult

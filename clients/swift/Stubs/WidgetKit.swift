@@ -83,7 +83,8 @@ where Configuration: ControlConfigurationIntent, Content: ControlWidgetTemplate 
 
 // …/widgetkit/controlwidgettoggle/init(_:ison:action:valuelabel:), of which the one with a String
 @MainActor @preconcurrency
-public struct ControlWidgetToggle<ValueLabel, Action>: ControlWidgetTemplate where ValueLabel: View {
+public struct ControlWidgetToggle<ValueLabel, Action>: ControlWidgetTemplate
+where ValueLabel: View {
     @MainActor @preconcurrency public init(
         _ title: some StringProtocol, isOn: Bool, action: Action,
         @ViewBuilder valueLabel: @escaping (Bool) -> ValueLabel
@@ -107,7 +108,8 @@ public class WidgetCenter {
 @preconcurrency public struct WidgetInfo {
     public let kind: String
     // …/widgetinfo/widgetconfigurationintent(of:)
-    public func widgetConfigurationIntent<Intent>(of intentType: Intent.Type = Intent.self) -> Intent?
+    public func widgetConfigurationIntent<Intent>(of intentType: Intent.Type = Intent.self)
+        -> Intent?
     where Intent: WidgetConfigurationIntent { fatalError() }
 }
 

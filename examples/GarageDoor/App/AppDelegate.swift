@@ -50,7 +50,8 @@ final class AppDelegate: NSObject, UIApplicationDelegate {
     ) {
         // UIKit's handler is not marked as Sendable; it is called on the main thread.
         nonisolated(unsafe) let completion = completionHandler
-        if !Lamplighter.garage.handleBackgroundEvents(of: identifier, completion: { completion() }) {
+        if !Lamplighter.garage.handleBackgroundEvents(of: identifier, completion: { completion() })
+        {
             completionHandler()
         }
     }

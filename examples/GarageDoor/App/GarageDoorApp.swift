@@ -19,7 +19,7 @@ struct GarageDoorApp: App {
                         await Lamplighter.garage.synchronizeWidgets([GarageWidgets.self])
                     }
                 }
-                // end
+            // end
         }
     }
 }

@@ -11,8 +11,12 @@ struct DoorControl: ControlWidget {
         AppIntentControlConfiguration(
             kind: Garage.doorControlKind, provider: DoorValueProvider()
         ) { door in
-            ControlWidgetToggle(door.name, isOn: door.isOpen, action: SetDoor(door: door.id)) { isOpen in
-                Label(isOpen ? "Open" : "Closed", systemImage: "door.garage.\(isOpen ? "open" : "closed")")
+            ControlWidgetToggle(
+                door.name, isOn: door.isOpen, action: SetDoor(door: door.id)
+            ) { isOpen in
+                Label(
+                    isOpen ? "Open" : "Closed",
+                    systemImage: isOpen ? "door.garage.open" : "door.garage.closed")
             }
         }
         .displayName("Garage Door")
@@ -29,7 +33,9 @@ struct DoorValueProvider: AppIntentControlValueProvider {
     }
 
     func currentValue(configuration: SelectDoor) async throws -> Door {
-        guard let door = configuration.door else { return previewValue(configuration: configuration) }
+        guard let door = configuration.door else {
+            return previewValue(configuration: configuration)
+        }
         return try await Garage.backend.door(door.id)
     }
 }

@@ -45,7 +45,8 @@ struct DoorTimeline: AppIntentTimelineProvider {
         for configuration: SelectDoorOfWidget, in context: Context
     ) async -> Timeline<DoorEntry> {
         // A push asks for a new timeline at once; without one, half an hour is what the budget allows.
-        Timeline(entries: [await entry(configuration)], policy: .after(Date().addingTimeInterval(1800)))
+        Timeline(
+            entries: [await entry(configuration)], policy: .after(Date().addingTimeInterval(1800)))
     }
 
     private func entry(_ configuration: SelectDoorOfWidget) async -> DoorEntry {

@@ -10,7 +10,8 @@ import WidgetKit
 /// wakes the app, which fetches for both.
 struct MessagesWidget: Widget {
     var body: some WidgetConfiguration {
-        StaticConfiguration(kind: Garage.messagesWidgetKind, provider: MessagesTimeline()) { entry in
+        StaticConfiguration(kind: Garage.messagesWidgetKind, provider: MessagesTimeline()) {
+            entry in
             MessagesView(entry: entry)
         }
         .configurationDisplayName("Messages")

@@ -67,19 +67,27 @@
             }
         }
 
-        /// Begins an upload of each snapshot that waits and is not on its way yet. Removals are left to
-        /// the app: a background session only uploads and downloads.
+        /// Begins an upload of each snapshot that waits and is not on its way yet, and ends those of
+        /// snapshots that have been replaced. Removals are left to the app: a background session only
+        /// uploads and downloads.
         func uploadPending() async {
             do {
-                let under = Set(await tasks().map { Self.stagedName($0) })
                 try client.outbox.unstageForgotten()
-                let sent = Set(under.compactMap { client.outbox.staged($0) })
                 let installation = try client.installation()
                 let pending = try client.outbox.pending(of: installation)
                 for url in pending.corrupt { client.report(.corrupt(url)) }
                 for snapshot in pending.dropped { client.report(.dropped(snapshot)) }
+                var underWay: Set<Snapshot> = []
+                for task in await tasks() {
+                    guard let snapshot = client.outbox.staged(Self.stagedName(task)) else { continue }
+                    if pending.snapshots.contains(snapshot) {
+                        underWay.insert(snapshot)
+                    } else {
+                        task.cancel()
+                    }
+                }
                 for snapshot in pending.snapshots
-                where snapshot.content != .removal && !sent.contains(snapshot) {
+                where snapshot.content != .removal && !underWay.contains(snapshot) {
                     try await upload(snapshot, renewing: false)
                 }
             } catch {
@@ -111,7 +119,8 @@
 
         // MARK: URLSessionDataDelegate
 
-        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
+        {
             state.withLock { state in
                 var body = state.bodies[dataTask.taskIdentifier] ?? Data()
                 body.append(data.prefix(Self.bodyMax - min(body.count, Self.bodyMax)))
@@ -122,11 +131,14 @@
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
         ) {
-            let body = state.withLock { $0.bodies.removeValue(forKey: task.taskIdentifier) } ?? Data()
+            let body =
+                state.withLock { $0.bodies.removeValue(forKey: task.taskIdentifier) } ?? Data()
             let name = Self.stagedName(task)
             let renewed = task.taskDescription?.hasSuffix("+renewed") == true
             guard let snapshot = client.outbox.staged(name) else { return }
             try? client.outbox.unstage(name)
+            // Cancelled, because a newer snapshot has replaced it.
+            if (error as? URLError)?.code == .cancelled { return }
             guard error == nil, let answer = task.response as? HTTPURLResponse else {
                 // It waits in the outbox for the app, or for the next call of the handler.
                 client.report(.unanswered(error.map { String(describing: $0) } ?? "no answer"))

@@ -44,7 +44,8 @@
                 forSecurityApplicationGroupIdentifier: appGroup)
             guard let container else {
                 // A mistake in the build: no device and no user makes a difference to it.
-                preconditionFailure("the entitlements of this target lack the app group \(appGroup)")
+                preconditionFailure(
+                    "the entitlements of this target lack the app group \(appGroup)")
             }
             let configuration = RegistrationClient.Configuration(
                 registrar: registrar, app: HostApp.bundleIdentifier,
@@ -137,7 +138,8 @@
         func sendSoon() {
             #if canImport(UIKit)
                 // The system would otherwise suspend an extension as soon as its handler returns.
-                ProcessInfo.processInfo.performExpiringActivity(withReason: "Push tokens") { expired in
+                ProcessInfo.processInfo.performExpiringActivity(withReason: "Push tokens") {
+                    expired in
                     guard !expired else { return }
                     let finished = DispatchSemaphore(value: 0)
                     Task {

@@ -37,11 +37,15 @@
                 // Those that run already, then those that start.
                 for activity in Activity<Attributes>.activities {
                     followed.insert(activity.id)
-                    group.addTask { await self.follow(activity, kind, subjects(activity.attributes)) }
+                    group.addTask {
+                        await self.follow(activity, kind, subjects(activity.attributes))
+                    }
                 }
                 for await activity in Activity<Attributes>.activityUpdates
                 where followed.insert(activity.id).inserted {
-                    group.addTask { await self.follow(activity, kind, subjects(activity.attributes)) }
+                    group.addTask {
+                        await self.follow(activity, kind, subjects(activity.attributes))
+                    }
                 }
             }
         }
@@ -55,7 +59,8 @@
                 for await token in activity.pushTokenUpdates {
                     guard !Task.isCancelled else { return }
                     let shown = Shown(kind: kind, subjects: subjects)
-                    self.register(.liveActivities, handler: id, [Target(token: token, shows: [shown])])
+                    self.register(
+                        .liveActivities, handler: id, [Target(token: token, shows: [shown])])
                 }
             }
             for await state in activity.activityStateUpdates

@@ -197,7 +197,8 @@ public struct Outbox: Sendable {
         try locked {
             let oldest = millisecondsNow - 2 * 86_400_000
             let names = try FileManager.default.contentsOfDirectory(atPath: uploadsFolder.path)
-            for name in names where name.split(separator: "-").first.flatMap({ Int64($0) }) ?? 0 < oldest {
+            for name in names
+            where name.split(separator: "-").first.flatMap({ Int64($0) }) ?? 0 < oldest {
                 try unstage(name)
             }
         }

@@ -154,6 +154,25 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: half.path))
     }
 
+    @Test func `a copy for an upload stays as it was until it is over, or long forgotten`() throws {
+        let clock = VirtualClock()
+        let outbox = Outbox(folder: folder.url, now: { clock.now })
+        let first = try #require(try outbox.put(address(), .targets([.door(1)])))
+        let copy = try outbox.stage(first)
+        try outbox.put(address(), .targets([.door(2)]))
+        #expect(try Data(contentsOf: copy) == first.encoded())
+        #expect(outbox.staged(copy.lastPathComponent) == first)
+        clock.advance(by: 86_400)
+        try outbox.unstageForgotten()
+        #expect(outbox.staged(copy.lastPathComponent) == first)
+        clock.advance(by: 2 * 86_400)
+        try outbox.unstageForgotten()
+        #expect(outbox.staged(copy.lastPathComponent) == nil)
+        let other = try outbox.stage(first)
+        try outbox.unstage(other.lastPathComponent)
+        #expect(outbox.staged(other.lastPathComponent) == nil)
+    }
+
     @Test(arguments: ["", ".", "..", "a/b", "a+b", "ä", "a b", String(repeating: "a", count: 129)])
     func `a name that is unfit for a path is refused`(_ name: String) throws {
         #expect(throws: Address.InvalidName.self) { try address(.controls, name) }
