@@ -79,7 +79,9 @@
                 for snapshot in pending.dropped { client.report(.dropped(snapshot)) }
                 var underWay: Set<Snapshot> = []
                 for task in await tasks() {
-                    guard let snapshot = client.outbox.staged(Self.stagedName(task)) else { continue }
+                    guard let snapshot = client.outbox.staged(Self.stagedName(task)) else {
+                        continue
+                    }
                     if pending.snapshots.contains(snapshot) {
                         underWay.insert(snapshot)
                     } else {
@@ -88,7 +90,7 @@
                 }
                 for snapshot in pending.snapshots
                 where snapshot.content != .removal && !underWay.contains(snapshot) {
-                    try await upload(snapshot, renewing: false)
+                    try await upload(snapshot, after: nil)
                 }
             } catch {
                 client.report(.unanswered(String(describing: error)))
@@ -101,15 +103,17 @@
             }
         }
 
-        private func upload(_ snapshot: Snapshot, renewing: Bool) async throws {
+        private func upload(
+            _ snapshot: Snapshot, after refusal: CredentialRefusal?
+        ) async throws {
             var request = try snapshot.request(to: client.configuration.registrar)
             let headers = try await client.authorizer.headers(
-                for: request, about: snapshot.address, renewing: renewing)
+                for: request, about: snapshot.address, after: refusal)
             request.headers.merge(headers) { _, new in new }
             let file = try client.outbox.stage(snapshot)
             let task = session().uploadTask(
                 with: request.urlRequest(timeout: 60, withBody: false), fromFile: file)
-            task.taskDescription = file.lastPathComponent + (renewing ? "+renewed" : "")
+            task.taskDescription = file.lastPathComponent + (refusal != nil ? "+renewed" : "")
             task.resume()
         }
 
@@ -153,10 +157,10 @@
             do {
                 switch try client.conclusion.step(after: response, to: snapshot) {
                 case .done: break
-                case .again(let raised): try await upload(raised, renewing: false)
-                case .renewCredential(let problem) where renewed:
-                    client.report(.credentialRefused(problem))
-                case .renewCredential: try await upload(snapshot, renewing: true)
+                case .again(let raised): try await upload(raised, after: nil)
+                case .renewCredential(let refusal) where renewed:
+                    client.report(.credentialRefused(refusal.problem))
+                case .renewCredential(let refusal): try await upload(snapshot, after: refusal)
                 case .later(let seconds):
                     if let seconds {
                         try client.outbox.wait(until: Date().addingTimeInterval(seconds))

@@ -30,7 +30,7 @@ enum Answer: Hashable, Sendable {
     /// The registrar has `stored`, which is not less than what was sent.
     case stale(stored: Int64)
     /// 401: a new credential may help.
-    case credentialRefused(Problem)
+    case credentialRefused(CredentialRefusal)
     /// Another time; `after` in seconds, if the registrar says when.
     case later(after: TimeInterval?, Problem)
     /// The same request will always be refused.
@@ -47,7 +47,8 @@ enum Answer: Hashable, Sendable {
         case 409 where problem.name == "staleSequence" && problem.storedSequence != nil:
             self = .stale(stored: problem.storedSequence!)
         case 401:
-            self = .credentialRefused(problem)
+            let date = response.headers["date"].flatMap(Self.date)
+            self = .credentialRefused(CredentialRefusal(problem, date: date))
         // 408 and 425 come from proxies, and mean the same.
         case 408, 425, 429, 500...:
             self = .later(
@@ -62,10 +63,15 @@ enum Answer: Hashable, Sendable {
     static func seconds(_ value: String, now: Date) -> TimeInterval? {
         let value = value.trimmingCharacters(in: .whitespaces)
         if let seconds = UInt32(value) { return TimeInterval(seconds) }
+        return date(value).map { max(0, $0.timeIntervalSince(now)) }
+    }
+
+    /// An HTTP date (RFC 9110, 5.6.7).
+    static func date(_ value: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(secondsFromGMT: 0)
         formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-        return formatter.date(from: value).map { max(0, $0.timeIntervalSince(now)) }
+        return formatter.date(from: value)
     }
 }

@@ -53,6 +53,8 @@ public actor AppAttestAuthorizer: Authorizer {
     private let transport: any Transport
     private let secrets: any SecretStore
     private let now: @Sendable () -> Date
+    /// Seconds by which the registrar's clock is ahead of the device's, as far as is known.
+    private var clockError: TimeInterval = 0
 
     public init(
         registrar: URL, service: any AttestationService, secrets: any SecretStore,
@@ -67,10 +69,13 @@ public actor AppAttestAuthorizer: Authorizer {
     }
 
     public func headers(
-        for request: Request, about address: Address, renewing: Bool
+        for request: Request, about address: Address, after refusal: CredentialRefusal?
     ) async throws -> [String: String] {
         guard service.isSupported else { throw Unsupported() }
-        if !renewing, let credential = try remembered(address) {
+        // The key is good, the device's clock is not: the registrar wants dates within five minutes.
+        let isOutdated = refusal?.problem.name == "assertionOutdated"
+        if isOutdated, let date = refusal?.date { clockError = date.timeIntervalSince(now()) }
+        if refusal == nil || isOutdated, let credential = try remembered(address) {
             // The Keychain outlives the app, the key in the Secure Enclave does not.
             if let headers = try? await signed(request, with: credential) { return headers }
         }
@@ -80,7 +85,7 @@ public actor AppAttestAuthorizer: Authorizer {
     private func signed(
         _ request: Request, with credential: Credential
     ) async throws -> [String: String] {
-        let date = now().formatted(.iso8601)
+        let date = now().addingTimeInterval(clockError).formatted(.iso8601)
         let statement = Self.statement(of: request, date: date, sha256: service.sha256)
         let assertion = try await service.generateAssertion(
             credential.keyID, clientDataHash: service.sha256(statement))
@@ -131,7 +136,8 @@ public actor AppAttestAuthorizer: Authorizer {
             credential.path == installation.path
         else { return nil }
         let expiresAt = credential.expiresAt.flatMap(Self.date)
-        if let expiresAt, expiresAt < now().addingTimeInterval(Self.renewedBefore) { return nil }
+        let soon = now().addingTimeInterval(clockError + Self.renewedBefore)
+        if let expiresAt, expiresAt < soon { return nil }
         return credential
     }
 

@@ -3,17 +3,29 @@
 
 import Foundation
 
+/// Why the registrar has just refused a request's credentials.
+public struct CredentialRefusal: Hashable, Sendable {
+    public var problem: Problem
+    /// The registrar's clock, if the answer says.
+    public var date: Date?
+
+    public init(_ problem: Problem, date: Date? = nil) {
+        self.problem = problem
+        self.date = date
+    }
+}
+
 /// Adds credentials to a request.
 public protocol Authorizer: Sendable {
     /// - Parameters:
     ///   - request: As it will be sent, without credentials.
     ///   - address: What it is about.
-    ///   - renewing: The registrar has just refused a request with 401: a remembered credential must
-    ///     not be used again.
+    ///   - refusal: The registrar has just answered 401 to this request: what was refused must not be
+    ///     used again.
     /// - Returns: Headers to add.
     /// - Throws: Whatever keeps the app from having a credential now; the request is sent later.
     func headers(
-        for request: Request, about address: Address, renewing: Bool
+        for request: Request, about address: Address, after refusal: CredentialRefusal?
     ) async throws -> [String: String]
 }
 
@@ -30,11 +42,11 @@ public actor BearerAuthorizer: Authorizer {
     }
 
     public func headers(
-        for request: Request, about address: Address, renewing: Bool
+        for request: Request, about address: Address, after refusal: CredentialRefusal?
     ) async throws -> [String: String] {
-        if renewing { remembered = nil }
+        if refusal != nil { remembered = nil }
         if let remembered { return ["Authorization": "Bearer \(remembered)"] }
-        let token = try await credential(renewing)
+        let token = try await credential(refusal != nil)
         remembered = token
         return ["Authorization": "Bearer \(token)"]
     }

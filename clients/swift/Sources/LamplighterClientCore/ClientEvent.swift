@@ -28,7 +28,7 @@ package struct Conclusion: Sendable {
         case done
         /// At once, with a greater sequence.
         case again(Snapshot)
-        case renewCredential(Problem)
+        case renewCredential(CredentialRefusal)
         /// Seconds, if the registrar says how long.
         case later(TimeInterval?)
     }
@@ -60,8 +60,8 @@ package struct Conclusion: Sendable {
                 problem.remedy = "Delete the registration; that forgets its sequence."
                 return try refused(snapshot, problem)
             }
-        case .credentialRefused(let problem):
-            return .renewCredential(problem)
+        case .credentialRefused(let refusal):
+            return .renewCredential(refusal)
         case .later(let seconds, let problem):
             report(.unanswered("HTTP \(problem.status ?? 0) \(problem.title ?? "")"))
             return .later(seconds)

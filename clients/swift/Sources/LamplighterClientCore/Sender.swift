@@ -126,12 +126,12 @@ actor Sender {
 
     private func send(_ first: Snapshot) async throws -> Rest {
         var snapshot = first
-        var renewing = false
+        var refusal: CredentialRefusal?
         var raises = 0
         while true {
             var request = try snapshot.request(to: registrar)
             let headers = try await authorizer.headers(
-                for: request, about: snapshot.address, renewing: renewing)
+                for: request, about: snapshot.address, after: refusal)
             request.headers.merge(headers) { _, new in new }
             switch try conclusion.step(after: await transport.send(request), to: snapshot) {
             case .done:
@@ -140,13 +140,13 @@ actor Sender {
                 raises += 1
                 guard raises < Self.raisesMax else { return .later(nil) }
                 snapshot = raised
-                renewing = false
-            case .renewCredential(let problem):
-                guard !renewing else {
-                    report(.credentialRefused(problem))
+                refusal = nil
+            case .renewCredential(let new):
+                guard refusal == nil else {
+                    report(.credentialRefused(new.problem))
                     return .later(nil)
                 }
-                renewing = true
+                refusal = new
             case .later(let seconds):
                 return .later(seconds)
             }

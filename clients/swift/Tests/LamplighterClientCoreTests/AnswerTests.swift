@@ -47,6 +47,12 @@ import Testing
         #expect(Answer.seconds(value, now: now) == seconds)
     }
 
+    @Test func `a refused credential comes with the registrar's clock`() {
+        let response = Response(status: 401, headers: ["Date": "Thu, 28 May 2026 20:27:40 GMT"])
+        let refusal = CredentialRefusal(Problem(status: 401), date: now.addingTimeInterval(60))
+        #expect(Answer(response, now: now) == .credentialRefused(refusal))
+    }
+
     @Test func `a pause doubles up to the longest, and a Retry-After has a limit`() {
         let backoff = Backoff(first: 1, longest: 300, retryAfterMax: 3600)
         #expect((1...4).map { backoff.delay(failures: $0, random: 1) } == [1, 2, 4, 8])

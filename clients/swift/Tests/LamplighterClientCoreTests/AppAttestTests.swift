@@ -67,13 +67,14 @@ final class ModelAttestation: AttestationService {
             tokenClass: .widgets, handler: "default")
     }
 
+    let refused = CredentialRefusal(Problem(status: 401))
     let request = Request(
         method: "PUT", url: URL(string: "https://push.example.com/v1/x")!, body: Data("body".utf8))
 
     @Test func `attests a key once and signs each request with it`() async throws {
         let authorizer = try authorizer()
         let headers = try await authorizer.headers(
-            for: request, about: address(), renewing: false)
+            for: request, about: address(), after: nil)
         let hash = Data("sha256(body)".utf8).hexadecimal
         let assertion = Data(
             "assertion of key-0 over sha256(PUT\n/v1/x\n2026-05-28T20:26:40Z\n\(hash))".utf8)
@@ -95,13 +96,13 @@ final class ModelAttestation: AttestationService {
                 "keyID": "key-0", "challenge": "Y2hhbGxlbmdl",
                 "attestation": Data(attestation.utf8).base64EncodedString(),
             ])
-        _ = try await authorizer.headers(for: request, about: address(), renewing: false)
+        _ = try await authorizer.headers(for: request, about: address(), after: nil)
         #expect(service.keyCount == 1)
     }
 
     @Test func `the next process goes on with the same key`() async throws {
-        _ = try await authorizer().headers(for: request, about: address(), renewing: false)
-        _ = try await authorizer().headers(for: request, about: address(), renewing: false)
+        _ = try await authorizer().headers(for: request, about: address(), after: nil)
+        _ = try await authorizer().headers(for: request, about: address(), after: nil)
         #expect(service.keyCount == 1)
     }
 
@@ -109,27 +110,41 @@ final class ModelAttestation: AttestationService {
         async throws
     {
         let authorizer = try authorizer()
-        _ = try await authorizer.headers(for: request, about: address(), renewing: false)
-        _ = try await authorizer.headers(for: request, about: address(), renewing: true)
+        _ = try await authorizer.headers(for: request, about: address(), after: nil)
+        _ = try await authorizer.headers(for: request, about: address(), after: refused)
         #expect(service.keyCount == 2)
-        _ = try await authorizer.headers(for: request, about: address("7A"), renewing: false)
+        _ = try await authorizer.headers(for: request, about: address("7A"), after: nil)
         #expect(service.keyCount == 3)
         clock.advance(by: 31 * 86_400)
-        _ = try await authorizer.headers(for: request, about: address("7A"), renewing: false)
+        _ = try await authorizer.headers(for: request, about: address("7A"), after: nil)
         #expect(service.keyCount == 4)
     }
 
     @Test func `attests anew when a reinstallation has lost the key`() async throws {
-        _ = try await authorizer().headers(for: request, about: address(), renewing: false)
+        _ = try await authorizer().headers(for: request, about: address(), after: nil)
         service.loseKeys()
-        _ = try await authorizer().headers(for: request, about: address(), renewing: false)
+        _ = try await authorizer().headers(for: request, about: address(), after: nil)
         #expect(service.keyCount == 2)
+    }
+
+    @Test func `a device with a wrong clock signs with the registrar's`() async throws {
+        let authorizer = try authorizer()
+        _ = try await authorizer.headers(for: request, about: address(), after: nil)
+        var problem = Problem(status: 401)
+        problem.type = "/problems/assertionOutdated"
+        let refusal = CredentialRefusal(problem, date: clock.now.addingTimeInterval(3600))
+        for refusal in [refusal, nil] {
+            let headers = try await authorizer.headers(
+                for: request, about: address(), after: refusal)
+            #expect(headers["Authorization"]?.hasSuffix("date=\"2026-05-28T21:26:40Z\"") == true)
+        }
+        #expect(service.keyCount == 1)
     }
 
     @Test func `where the device cannot, what is registered waits`() async throws {
         let authorizer = try authorizer(ModelAttestation(isSupported: false))
         await #expect(throws: AppAttestAuthorizer.Unsupported.self) {
-            try await authorizer.headers(for: request, about: address(), renewing: false)
+            try await authorizer.headers(for: request, about: address(), after: nil)
         }
     }
 }

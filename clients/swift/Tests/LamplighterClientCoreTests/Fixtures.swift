@@ -82,9 +82,9 @@ final class CountingAuthorizer: Authorizer {
     var renewals: Int { renewed.withLock { $0 } }
 
     func headers(
-        for request: Request, about address: Address, renewing: Bool
+        for request: Request, about address: Address, after refusal: CredentialRefusal?
     ) async throws -> [String: String] {
-        if renewing { renewed.withLock { $0 += 1 } }
+        if refusal != nil { renewed.withLock { $0 += 1 } }
         return ["Authorization": "Bearer \(renewals)"]
     }
 }

@@ -192,6 +192,13 @@ import Testing
         #expect(next.clock.sleeps == [121])
     }
 
+    @Test func `a pause that a wrong clock has made endless is ignored`() async throws {
+        let fixture = try ClientFixture()
+        try fixture.client.register(.widgets, targets: [.door(1)])
+        try fixture.client.outbox.wait(until: fixture.clock.now.addingTimeInterval(400 * 86_400))
+        #expect(await fixture.client.send(patience: 5))
+    }
+
     @Test func `a replica that is away keeps nobody else waiting`() async throws {
         let fixture = try ClientFixture { request, _ in
             request.url.path.hasSuffix("widgets/default") ? .problem(503) : .stored

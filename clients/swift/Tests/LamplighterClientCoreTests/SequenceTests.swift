@@ -75,6 +75,15 @@ import Testing
         #expect(try outbox.pending(of: "6F1C").snapshots == [newer])
     }
 
+    @Test func `of a handler's snapshot that a complete set has replaced is not raised`() throws {
+        let outbox = outbox()
+        let stale = try put(outbox)
+        var complete = stale.address
+        complete.handler = nil
+        try outbox.put(complete, .controls(["A": []]))
+        #expect(try outbox.raise(stale, above: stale.sequence + 9) == nil)
+    }
+
     @Test func `never leaves the range of JSON's integers`() throws {
         let outbox = outbox()
         let snapshot = try put(outbox)
