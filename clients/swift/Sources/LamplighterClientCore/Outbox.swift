@@ -152,58 +152,6 @@ public struct Outbox: Sendable {
         }
     }
 
-    /// Nothing is sent before this moment, in any process: the registrar's `Retry-After`.
-    public func notBefore() throws -> Date? {
-        try locked {
-            let milliseconds = try readState().notBefore
-            // A clock that was wrong must not silence the client for years.
-            guard milliseconds > 0, milliseconds < millisecondsNow + 3_600_000 else { return nil }
-            return Date(timeIntervalSince1970: Double(milliseconds) / 1000)
-        }
-    }
-
-    public func wait(until date: Date) throws {
-        try locked {
-            var state = try readState()
-            state.notBefore = Int64(date.timeIntervalSince1970 * 1000)
-            try write(state)
-        }
-    }
-
-    // MARK: Uploads
-
-    /// A copy of a snapshot for a background upload, which reads its body from a file that nobody may
-    /// replace meanwhile.
-    package func stage(_ snapshot: Snapshot) throws -> URL {
-        try locked {
-            let name = "\(millisecondsNow)-\(UUID().uuidString).json"
-            let url = uploadsFolder.appendingPathComponent(name)
-            try DurableFile.replace(url, with: snapshot.encoded())
-            return url
-        }
-    }
-
-    /// The snapshot that was staged under this name; nil if it is gone.
-    package func staged(_ name: String) -> Snapshot? {
-        try? read(uploadsFolder.appendingPathComponent(name))
-    }
-
-    package func unstage(_ name: String) throws {
-        try DurableFile.remove(uploadsFolder.appendingPathComponent(name))
-    }
-
-    /// Deletes copies whose upload has not been heard of for two days.
-    package func unstageForgotten() throws {
-        try locked {
-            let oldest = millisecondsNow - 2 * 86_400_000
-            let names = try FileManager.default.contentsOfDirectory(atPath: uploadsFolder.path)
-            for name in names
-            where name.split(separator: "-").first.flatMap({ Int64($0) }) ?? 0 < oldest {
-                try unstage(name)
-            }
-        }
-    }
-
     // MARK: Sequence numbers
 
     /// No number is left above the one that the registrar has stored; only a removal helps.
@@ -218,12 +166,12 @@ public struct Outbox: Sendable {
         return sequence
     }
 
-    private var millisecondsNow: Int64 {
+    var millisecondsNow: Int64 {
         // The half of the range is the year 144,683: what is above it is no time.
         Int64(min(max(now().timeIntervalSince1970 * 1000, 0), Double(Snapshot.sequenceMax / 2)))
     }
 
-    private struct State: Codable {
+    struct State: Codable {
         var last: Int64 = 0
         /// The last sequence that was put, by class of tokens.
         var putLast: [String: Int64] = [:]
@@ -232,7 +180,7 @@ public struct Outbox: Sendable {
     }
 
     /// A state that is lost or unreadable is not fatal: the clock and the waiting snapshots replace it.
-    private func readState() throws -> State {
+    func readState() throws -> State {
         if let data = try? Data(contentsOf: stateFile),
             let state = try? JSONDecoder().decode(State.self, from: data),
             (0...Snapshot.sequenceMax).contains(state.last)
@@ -243,7 +191,7 @@ public struct Outbox: Sendable {
         return State(last: sequences.max() ?? 0)
     }
 
-    private func write(_ state: State) throws {
+    func write(_ state: State) throws {
         try DurableFile.replace(stateFile, with: try JSONEncoder().encode(state))
     }
 
@@ -253,10 +201,10 @@ public struct Outbox: Sendable {
     private var setAsideFolder: URL {
         folder.appendingPathComponent("set-aside", isDirectory: true)
     }
-    private var uploadsFolder: URL { folder.appendingPathComponent("uploads", isDirectory: true) }
+    var uploadsFolder: URL { folder.appendingPathComponent("uploads", isDirectory: true) }
     private var stateFile: URL { folder.appendingPathComponent("state.json") }
 
-    private func locked<Result>(_ body: () throws -> Result) throws -> Result {
+    func locked<Result>(_ body: () throws -> Result) throws -> Result {
         if !FileManager.default.fileExists(atPath: setAsideFolder.path) { try createFolders() }
         return try DurableFile.withLock(folder.appendingPathComponent("lock"), body)
     }
@@ -305,7 +253,7 @@ public struct Outbox: Sendable {
         return files
     }
 
-    private func read(_ url: URL) throws -> Snapshot {
+    func read(_ url: URL) throws -> Snapshot {
         try JSONDecoder().decode(Snapshot.self, from: Data(contentsOf: url))
     }
 
@@ -344,20 +292,5 @@ public struct Outbox: Sendable {
             try DurableFile.remove(setAsideFolder.appendingPathComponent(name))
         }
         return target
-    }
-}
-
-extension Snapshot {
-    /// A complete set and the removal of an installation make snapshots of handlers needless.
-    var replacesHandlers: Bool {
-        address.tokenClass == nil || (address.tokenClass == .controls && address.handler == nil)
-    }
-
-    func isReplaced(by other: Snapshot) -> Bool {
-        address != other.address && sequence < other.sequence
-            && address.environment == other.address.environment && address.app == other.address.app
-            && address.installation == other.address.installation
-            && (other.address.tokenClass == nil || address.tokenClass == other.address.tokenClass)
-            && other.replacesHandlers
     }
 }

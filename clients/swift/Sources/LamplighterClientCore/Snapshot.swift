@@ -165,3 +165,18 @@ extension Snapshot: Codable {
         }
     }
 }
+
+extension Snapshot {
+    /// A complete set and the removal of an installation make snapshots of handlers needless.
+    var replacesHandlers: Bool {
+        address.tokenClass == nil || (address.tokenClass == .controls && address.handler == nil)
+    }
+
+    func isReplaced(by other: Snapshot) -> Bool {
+        address != other.address && sequence < other.sequence
+            && address.environment == other.address.environment && address.app == other.address.app
+            && address.installation == other.address.installation
+            && (other.address.tokenClass == nil || address.tokenClass == other.address.tokenClass)
+            && other.replacesHandlers
+    }
+}
