@@ -38,7 +38,7 @@ package struct AccessSettings: Sendable {
         package var subjectPrefixesClaim = "subjectPrefixes"
         /// Whether a token without that claim is refused. Otherwise it is for every subject.
         package var requiresSubjectPrefixes = false
-        /// How often the keys are looked at again.
+        /// How often keys are fetched from a URL again; a file is looked at every 5 seconds.
         package var refreshInterval = Duration.seconds(600)
         /// How long keys are used after they were last fetched, while no new ones can be had.
         package var keysAgeMax = Duration.seconds(86_400)

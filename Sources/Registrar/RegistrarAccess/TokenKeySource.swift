@@ -9,6 +9,8 @@ struct TokenKeySource: ~Copyable {
     /// How soon keys are fetched again after a failure, or for a token with an unknown key: that
     /// may be anybody's, and must not make the registrar a burden for the issuer.
     static let pause = Duration.seconds(30)
+    /// How soon a file is looked at again, like all others.
+    static let filePause = Duration.seconds(5)
 
     private let settings: AccessSettings.JWT
     private let fetch: @Sendable () -> Result<[UInt8], FileFault>
@@ -56,8 +58,14 @@ struct TokenKeySource: ~Copyable {
     private func isDue(_ now: WallTime) -> Bool {
         // A clock that was set back does not keep old keys.
         guard let triedAt, now >= triedAt else { return true }
-        let pause = isAskedFor || hasFailed ? Self.pause : settings.refreshInterval
         return now - triedAt >= min(pause, settings.refreshInterval)
+    }
+
+    private var pause: Duration {
+        switch settings.keys {
+        case .file: Self.filePause
+        case .url: isAskedFor || hasFailed ? Self.pause : settings.refreshInterval
+        }
     }
 
     private static func fetch(_ settings: AccessSettings.JWT) -> Result<[UInt8], FileFault> {

@@ -3,6 +3,7 @@
 
 internal import PushModel
 internal import RecordFormats
+internal import Synchronization
 internal import TestCertificates
 internal import Testing
 
@@ -211,12 +212,14 @@ internal import Testing
     }
 
     @Test func `a key that the issuer has added is fetched when a token has it`() throws {
-        let world = try World()
-        let control = try world.control()
+        var world = try World()
+        world.settings.jwt?.keys = .url("https://login.example.com/keys")
         let next = try TokenIssuer.es256("es-2")
-        let file = String(
-            decoding: TokenIssuer.set(world.issuer.jwk(), next.jwk()), as: UTF8.self)
-        try world.folder.write(file, "jwks.json")
+        let set = Mutex(TokenIssuer.set(world.issuer.jwk()))
+        let control = try AccessControl(
+            world.settings, fetch: { .success(set.withLock { $0 }) }, notice: world.notices.record)
+        control.refresh(now: Self.now)
+        set.withLock { $0 = TokenIssuer.set(world.issuer.jwk(), next.jwk()) }
         let seconds = Self.now.seconds
         let token = try next.token(["exp": "\(seconds + 900)", "iat": "\(seconds)"])
         let request = AccessFixture.request("Bearer \(token)")
@@ -224,6 +227,18 @@ internal import Testing
         #expect(control.caller(of: request, now: Self.now).problem == .tokenKeyUnknown)
         control.refresh(now: Self.now + .seconds(32))
         #expect(control.caller(of: request, now: Self.now).caller != nil)
+    }
+
+    @Test func `a key that is taken out of a file verifies nothing after 5 seconds`() throws {
+        let world = try World()
+        let control = try world.control()
+        let request = AccessFixture.request("Bearer \(try world.token())")
+        #expect(control.caller(of: request, now: Self.now).caller != nil)
+        let next = try TokenIssuer.es256("es-2").jwk()
+        try world.folder.write(
+            String(decoding: TokenIssuer.set(next), as: UTF8.self), "jwks.json")
+        control.refresh(now: AttestedClock.now + .seconds(60))
+        #expect(control.caller(of: request, now: Self.now).problem == .tokenKeyUnknown)
     }
 
     @Test func `keys behind a URL that is away are not there at first, and told once`() throws {
