@@ -26,16 +26,16 @@ REQUIREMENTS = ROOT / "Tests/Surfaces/requirements.txt"
 VENV = pathlib.Path(os.environ.get("SURFACES_VENV", ROOT / ".build/surfaces-venv"))
 
 
-def python():
-    """The Python that has what requirements.txt names, which is installed if it has changed."""
-    wanted = REQUIREMENTS.read_text()
-    stamp = VENV / "installed.txt"
+def python(requirements=REQUIREMENTS, venv=VENV):
+    """The Python that has what a file of requirements names, which is installed if it has changed."""
+    wanted = requirements.read_text()
+    stamp = venv / "installed.txt"
     if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-        install = ["-m", "pip", "install", "--quiet", "--requirement", REQUIREMENTS]
-        subprocess.run([VENV / "bin/python", *install], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+        install = ["-m", "pip", "install", "--quiet", "--requirement", requirements]
+        subprocess.run([venv / "bin/python", *install], check=True)
         stamp.write_text(wanted)
-    return VENV / "bin/python"
+    return venv / "bin/python"
 
 
 class Processes:

@@ -225,6 +225,7 @@ struct RegistrarService: Sendable {
             throw KeyOwners.stale(newest)
         }
         let sequence = snapshot.sequence ?? (newest ?? -1) + 1
+        guard sequence <= RegistrationDesk.sequenceMax else { throw KeyOwners.stale(newest ?? 0) }
         let named = Set(
             snapshot.handlers.map { RegistrationClass.controls.keyPart(of: $0.name) })
         var isWritten = false

@@ -5,7 +5,7 @@ internal import CRdkafka
 
 /// Which partition a key belongs to.
 package enum KeyPartitioner {
-    /// The partition of a key that is not null, as Java's producer and `murmur2_random` choose it.
+    /// The partition of a key, as Java's producer and `murmur2_random` choose it.
     package static func murmur2(_ key: some Collection<UInt8>, of partitions: Int32) -> Int32 {
         precondition(partitions > 0, "a topic without partitions")
         return Array(key).withUnsafeBytes {

@@ -238,14 +238,14 @@ package struct RegistrationDesk {
             }
             if record.offset <= removed { return }
         }
-        settle(
+        remember(
             name, record.key, record.summary, at: record.offset, in: record.partition,
             isRegistrars: record.writer != nil)
     }
 
     /// Remembers a record that is in the log, whether it came by there or was acknowledged. The two
     /// may come in either order.
-    private mutating func settle(
+    private mutating func remember(
         _ name: Name, _ key: InstallationKey, _ summary: RegistrationSummary?, at offset: Int64,
         in partition: Int32, isRegistrars: Bool
     ) {
@@ -447,7 +447,7 @@ package struct RegistrationDesk {
                 if write.summary == nil {
                     partitions[write.partition]!.state.removed[write.name] = offset
                 }
-                settle(
+                remember(
                     write.name, write.key, write.summary, at: offset, in: write.partition,
                     isRegistrars: true)
             }

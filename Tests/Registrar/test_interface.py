@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""What one registrar answers."""
+
+import json
+import re
+import signal
+import subprocess
+import unittest
+
+from registrars import APP, ENVIRONMENT, INSTALLATION, Registrars, controls, request, tools
+
+
+class Interface(unittest.TestCase):
+    """One registrar and an embedded Kafka"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.registrars = Registrars()
+        cls.addClassCleanup(cls.registrars.close)
+        cls.registrars.start_registrar("one", requestTimeout="2s")
+        cls.registrars.wait_until_ready("one")
+
+    def ask(self, method, path, body=None):
+        return self.registrars.ask("one", method, INSTALLATION + path, body)
+
+    def test_a_snapshot_is_written_shown_and_removed(self):
+        status, _, written = self.ask("PUT", "/A1/controls/Garage", {"sequence": 17, "targets": controls("door-1")})
+        self.assertEqual((status, written["sequence"], written["written"]), (200, 17, True))
+        record = self.registrars.table()[f"production/{APP}/A1/Garage"]
+        self.assertEqual(record["targets"][0]["shows"][0]["subjects"], ["door-1"])
+        status, _, shown = self.ask("GET", "/A1/controls/Garage")
+        self.assertEqual((status, shown["sequence"]), (200, 17))
+        self.assertEqual(shown["targets"][0]["tokenID"], "fc531102ae151c7a")
+        self.assertNotIn("00fc13", json.dumps(shown))
+        self.assertEqual(self.ask("DELETE", "/A1/controls/Garage")[0], 204)
+        self.assertEqual(self.ask("GET", "/A1/controls/Garage")[0], 404)
+        self.assertIsNone(self.registrars.table()[f"production/{APP}/A1/Garage"])
+
+    def test_a_stale_sequence_is_refused(self):
+        self.ask("PUT", "/A2/widgets", {"sequence": 5, "targets": [{"token": "aa"}]})
+        status, headers, problem = self.ask("PUT", "/A2/widgets", {"sequence": 4, "targets": []})
+        self.assertEqual((status, problem["storedSequence"]), (409, 5))
+        self.assertEqual(headers["Content-Type"], "application/problem+json")
+        status, _, again = self.ask("PUT", "/A2/widgets", {"sequence": 5, "targets": [{"token": "aa"}]})
+        self.assertEqual((status, again["written"]), (200, False))
+        self.ask("DELETE", "/A2/widgets")
+        self.assertEqual(self.ask("PUT", "/A2/widgets", {"sequence": 1, "targets": []})[0], 200)
+
+    def test_a_complete_set_removes_what_it_does_not_name(self):
+        self.ask("PUT", "/A3/controls/Lights", {"sequence": 1, "targets": controls("lamp-1")})
+        self.ask("PUT", "/A3/widgets/Board", {"sequence": 1, "targets": [{"token": "bb"}]})
+        # A control without a token is kept.
+        status, _, written = self.ask(
+            "PUT", "/A3/controls", {"sequence": 2, "handlers": {"Garage": [{"shows": [{"kind": "k"}]}]}})
+        self.assertEqual((status, written["removed"]), (200, ["Lights"]))
+        names = [each["handler"] for each in self.ask("GET", "/A3")[2]["handlers"]]
+        self.assertEqual(names, ["Board", "Garage"])
+        # Something newer of one handler: nothing is written.
+        self.ask("PUT", "/A3/controls/Garage", {"sequence": 9, "targets": []})
+        self.assertEqual(self.ask("PUT", "/A3/controls/Garage", {"sequence": 10, "targets": controls("x")})[0], 200)
+        status, _, problem = self.ask("PUT", "/A3/controls", {"sequence": 8, "handlers": {"Other": []}})
+        self.assertEqual((status, problem["storedSequence"]), (409, 10))
+
+    def test_the_default_handlers_of_two_classes_are_two(self):
+        self.ask("PUT", "/A4/widgets", {"targets": [{"token": "aa"}]})
+        self.ask("PUT", "/A4/device", {"targets": [{"token": "cc", "onChange": "background"}]})
+        handlers = self.ask("GET", "/A4")[2]["handlers"]
+        self.assertEqual([(each["class"], each["handler"]) for each in handlers],
+                         [("device", "default"), ("widgets", "default")])
+        self.assertEqual(self.ask("DELETE", "/A4")[0], 204)
+        self.assertEqual(self.ask("GET", "/A4")[2], {"handlers": []})
+
+    def test_a_batch_answers_each_item(self):
+        items = [
+            {"method": "PUT", "installation": "A5", "class": "controls", "handler": "G", "sequence": 3,
+             "targets": controls("d")},
+            {"method": "PUT", "installation": "A5", "class": "controls", "handler": "H", "targets": "wrong"},
+            {"method": "DELETE", "installation": "A6", "class": "device"},
+            {"method": "PATCH", "installation": "A6"}]
+        status, _, answer = self.registrars.ask(
+            "one", "POST", f"/v1/apps/{APP}/environments/production/batch", {"items": items})
+        self.assertEqual(status, 200)
+        self.assertEqual([each["status"] for each in answer["results"]], [200, 422, 204, 422])
+        self.assertEqual(answer["results"][3]["problem"]["field"], "/items/3/method")
+
+    def test_what_is_wrong_is_named(self):
+        for body, field in [
+            ({"targets": [{"token": "xyz"}]}, "/targets/0/token"),
+            ({"targets": [{"class": "widget", "token": "aa"}]}, "/targets/0/class"),
+            ({"targets": [{"shows": [{"subjects": [""]}]}]}, "/targets/0/shows/0/subjects/0"),
+            ({"sequence": -1, "targets": []}, "/sequence"), ({"sequence": 1}, "/targets"),
+            ({"targets": [], "app": "another"}, "/app")]:
+            with self.subTest(field):
+                status, _, problem = self.ask("PUT", "/B1/controls/G", body)
+                self.assertEqual((status, problem["field"]), (422, field))
+                self.assertTrue(problem["remedy"])
+        self.assertEqual(self.ask("PUT", "/B1/controls/G", "{")[0], 400)
+        self.assertEqual(self.ask("PUT", "/B1/controls/a%20b", {"targets": []})[0], 422)
+        self.assertEqual(self.ask("PUT", "/B1/controls/G", "x" * 300_000)[0], 413)
+        self.assertEqual(self.ask("DELETE", "/B1/controls/G?belowSequence=x")[0], 422)
+
+    def test_nobody_writes_without_a_key(self):
+        port = self.registrars.ports["one"]
+        status, headers, _ = request(port, "PUT", INSTALLATION + "/A1/device", {"targets": []})
+        self.assertEqual(status, 401)
+        self.assertIn("Bearer", headers["WWW-Authenticate"])
+        status, _, _ = request(port, "GET", INSTALLATION + "/A1", key="llr_" + "a" * 43)
+        self.assertEqual(status, 401)
+
+    def test_no_token_and_no_key_is_logged(self):
+        self.ask("PUT", "/A7/widgets", {"targets": [{"token": "decafbaddecafbad"}]})
+        log = self.registrars.wait_for(
+            "the audit line", 10, lambda: re.search(r".*A7/widgets.*", self.registrars.printed("one.log")))
+        self.assertIn("service:tests", log[0])
+        self.assertNotIn("decafbad", self.registrars.printed("one.log"))
+        self.assertNotIn(self.registrars.key, self.registrars.printed("one.log"))
+
+    def test_kafka_that_is_away_is_told_within_the_time(self):
+        self.registrars.kill("kafka", signal.SIGSTOP)
+        try:
+            status, headers, problem = self.ask("PUT", "/A8/device", {"sequence": 1, "targets": [{"token": "aa"}]})
+        finally:
+            self.registrars.kill("kafka", signal.SIGCONT)
+        self.assertEqual((status, problem["type"]), (503, "/problems/unavailable"))
+        self.assertTrue(int(headers["Retry-After"]) >= 1)
+        body = {"sequence": 1, "targets": [{"token": "aa"}]}
+        self.registrars.wait_for("Kafka again", 60, lambda: self.ask("PUT", "/A8/device", body)[0] == 200)
+
+    def test_requests_made_of_the_description_are_answered_as_it_says(self):
+        # Members that are not described may hold numbers that no 64 bits hold, which JSON readers may
+        # refuse: what is accepted is tried without them, what is refused with them.
+        _, _, served = self.registrars.ask("one", "GET", "/v1/openapi.json")
+        described = self.registrars.folder / "described.json"
+        described.write_text(json.dumps(without_further_members(json.loads(served) if isinstance(served, str) else served)))
+        url = f"http://127.0.0.1:{self.registrars.ports['one']}"
+        for schema, excluded in [(described, "negative_data_rejection"),
+                                 (f"{url}/v1/openapi.json", "positive_data_acceptance")]:
+            run = subprocess.run(
+                [tools().parent / "schemathesis", "run", schema, "--url", url, "--header",
+                 f"Authorization: Bearer {self.registrars.key}", "--checks", "all", "--exclude-checks", excluded,
+                 "--phases", "examples,coverage,fuzzing", "--max-examples", "25", "--seed", "1"],
+                capture_output=True, text=True, env={**ENVIRONMENT, "NO_COLOR": "1"}, cwd=self.registrars.folder)
+            lines = [line[:400] for line in run.stdout.splitlines()]
+            self.assertEqual(run.returncode, 0, "\n".join(lines[-120:]))
+
+
+def without_further_members(schema):
+    """The description with objects that have no members but the described."""
+    if isinstance(schema, list):
+        return [without_further_members(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    copy = {name: without_further_members(value) for name, value in schema.items()}
+    if copy.get("type") == "object" and "properties" in copy and "additionalProperties" not in copy:
+        copy["additionalProperties"] = False
+    return copy
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""Registrars that share the work, and lose one of them."""
+
+import random
+import signal
+import threading
+import time
+import unittest
+
+from registrars import APP, INSTALLATION, Registrars, controls
+
+
+class Replicas(unittest.TestCase):
+    """Three registrars and an embedded Kafka"""
+
+    NAMES = ("one", "two", "three")
+
+    def setUp(self):
+        self.registrars = Registrars()
+        self.addCleanup(self.registrars.close)
+        for name in self.NAMES:
+            self.registrars.start_registrar(name, has_others=True)
+        self.registrars.wait_until_ready(*self.NAMES)
+
+    def test_any_replica_answers_for_any_installation(self):
+        for number in range(20):
+            path = f"{INSTALLATION}/A{number}"
+            handlers = {f"H{each}": controls(f"door-{each}") for each in range(4)}
+            status, _, _ = self.registrars.ask("one", "PUT", f"{path}/controls", {"sequence": 1, "handlers": handlers})
+            self.assertEqual(status, 200)
+            status, _, shown = self.registrars.ask("two", "GET", path)
+            self.assertEqual((status, [each["handler"] for each in shown["handlers"]]), (200, sorted(handlers)))
+            status, _, written = self.registrars.ask(
+                "three", "PUT", f"{path}/controls", {"sequence": 2, "handlers": {"H1": controls("door-9")}})
+            self.assertEqual((status, written["removed"]), (200, ["H0", "H2", "H3"]))
+            status, _, problem = self.registrars.ask(
+                "two", "PUT", f"{path}/controls/H1", {"sequence": 1, "targets": []})
+            self.assertEqual((status, problem["storedSequence"]), (409, 2))
+        owned = [self.registrars.is_ready(name) for name in self.NAMES]
+        self.assertEqual(owned, [True] * 3)
+
+    def test_no_acknowledged_registration_is_lost(self):
+        """While registrars are killed and stopped for longer than their session."""
+        acknowledged, stop = {}, threading.Event()
+
+        def phone(number):
+            chosen = random.Random(number)
+            sequence = 0
+            while not stop.is_set():
+                sequence += 1
+                body = {"sequence": sequence, "targets": controls(f"door-{sequence}")}
+                # As a client does: the same again until it is acknowledged, or refused as stale.
+                while not stop.is_set():
+                    try:
+                        status, _, _ = self.registrars.ask(
+                            chosen.choice(self.NAMES), "PUT", f"{INSTALLATION}/P{number}/controls/Door", body, 8)
+                    except OSError:
+                        status = 0
+                    if status == 200:
+                        acknowledged[number] = sequence
+                    if status in (200, 409):
+                        break
+                    time.sleep(0.1)
+
+        phones = [threading.Thread(target=phone, args=(each,)) for each in range(24)]
+        for each in phones:
+            each.start()
+        time.sleep(3)
+        self.registrars.kill("one")
+        time.sleep(12)
+        self.registrars.start_registrar("one", has_others=True)
+        self.registrars.wait_until_ready("one")
+        # It comes back without knowing that its partitions are others' now.
+        self.registrars.kill("two", signal.SIGSTOP)
+        time.sleep(10)
+        self.registrars.kill("two", signal.SIGCONT)
+        time.sleep(10)
+        before = dict(acknowledged)
+        time.sleep(6)
+        stop.set()
+        for each in phones:
+            each.join()
+        self.assertEqual(len(acknowledged), len(phones))
+        table = self.registrars.table()
+        for number, sequence in acknowledged.items():
+            stored = table[f"production/{APP}/P{number}/Door"]
+            self.assertGreaterEqual(stored["sequence"], sequence, f"phone {number}")
+        idle = [number for number in acknowledged if acknowledged[number] == before.get(number)]
+        self.assertEqual(idle, [], "phones that nobody answers any more")
+
+
+if __name__ == "__main__":
+    unittest.main()
