@@ -44,7 +44,7 @@ FORMATTED := Package.swift Sources Tests benchmarks
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
-	check-surfaces check-deploy conformance fuzz sanitize \
+	check-surfaces check-registrar check-deploy conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling \
 	check-performance clean
 .DEFAULT_GOAL := help
@@ -120,6 +120,9 @@ mutate: deps ## Break a copy in many small ways, see that a test notices each (M
 
 check-mutations: ## See that each mutation still applies to the sources
 	scripts/mutate.py --check
+
+check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
+	scripts/check-registrar.sh $(ONLY)
 
 check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
 	scripts/check-surfaces.sh $(ONLY)

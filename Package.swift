@@ -106,7 +106,7 @@ let drivers: [Target] = [
         "Drivers", "OTLPExporter", ["PushModel", "Delivery", "Telemetry", "Curl"]),
     // The one HTTP server: for probes, metrics and the operator's questions.
     .floor(
-        "Drivers", "HTTPListener", ["PushModel"], logs: true,
+        "Drivers", "HTTPListener", ["PushModel", "OpenSSL"], logs: true,
         products: [
             .product(name: "Hummingbird", package: "hummingbird")
         ]),

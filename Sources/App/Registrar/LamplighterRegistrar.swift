@@ -26,6 +26,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     private let tally = RequestTally()
     private let access: AccessControl
     private let peerToken: Secret?
+    private let certificate: ListenerCertificate?
     private let limits = RegistrarLimits()
 
     package init(
@@ -43,8 +44,20 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         self.logger = logger
         let registrar = configuration.registrar
         peerToken = try registrar.peerTokenFile.map { try Configuration.Admin.token(in: $0) }
+        certificate = try Self.certificate(registrar.tls, logger)
         forwarder = Forwarder(
             caFile: registrar.caFile, timeout: registrar.requestTimeout + .seconds(2))
+    }
+
+    private static func certificate(
+        _ tls: Configuration.Registrar.TLS, _ logger: Logger
+    ) throws -> ListenerCertificate? {
+        guard let file = tls.certificateFile, let keyFile = tls.keyFile else { return nil }
+        do {
+            return try ListenerCertificate(certificateFile: file, keyFile: keyFile, logger: logger)
+        } catch {
+            throw WorkerFailure.topic("registrar.tls: \(error)")
+        }
     }
 
     /// The name of this service in the log of its service group.
@@ -123,6 +136,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         var settings = HTTPListenerSettings(
             name: "registrar", host: registrar.host, port: registrar.port ?? 0)
         settings.priority = .normal
+        settings.certificate = certificate
         settings.checksCallers = true
         settings.formatRefusal = Problem.dressing
         settings.limits.bodyBytesMax = limits.bodyBytesMax

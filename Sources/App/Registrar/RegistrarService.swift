@@ -69,7 +69,15 @@ struct RegistrarService: Sendable {
         }
         switch route {
         case .openAPI: return OpenAPIDocument.answer
-        case .challenge, .attestation: return try callers.attest(question, route).answer
+        case .challenge, .attestation:
+            // Nobody has shown who they are yet, so all have one rate, a tenth of a caller's: an
+            // attestation costs about a millisecond.
+            guard rates.take(10, of: "attest", nil) == nil else {
+                throw Problem(
+                    .tooManyRequests, "too many apps attest themselves at once",
+                    remedy: "wait, and send the same request again", retryAfterSeconds: 1)
+            }
+            return try callers.attest(question, route).answer
         case .batch(let environment, let app):
             let caller = try self.caller(of: question, environment, app, installation: nil)
             return try await batch(question, environment, app, caller).answer

@@ -73,6 +73,17 @@ package final class TLSContext: @unchecked Sendable {
         return context
     }
 
+    /// Presents `certificatePEM` as `server` does, and leaves the protocol open: for HTTP/1.1, which
+    /// clients speak if none is agreed on.
+    package static func plainServer(
+        certificatePEM: String, keyPEM: String
+    ) throws(TLSError) -> TLSContext {
+        let context = try TLSContext(method: TLS_server_method())
+        try context.present(certificatePEM: certificatePEM, keyPEM: keyPEM)
+        SSL_CTX_set_num_tickets(context.pointer, 0)
+        return context
+    }
+
     private func present(certificatePEM: String, keyPEM: String) throws(TLSError) {
         let certificates = try PEM.certificates(in: certificatePEM)
         guard let leaf = certificates.first, SSL_CTX_use_certificate(pointer, leaf.pointer) == 1

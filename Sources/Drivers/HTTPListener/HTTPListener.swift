@@ -84,12 +84,16 @@ package struct HTTPListener: Sendable {
         let decoder = HTTP1Channel.Configuration.DecoderConfiguration(
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
+        let configuration = HTTP1Channel.Configuration(
+            additionalChannelHandlers: [ConnectionBounds(limits, shares)],
+            idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)
+        let server = HTTPServerBuilder { [certificate = settings.certificate] responder in
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            guard let certificate else { return http }
+            return TLSChannel(base: http, certificate: certificate)
+        }
         return Application(
-            responder: responder,
-            server: .http1(
-                configuration: HTTP1Channel.Configuration(
-                    additionalChannelHandlers: [ConnectionBounds(limits, shares)],
-                    idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)),
+            responder: responder, server: server,
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
                 availableConnectionsDelegate: .maximum(limits.connectionsMax, logger: logger)),

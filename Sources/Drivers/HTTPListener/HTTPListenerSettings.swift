@@ -16,6 +16,8 @@ package struct HTTPListenerSettings: Sendable {
     /// page.
     package var openPaths: Set<String> = []
     package var limits: Limits
+    /// What TLS is spoken with; nil for plain HTTP.
+    package var certificate: ListenerCertificate?
     /// Whether each request carries credentials of its own, which `answer` checks. Then a request that
     /// names another host, as one that a proxy has passed on, is answered.
     package var checksCallers = false

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+#
+# Looks at registrars from outside, with other people's programs: requests that schemathesis makes of
+# the description, records read by another Kafka client, replicas that are killed and paused, the
+# client package, and a push that began as a registration. The tests are in Tests/Registrar; arguments
+# choose some of them, as `python3 -m unittest` takes them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/bootstrap.sh registrar
+for product in lamplighter lamplighter-lab; do
+    echo "+ swift build --product $product"
+    swift build --product "$product"
+done
+
+export PYTHONDONTWRITEBYTECODE=1
+export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}
+cd Tests/Registrar
+if [ $# -eq 0 ]; then set -- test_interface test_tls test_replicas test_delivery; fi
+exec python3 -m unittest --verbose "$@"
