@@ -32,20 +32,20 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling: \
+bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling: \
 	export BENCH_ROUNDS := $(BENCH_ROUNDS)
-bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
+bench-latency bench-listeners bench-registrar: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
 # How long soak runs.
 SOAK_MINUTES ?= $(MINUTES)
 soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
-FORMATTED := Package.swift Sources Tests benchmarks
+FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
 	check-surfaces check-registrar check-deploy conformance fuzz sanitize \
-	soak bench bench-dispatch bench-latency bench-listeners bench-rolling bench-index bench-scaling \
+	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling \
 	check-performance clean
 .DEFAULT_GOAL := help
 
@@ -148,6 +148,10 @@ bench-latency: deps ## Measure event to acceptance at fixed rates (BENCH_ROUNDS=
 
 bench-listeners: deps ## Compare the p99 with and without a flood of the listeners (BENCH_ROUNDS=12)
 	benchmarks/listeners.py
+
+bench-registrar: deps ## Measure acknowledged registrations, what each costs, the memory of a million
+	scripts/bootstrap.sh registrar-bench
+	benchmarks/registrar.py
 
 bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
 	benchmarks/rolling.py

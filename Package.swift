@@ -244,7 +244,8 @@ let tests: [Target] = [
     .tests(
         "RegistrarTests",
         [
-            "RegistrarAccess", "PushModel", "RecordFormats", "OpenSSL", "TestCertificates",
+            "Registrar", "Registering", "RegistrarAccess", "PushModel", "RecordFormats", "OpenSSL",
+            "TestCertificates",
             "LinuxIO",
         ]),
     .tests("CheckerTests", ["Checker", "Rdkafka", "lamplighter-lab"]),
@@ -279,7 +280,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
+        "APNSSimulator", "RegistrarAccess", "Registering", "Nghttp2", "CNghttp2", "OpenSSL",
+        "TestCertificates",
         "Simdjson",
         .product(name: "Logging", package: "swift-log"),
     ]

@@ -141,6 +141,7 @@ if [ "${1:-}" = deploy ]; then
 fi
 case ${1:-} in
 registrar) test_programs+=(python3-venv) ;;
+registrar-bench) test_programs+=(wrk) ;;
 deb) test_programs+=(dpkg-dev) ;;
 image) test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container) ;;
 esac

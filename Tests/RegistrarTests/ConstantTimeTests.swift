@@ -4,8 +4,8 @@
 import OpenSSL
 import Testing
 
-@Suite struct ConstantTimeTests {
-    @Test func comparesBytes() {
+@Suite struct `Constant time` {
+    @Test func `compares bytes`() {
         #expect(ConstantTime.isEqual([], []))
         #expect(ConstantTime.isEqual([1, 2, 3], [1, 2, 3]))
         #expect(!ConstantTime.isEqual([1, 2, 3], [1, 2, 4]))

@@ -9,7 +9,7 @@ import Testing
 
 /// Seeded lives of a partition and its owners, with a former owner that goes on writing for a while
 /// because it does not know yet.
-@Suite struct RegistrarLivesTests {
+@Suite struct `Registrar lives` {
     private struct Line {
         var handler: String
         var summary: RegistrationSummary?
@@ -59,7 +59,7 @@ import Testing
                 let line = log[read[desk]]
                 desks[desk].take(
                     RegistrationDesk.Record(
-                        partition: 0, offset: Int64(read[desk]), key: RegistrationDeskTests.key,
+                        partition: 0, offset: Int64(read[desk]), key: `A registration desk`.key,
                         handler: line.handler, summary: line.summary, writer: line.writer))
                 read[desk] += 1
             }
@@ -126,8 +126,8 @@ import Testing
             lastRequest += 1
             requests[lastRequest] = (handler, sequence)
             desks[desk].put(
-                RegistrationDeskTests.put(sequence, handler: handler), in: 0, as: lastRequest,
-                now: RegistrationDeskTests.now)
+                `A registration desk`.put(sequence, handler: handler), in: 0, as: lastRequest,
+                now: `A registration desk`.now)
             perform(desk)
         }
 
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func loseNoAcknowledgedRegistration() {
+    @Test func `lose no acknowledged registration`() {
         var writtenAgain: UInt64 = 0
         for seed in UInt64(0)..<400 {
             var life = Life(seed: seed)

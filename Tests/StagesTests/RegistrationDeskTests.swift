@@ -7,7 +7,7 @@ import Testing
 
 @testable import Registering
 
-@Suite struct RegistrationDeskTests {
+@Suite struct `A registration desk` {
     static let key = InstallationKey(
         environment: .production, app: "com.example.Home", installation: "6F1C")
     static let now = WallTime(milliseconds: 1_800_000_000_000)
@@ -57,7 +57,7 @@ import Testing
         return (writes, answers)
     }
 
-    @Test func answersOnceKafkaHasTheRecord() {
+    @Test func `answers once Kafka has the record`() {
         var desk = Self.owner()
         desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
         let (writes, early) = Self.split(desk.takeActions())
@@ -70,7 +70,7 @@ import Testing
         #expect(desk.registrations == 1)
     }
 
-    @Test func refusesWhatIsStale() {
+    @Test func `refuses what is stale`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))
         desk.put(Self.put(16), in: 0, as: 1, now: Self.now)
@@ -79,14 +79,14 @@ import Testing
         #expect(writes.isEmpty && answers == [.stale(stored: 17), .stale(stored: 17)])
     }
 
-    @Test func refusesWhatIsOlderThanAWriteUnderWay() {
+    @Test func `refuses what is older than a write under way`() {
         var desk = Self.owner()
         desk.put(Self.put(18), in: 0, as: 1, now: Self.now)
         desk.put(Self.put(17), in: 0, as: 2, now: Self.now)
         #expect(Self.split(desk.takeActions()).answers == [.stale(stored: 18)])
     }
 
-    @Test func writesARetryOnce() {
+    @Test func `writes a retry once`() {
         var desk = Self.owner()
         desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
         desk.put(Self.put(17), in: 0, as: 2, now: Self.now)
@@ -104,7 +104,7 @@ import Testing
         #expect(answers == [.accepted(sequence: 17, registeredAt: nil, isRetry: true)])
     }
 
-    @Test func takesAWriteThatKafkaDidNotAcknowledgeAgain() {
+    @Test func `takes a write that Kafka did not acknowledge again`() {
         var desk = Self.owner()
         desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
         desk.reported(Self.split(desk.takeActions()).writes[0], offset: nil)
@@ -113,7 +113,7 @@ import Testing
         #expect(Self.split(desk.takeActions()).writes.count == 1)
     }
 
-    @Test func findsAWriteInTheLogThatWasNotAcknowledged() {
+    @Test func `finds a write in the log that was not acknowledged`() {
         var desk = Self.owner()
         desk.put(Self.put(17), in: 0, as: 1, now: Self.now)
         desk.put(Self.put(3, handler: "Lights"), in: 0, as: 2, now: Self.now)
@@ -125,7 +125,7 @@ import Testing
         #expect(desk.registrations == 2)
     }
 
-    @Test func countsOnWhereTheSequenceIsLeftOut() {
+    @Test func `counts on where the sequence is left out`() {
         var desk = Self.owner()
         desk.put(Self.put(nil), in: 0, as: 1, now: Self.now)
         desk.put(Self.put(nil, content: 2), in: 0, as: 2, now: Self.now)
@@ -137,7 +137,7 @@ import Testing
             ])
     }
 
-    @Test func forgetsTheSequenceOfWhatIsRemoved() {
+    @Test func `forgets the sequence of what is removed`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))
         desk.remove(RegistrationDesk.Removal(key: Self.key, handler: "Garage"), in: 0, as: 1)
@@ -148,7 +148,7 @@ import Testing
         #expect(Self.split(desk.takeActions()).writes.count == 1)
     }
 
-    @Test func removesNothingNewerThanAsked() {
+    @Test func `removes nothing newer than asked`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))
         let removal = RegistrationDesk.Removal(key: Self.key, handler: "Garage", below: 17)
@@ -156,7 +156,7 @@ import Testing
         #expect(Self.split(desk.takeActions()).answers == [.stale(stored: 17)])
     }
 
-    @Test func tellsNobodyOfARemovalBeforeItIsSafe() {
+    @Test func `tells nobody of a removal before it is safe`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))
         let removal = RegistrationDesk.Removal(key: Self.key, handler: "Garage")
@@ -166,14 +166,14 @@ import Testing
         #expect(writes.count == 1 && answers.isEmpty)
     }
 
-    @Test func givesAHandlersNameToOneClass() {
+    @Test func `gives a handlers name to one class`() {
         var desk = Self.owner()
         desk.take(Self.record(17, at: 0))
         desk.put(Self.put(18, .widgets), in: 0, as: 1, now: Self.now)
         #expect(Self.split(desk.takeActions()).answers == [.otherClass(.controls)])
     }
 
-    @Test func boundsHandlersAndWrites() {
+    @Test func `bounds handlers and writes`() {
         var desk = Self.owner(underWayMax: 1, handlersMax: 1)
         desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
         desk.put(Self.put(2), in: 0, as: 2, now: Self.now)
@@ -186,7 +186,7 @@ import Testing
 
     // MARK: Owners
 
-    @Test func writesNothingBeforeItHasReadThePartition() {
+    @Test func `writes nothing before it has read the partition`() {
         var desk = RegistrationDesk(writer: 7, seed: 1)
         desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
         desk.assigned(0)
@@ -195,7 +195,7 @@ import Testing
         #expect(desk.list(Self.key, in: [0]) == nil)
     }
 
-    @Test func givesAPartitionBackOnceItsWritesHaveEnded() {
+    @Test func `gives a partition back once its writes have ended`() {
         var desk = Self.owner()
         desk.put(Self.put(1), in: 0, as: 1, now: Self.now)
         let writes = Self.split(desk.takeActions()).writes
@@ -213,11 +213,12 @@ import Testing
         #expect(desk.registrations == 0)
     }
 
-    @Test func writesTheNewerAgainAfterAFormerOwnersStaleOne() {
+    @Test func `writes the newer again after a former owners stale one`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
         desk.take(Self.record(17, at: 5, writer: 3))
-        guard case .writeAgain(let key, "Garage", partition: 0, offset: 4)? = desk.takeActions().last
+        guard
+            case .writeAgain(let key, "Garage", partition: 0, offset: 4)? = desk.takeActions().last
         else {
             Issue.record("nothing is written again")
             return
@@ -233,7 +234,7 @@ import Testing
             ])
     }
 
-    @Test func letsAnOperatorWriteALowerSequence() {
+    @Test func `lets an operator write a lower sequence`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
         desk.take(Self.record(2, at: 5, writer: nil))
@@ -242,7 +243,7 @@ import Testing
         #expect(Self.split(desk.takeActions()).writes.count == 1)
     }
 
-    @Test func listsAnInstallationsHandlers() throws {
+    @Test func `lists an installations handlers`() throws {
         var desk = Self.owner()
         desk.take(Self.record(1, at: 0, handler: "Lights"))
         desk.take(Self.record(2, at: 1))
@@ -251,7 +252,7 @@ import Testing
         #expect(listed.map(\.offset) == [1, 0])
     }
 
-    @Test func forgetsAPartitionThatIsLost() {
+    @Test func `forgets a partition that is lost`() {
         var desk = Self.owner()
         desk.take(Self.record(1, at: 0))
         desk.put(Self.put(2), in: 0, as: 1, now: Self.now)

@@ -5,8 +5,8 @@ internal import Foundation
 internal import KafkaLog
 internal import LinuxIO
 internal import Logging
-internal import Registering
 internal import Rdkafka
+internal import Registering
 internal import Synchronization
 
 /// Knows how many partitions the registrations topic has and where the owner of each is reached. A

@@ -32,7 +32,8 @@ final class RegistrarMailbox: Sendable {
         case put(RegistrationDesk.Put, partition: Int32, RegistrarLoop.Reply)
         case remove(RegistrationDesk.Removal, partition: Int32, RegistrarLoop.Reply)
         /// Lists what is in these partitions, or in all that are owned; nil if one is not owned.
-        case list(InstallationKey, partitions: Set<Int32>?, CheckedContinuation<OwnedHandlers?, Never>)
+        case list(
+            InstallationKey, partitions: Set<Int32>?, CheckedContinuation<OwnedHandlers?, Never>)
         case writeAgain(
             InstallationKey, handler: String, partition: Int32, offset: Int64, value: [UInt8])
     }

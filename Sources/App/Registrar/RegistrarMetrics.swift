@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 internal import PushModel
-package import Telemetry
+internal import Telemetry
 
 /// The registrar's metrics: each with its definition, and how it is read.
 package enum RegistrarMetrics {
@@ -86,6 +86,12 @@ package enum RegistrarMetrics {
         all.map { MetricFamily($0.definition, $0.series(source)) }
     }
 
-    /// For the reference page.
-    package static var definitions: [MetricDefinition] { all.map(\.definition) }
+    /// The table of docs/registrar.md.
+    package static var reference: String {
+        let rows = all.map(\.definition).map { metric in
+            let labels = metric.labels.map { "`\($0)`" }.joined(separator: ", ")
+            return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |\n"
+        }
+        return "| metric | type | labels | what it is |\n|---|---|---|---|\n" + rows.joined()
+    }
 }

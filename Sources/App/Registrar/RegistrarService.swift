@@ -42,7 +42,8 @@ struct RegistrarService: Sendable {
                 ).answer
             case .invalid(let part, let remedy):
                 return RegistrarReply(
-                    Problem(.invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
+                    Problem(
+                        .invalid, "the path's \(part) is not allowed", remedy: remedy, field: part)
                 ).answer
             }
         }
@@ -117,9 +118,9 @@ struct RegistrarService: Sendable {
         _ count: Int, of caller: RegistrarCaller, _ key: InstallationKey?
     ) throws(Problem) {
         guard let wait = rates.take(count, of: caller.id, key) else { return }
+        let names = key == nil ? "the caller" : "the caller or the installation"
         throw Problem(
-            .tooManyRequests,
-            "there are more requests than \(key == nil ? "the caller" : "the caller or the installation") may make",
+            .tooManyRequests, "there are more requests than \(names) may make",
             remedy: "wait, and send the same request again",
             retryAfterSeconds: max(1, Int(wait.components.seconds) + 1))
     }

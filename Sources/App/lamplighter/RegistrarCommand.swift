@@ -14,7 +14,8 @@ import Worker
 struct RegistrarCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "registrar",
-        abstract: "Takes registrations over HTTP and writes them to Kafka, until SIGTERM or SIGINT.",
+        abstract:
+            "Takes registrations over HTTP and writes them to Kafka.",
         discussion: """
             Apps, or their backends, PUT what each push handler of an installation shows. A request \
             is answered once Kafka has acknowledged the record. Any number of registrars share the \

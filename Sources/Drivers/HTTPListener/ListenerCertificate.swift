@@ -57,7 +57,8 @@ package final class ListenerCertificate: Sendable {
         state.stamps = stamps
         do {
             state.context = try Self.context(certificateFile, keyFile)
-            logger.notice("a new certificate is presented", metadata: ["file": "\(certificateFile)"])
+            logger.notice(
+                "a new certificate is presented", metadata: ["file": "\(certificateFile)"])
         } catch {
             logger.warning(
                 "a new certificate cannot be used, so the one before stays",

@@ -80,7 +80,8 @@ struct ListenerResponder: HTTPResponder {
         guard Self.isUTF8(request.uri.query ?? "") else {
             return .failure(
                 Refusal(
-                    .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400)))
+                    .text("the query is not UTF-8; percent-encode the bytes of UTF-8", status: 400))
+            )
         }
         var query: [String: String] = [:]
         for (name, value) in request.uri.queryParameters where query[String(name)] == nil {

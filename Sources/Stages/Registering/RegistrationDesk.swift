@@ -420,7 +420,8 @@ package struct RegistrationDesk {
         }
         lastTicket += 1
         writes[lastTicket] = Write(
-            name: name, key: key, partition: partition, summary: summary, registeredAt: registeredAt,
+            name: name, key: key, partition: partition, summary: summary,
+            registeredAt: registeredAt,
             requests: request.map { [($0, false)] } ?? [], epoch: partitions[partition]!.epoch)
         pending[name] = Pending(ticket: lastTicket, summary: summary)
         partitions[partition]!.state.underWay += 1

@@ -39,7 +39,7 @@ struct RegistrationTable {
     var bytes: Int {
         slots.capacity * MemoryLayout<Slot>.stride
             + first.capacity * (MemoryLayout<StableHash.Value>.stride + MemoryLayout<UInt32>.stride)
-                * 4 / 3
+            * 4 / 3
     }
 
     func row(_ installation: StableHash.Value, _ handler: HandlerNameTable.ID) -> Row? {

@@ -29,7 +29,8 @@ package struct SnapshotReader {
             value = try parser.parse(body)
         } catch {
             throw InvalidMember(
-                "", "the body is not JSON: \(error.message)", remedy: "send one JSON object in UTF-8")
+                "", "the body is not JSON: \(error.message)",
+                remedy: "send one JSON object in UTF-8")
         }
         guard let object = value.object else {
             throw InvalidMember("", "the body is not an object", remedy: "send one JSON object")
@@ -201,7 +202,8 @@ package struct SnapshotReader {
             throw InvalidMember(pointer, "it is not an object", remedy: "send a target")
         }
         let word = tokenClass.tokenClass.name
-        if let named = Self.member(object, "class"), named.string?.elementsEqual(word.utf8) != true {
+        if let named = Self.member(object, "class"), named.string?.elementsEqual(word.utf8) != true
+        {
             throw InvalidMember(
                 "\(pointer)/class", "class is not \(word), which the path says",
                 remedy: "leave it out, or use the path of its class")
@@ -294,7 +296,8 @@ package struct SnapshotReader {
     ) throws(InvalidMember) -> String {
         guard let text = value.string, bytes.contains(text.count) else {
             throw InvalidMember(
-                pointer, "\(what) is not a string of \(bytes.lowerBound) to \(bytes.upperBound) bytes",
+                pointer,
+                "\(what) is not a string of \(bytes.lowerBound) to \(bytes.upperBound) bytes",
                 remedy: "send a string of that length")
         }
         return String(decoding: text, as: UTF8.self)

@@ -11,6 +11,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case configuration, requests, commands, headers, keys, providerTokens
     case explainQueries, explainBodies, logLevels
     case attestations, accessTokens, accessHeaders, accessFiles
+    case registrarPaths, registrarBodies
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -35,6 +36,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .accessTokens: try AccessTokensTarget.run(input)
         case .accessHeaders: try AccessHeadersTarget.run(input)
         case .accessFiles: try AccessFilesTarget.run(input)
+        case .registrarPaths: try RegistrarPathsTarget.run(input)
+        case .registrarBodies: try RegistrarBodiesTarget.run(input)
         }
     }
 }
