@@ -53,6 +53,11 @@ import Testing
         ("deadLetters.eventBytesMax", "0", "512KiB", "-1", "524289"),
         ("otlp.interval", "1s", "1h", "999ms", "3601s"),
         ("otlp.sampling", "0", "1", "-0.1", "1.1"),
+        ("registrar.port", "0", "65535", "-1", "65536"),
+        ("registrar.requestTimeout", "1s", "60s", "999ms", "61s"),
+        ("registrar.requestsPerSecond", "1", "1000000", "0", "1000001"),
+        ("registrar.requestsPerSecondOfInstallation", "1", "10000", "0", "10001"),
+        ("registrar.auth.jwt.refreshInterval", "30s", "24h", "29s", "86401s"),
     ]
 
     @Test(arguments: bounds)
@@ -171,6 +176,14 @@ private let defaults = """
     admin.host: 127.0.0.1
     otlp.interval: 15s
     otlp.sampling: 0.0
+    registrar.host: 127.0.0.1
+    registrar.requestTimeout: 10s
+    registrar.requestsPerSecond: 2000
+    registrar.requestsPerSecondOfInstallation: 5
+    registrar.auth.jwt.installationClaim: installation
+    registrar.auth.jwt.subjectPrefixesClaim: subjectPrefixes
+    registrar.auth.jwt.requiresSubjectPrefixes: false
+    registrar.auth.jwt.refreshInterval: 10m
     log.level: info
     log.format: json
     """

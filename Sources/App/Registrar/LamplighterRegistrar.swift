@@ -138,6 +138,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         settings.priority = .normal
         settings.certificate = certificate
         settings.checksCallers = true
+        settings.passesAllMethods = true
         settings.formatRefusal = Problem.dressing
         settings.limits.bodyBytesMax = limits.bodyBytesMax
         settings.limits.connectionsMax = 4096

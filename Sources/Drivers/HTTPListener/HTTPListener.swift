@@ -39,7 +39,8 @@ package struct HTTPListener: Sendable {
         self.logger = quiet
         responder = ListenerResponder(
             access: AccessRule(settings), bodyBytesMax: settings.limits.bodyBytesMax,
-            formatRefusal: settings.formatRefusal, answer: answer)
+            passesAllMethods: settings.passesAllMethods, formatRefusal: settings.formatRefusal,
+            answer: answer)
     }
 
     /// Serves until the task is cancelled.

@@ -21,6 +21,8 @@ package struct HTTPListenerSettings: Sendable {
     /// Whether each request carries credentials of its own, which `answer` checks. Then a request that
     /// names another host, as one that a proxy has passed on, is answered.
     package var checksCallers = false
+    /// Whether `answer` is asked about methods other than GET, PUT, POST and DELETE, too.
+    package var passesAllMethods = false
     /// Gives an answer by which the listener itself refuses a request the form that its clients
     /// expect; nil leaves it a line of text.
     package var formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?

@@ -13,6 +13,7 @@ struct ListenerResponder: HTTPResponder {
 
     let access: AccessRule
     let bodyBytesMax: Int
+    let passesAllMethods: Bool
     let formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
     let answer: @Sendable (HTTPQuestion) async -> HTTPAnswer
 
@@ -70,6 +71,9 @@ struct ListenerResponder: HTTPResponder {
         }
         let method =
             request.method == .head ? .get : HTTPQuestion.Method(rawValue: request.method.rawValue)
+        guard passesAllMethods || [.get, .put, .post, .delete].contains(method) else {
+            return .failure(Refusal(.text("this method is not allowed here", status: 405)))
+        }
         guard let body = await body(of: request) else {
             var answer = HTTPAnswer.text(
                 "the body is longer than \(bodyBytesMax) bytes", status: 413)
