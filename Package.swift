@@ -198,10 +198,12 @@ let lab: [Target] = [
         "Lab", "Demo",
         ["FleetKit", "Checker", "PushModel", "LinuxIO", "HTTPListener", "LivePage", "Curl"],
         logs: true),
+    // Pretended iPhones, which register over HTTP.
+    .floor("Lab", "Devices", ["PushModel", "OpenSSL", "Curl", "LinuxIO"]),
     .executableTarget(
         name: "lamplighter-lab",
         dependencies: [
-            "Entrypoint", "Checker", "FleetKit", "Demo", "APNSSimulator", "EmbeddedKafka",
+            "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator", "EmbeddedKafka",
             "PushModel",
             "OpenSSL", "TestCertificates",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -244,7 +246,7 @@ let tests: [Target] = [
     .tests(
         "RegistrarTests",
         [
-            "Registrar", "Registering", "RegistrarAccess", "PushModel", "RecordFormats", "OpenSSL",
+            "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats", "OpenSSL",
             "TestCertificates",
             "LinuxIO",
         ]),

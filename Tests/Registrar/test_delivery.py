@@ -60,6 +60,26 @@ class Delivery(unittest.TestCase):
         time.sleep(3)
         self.assertEqual(self.pushes(token), 1)
 
+    def test_devices_register_change_and_are_reached(self):
+        folder = self.registrars.folder
+        (folder / "key").write_text(self.registrars.key)
+        devices = subprocess.Popen(
+            [PROGRAMS / "lamplighter-lab", "simulate", "devices", "--registrar",
+             f"http://127.0.0.1:{self.registrars.ports['registrar']}", "--key-file", folder / "key", "--app", APP,
+             "--devices", "300", "--subjects", "20", "--rate", "60", "--duration", "15s", "--apns-log",
+             folder / "answers"], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        self.addCleanup(devices.stdout.close)
+        begun = time.monotonic()
+        while devices.poll() is None and time.monotonic() - begun < 120:
+            for door in range(20):
+                self.emit(f"door-{door}")
+        lines = devices.stdout.read().splitlines()
+        report = json.loads(lines[-1])
+        self.assertEqual(devices.wait(), 0, lines[-1])
+        self.assertEqual((report["failed"], report["mismatches"], report["latePushes"]), (0, [], 0))
+        self.assertGreater(report["acknowledged"], 900)
+        self.assertGreater(report["devicesReached"], 250)
+
     def test_the_client_registers_with_a_real_registrar(self):
         run = subprocess.run(
             ["swift", "test", "--disable-xctest", "--scratch-path", ".build", "--filter", "RealRegistrar"],

@@ -8,7 +8,7 @@ struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
         abstract: "Stands in for Apple, Kafka or those who use them, on this machine.",
-        subcommands: [APNS.self, Kafka.self, Traffic.self])
+        subcommands: [APNS.self, Kafka.self, Traffic.self, Devices.self])
 
     struct Kafka: ParsableCommand {
         static let configuration = CommandConfiguration(
