@@ -32,6 +32,7 @@ final class OwnerDirectory: Sendable {
     /// Between two looks, so that a stream of requests without an owner does not ask in a stream.
     private static let pause: UInt32 = 200_000
     private static let timeout = Duration.seconds(5)
+    private static let tellInterval = Duration.seconds(60)
 
     var owners: Owners { state.withLock(\.owners) }
 
@@ -62,8 +63,18 @@ final class OwnerDirectory: Sendable {
         let box = UncheckedBox(
             try PartitionOwners(settings: clients, topic: topic, logger: logger))
         try NamedThread.detach(name: "ll-owners") { [self] in
+            var toldAt: ContinuousClock.Instant?
             while !state.withLock(\.isClosed) {
-                look(box.value, logger)
+                if let problem = look(box.value) {
+                    if toldAt.map({ ContinuousClock.now - $0 > Self.tellInterval }) ?? true {
+                        logger.warning(
+                            "Kafka does not say who owns the registrations",
+                            metadata: ["cause": "\(problem)", "topic": "\(topic)"])
+                        toldAt = .now
+                    }
+                } else {
+                    toldAt = nil
+                }
                 usleep(Self.pause)
                 state.withLock { $0.isWanted = false }
                 _ = wakeUps.wait(timeout: .now() + Self.interval)
@@ -71,13 +82,16 @@ final class OwnerDirectory: Sendable {
         }
     }
 
-    private func look(_ source: PartitionOwners, _ logger: Logger) {
+    /// - Returns: why Kafka has not answered; nil if it has.
+    private func look(_ source: PartitionOwners) -> String? {
         do {
             let count = try source.partitionCount(timeout: Self.timeout)
+            guard count > 0 else { return "the topic has no partitions" }
             let urls = try source.announcements(of: count, timeout: Self.timeout)
             state.withLock { $0.owners = Owners(urls: urls) }
+            return nil
         } catch {
-            logger.debug("the owners cannot be looked up", metadata: ["error": "\(error)"])
+            return source.connectionFailure.map { "\($0)" } ?? "\(error)"
         }
     }
 

@@ -2,6 +2,7 @@
 // Part of Lamplighter.
 
 internal import HTTPTypes
+internal import OpenSSL
 internal import PushModel
 
 /// Decides which requests are answered, by their path and their headers.
@@ -44,7 +45,7 @@ struct AccessRule: Sendable {
             authorization.lowercased().hasPrefix(scheme)
         else { return .unauthorized }
         let shown = authorization.dropFirst(scheme.count)
-        return Self.isEqual(Array(shown.utf8), Array(token.text.utf8)) ? nil : .unauthorized
+        return ConstantTime.isEqual(Array(shown.utf8), Array(token.text.utf8)) ? nil : .unauthorized
     }
 
     /// Whether a browser says that a page of another site asks. Another port of this host is another
@@ -73,12 +74,5 @@ struct AccessRule: Sendable {
             return String(authority.prefix { $0 != "]" }) + "]"
         }
         return String(authority.prefix { $0 != ":" }).lowercased()
-    }
-
-    /// Compares in constant time for texts of equal length, so that timing does not tell how much of
-    /// a guess is right.
-    private static func isEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
-        guard one.count == other.count else { return false }
-        return zip(one, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
 }
