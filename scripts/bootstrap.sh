@@ -7,7 +7,7 @@
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
 # only `make check-deploy` needs: kubectl, docker-compose, what Helm is built on, and what checks a systemd
-# unit. With `deb` or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's
+# unit. With `examples`, what only `make check-examples` needs: Go, its libraries and SQLite's. With `deb` or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's
 # packagers.
 set -euo pipefail
 
@@ -139,6 +139,12 @@ if [ "${1:-}" = deploy ]; then
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
 case ${1:-} in
+examples)
+    test_programs+=(
+        golang-github-confluentinc-confluent-kafka-go-dev golang-github-mattn-go-sqlite3-dev golang-go
+        libsqlite3-dev python3-venv
+    )
+    ;;
 deb) test_programs+=(dpkg-dev) ;;
 image) test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container) ;;
 esac

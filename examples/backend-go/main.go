@@ -277,7 +277,6 @@ func jwk() map[string]string {
 		"x": x, "y": y, "kid": hex.EncodeToString(id[:8])}
 }
 
-// forwarding: for an app that talks to this backend alone
 // A forwarder passes on the registrations of one environment, in one batch what came in during the last
 // one. The app keeps each until it is answered, so nothing needs to be stored here.
 type forwarder struct {
@@ -355,6 +354,7 @@ func (f *forwarder) post(batch []waiting) ([]result, error) {
 	return answer.Results, err
 }
 
+// forwarding: for an app that talks to this backend alone
 type item struct {
 	Method       string              `json:"method"`
 	Installation string              `json:"installation"`

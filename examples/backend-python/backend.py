@@ -153,7 +153,6 @@ def own(user, installation):
 # end
 
 
-# forwarding: for an app that talks to this backend alone
 class Forwarder(threading.Thread):
     """Passes on the registrations of one environment, in one batch what came in during the last one. The
     app keeps each until it is answered, so nothing needs to be stored here."""
@@ -192,6 +191,7 @@ class Forwarder(threading.Thread):
             return [{"status": 503, "problem": {"detail": "the registrar did not answer"}}] * len(items)
 
 
+# forwarding: for an app that talks to this backend alone
 def registration(user, method, match, body):
     """An item of a batch. A service key is not limited to subjects, so this backend must look at them."""
     own(user, match["installation"])
