@@ -12,7 +12,7 @@ import LamplighterClient
 
 // lamplighter: one value for the app and its extension
 extension Lamplighter {
-    static let garage = Lamplighter(
+    static let garage: Lamplighter = Lamplighter(
         registrar: URL(string: "https://push.example.com")!,
         appGroup: Garage.appGroup,
         credential: { _ in

@@ -103,7 +103,7 @@ final class Database {
             try rows("COMMIT")
             return value
         } catch {
-            try? rows("ROLLBACK")
+            _ = try? rows("ROLLBACK")
             throw error
         }
     }
@@ -504,7 +504,10 @@ struct Backend {
         router.get("doors/:id") { request, context in
             _ = try user(request)
             let id = try context.parameters.require("id")
-            return try await garage.doors().first { $0.id == id }
+            guard let door = try await garage.doors().first(where: { $0.id == id }) else {
+                throw HTTPError(.notFound, message: "there is no such door")
+            }
+            return door
         }
         router.put("doors/:id") { request, context in
             _ = try user(request)
