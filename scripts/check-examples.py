@@ -57,8 +57,9 @@ def main():
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
     os.chdir(TESTS)
-    arguments = ["unittest", "--verbose", *sys.argv[1:]] if sys.argv[1:] else ["unittest", "discover", "--verbose"]
-    os.execve(PYTHON, [PYTHON, "-m", *arguments], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    command = ["unittest", "--verbose", *sys.argv[1:]] if sys.argv[1:] else [
+        "unittest", "discover", "--verbose"]
+    os.execve(PYTHON, [PYTHON, "-m", *command], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 main()

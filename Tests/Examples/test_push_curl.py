@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import tempfile
@@ -14,7 +15,6 @@ from pathlib import Path
 
 from garage import ENVIRONMENT, PROGRAMS, wait_for
 
-TOKEN = "00fc13adff78512200fc13adff785122"
 
 
 class PushCurl(unittest.TestCase):
@@ -22,8 +22,9 @@ class PushCurl(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.apns = cls.enterClassContext(subprocess.Popen(
-            [PROGRAMS / "lamplighter-lab", "simulate", "apns", "--address-file", "address", "--ca-file", "ca.pem",
-             "--key-out", "key.p8", "--team", "ABCDE12345", "--key-id", "FGHIJ67890", "--app", "com.example.garage"],
+            [PROGRAMS / "lamplighter-lab", "simulate", "apns", "--address-file", "address",
+             "--ca-file", "ca.pem", "--key-out", "key.p8", "--team", "ABCDE12345",
+             "--key-id", "FGHIJ67890", "--app", "com.example.garage"],
             cwd=cls.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT))
         cls.addClassCleanup(cls.apns.send_signal, signal.SIGKILL)
         address = cls.folder / "address"
@@ -39,10 +40,11 @@ apns:
 """)
 
     def push(self, *options):
+        """A token belongs to the topic that it was first used with, so each push has its own."""
         return subprocess.run(
             [PROGRAMS / "lamplighter", "push", "--config", "lamplighter.yaml", "--environment", "production",
              "--app", "com.example.garage", *options],
-            cwd=self.folder, input=TOKEN + "\n", capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+            cwd=self.folder, input=secrets.token_hex(32) + "\n", capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
 
     def run_by_a_shell(self, command):
         return subprocess.run(
@@ -63,13 +65,13 @@ apns:
                 printed = self.push("--curl", "--show-token", *options)
                 self.assertEqual(printed.returncode, 0, printed.stderr)
                 sent = self.run_by_a_shell(printed.stdout)
-                self.assertEqual(sent.stdout.splitlines()[0].split()[:2], ["HTTP/2", "200"], sent.stderr)
+                self.assertEqual(sent.stdout.splitlines()[0].split()[:2], ["HTTP/2", "200"], sent.stdout)
                 apns_id = re.search(r"'apns-id: (\S+)'", printed.stdout)[1]
                 self.assertIn(f"apns-id: {apns_id}", sent.stdout)
 
     def test_a_shell_without_a_token_sends_nothing_that_is_accepted(self):
         sent = self.run_by_a_shell("JWT=none\n" + self.push("--curl").stdout)
-        self.assertEqual(sent.stdout.splitlines()[0].split()[:2], ["HTTP/2", "403"], sent.stderr)
+        self.assertEqual(sent.stdout.splitlines()[0].split()[:2], ["HTTP/2", "403"], sent.stdout)
 
     def test_options_that_contradict_each_other_are_refused(self):
         self.assertEqual(self.push("--show-token").returncode, 64)
