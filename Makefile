@@ -5,7 +5,10 @@
 
 # A variable has one meaning. Five have a short form, for the verb's main one: ROUNDS of chaos and of
 # the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of mutate,
-# fuzz, check-surfaces and check-deploy.
+# fuzz, check-surfaces, check-deploy and check-examples.
+
+# With 1 check-examples also builds the backend in Swift.
+SWIFT ?= 0
 
 # What run-local uses: auto, nghttp2 or curl; KEEP=1 leaves everything running.
 TRANSPORT ?= auto
@@ -44,7 +47,7 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
-	check-surfaces check-registrar check-deploy conformance fuzz sanitize \
+	check-surfaces check-registrar check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling \
 	check-performance clean
 .DEFAULT_GOAL := help
@@ -97,6 +100,9 @@ refresh-packages: ## Put the versions of today into the lists that the image is 
 
 check-deploy: ## See that deploy/ renders, is valid and keeps its rules (ONLY=test_kubernetes)
 	scripts/check-deploy.py $(ONLY)
+
+check-examples: ## See the garage app's backends lose nothing, its sources type-check (SWIFT=1, ONLY=test_quotes)
+	SWIFT=$(SWIFT) scripts/check-examples.py $(ONLY)
 
 manifests: ## Rewrite deploy/kubernetes and the chart's schema and rules from their sources
 	scripts/check-deploy.py --write

@@ -6,10 +6,10 @@
 # packages where there is apt, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `registrar`,
-# Python's environments. With `deploy`, what
-# only `make check-deploy` needs: kubectl, docker-compose, what Helm is built on, and what checks a systemd
-# unit. With `deb` or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's
-# packagers.
+# Python's environments; with `registrar-bench`, wrk. With `deploy`, what only `make check-deploy` needs:
+# kubectl, docker-compose, what Helm is built on, and what checks a systemd unit. With `examples`, what only
+# `make check-examples` needs: Go, its libraries and SQLite's. With `deb` or `image`, what only `make deb` or
+# `make check-image` needs: the tools of Debian's packagers.
 set -euo pipefail
 
 swift_needed=6.2
@@ -142,6 +142,12 @@ fi
 case ${1:-} in
 registrar) test_programs+=(python3-venv) ;;
 registrar-bench) test_programs+=(wrk) ;;
+examples)
+    test_programs+=(
+        golang-github-confluentinc-confluent-kafka-go-dev golang-github-mattn-go-sqlite3-dev golang-go
+        libsqlite3-dev python3-venv
+    )
+    ;;
 deb) test_programs+=(dpkg-dev) ;;
 image) test_programs+=(debootstrap dpkg-dev lintian systemd systemd-container) ;;
 esac

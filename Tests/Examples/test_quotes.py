@@ -22,7 +22,7 @@ class Quotes(unittest.TestCase):
 
     def test_code_of_the_client_page_is_all_quoted(self):
         page = read("docs/clients.md")
-        blocks = page.count("```swift\n")
+        blocks = sum(page.count(f"```{language}\n") for language in ("swift", "python", "go"))
         self.assertEqual(blocks, len(QUOTE.findall(page)))
         self.assertEqual(blocks, len(REFERENCE.findall(page)))
 

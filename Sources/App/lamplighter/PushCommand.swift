@@ -16,7 +16,8 @@ struct PushCommand: AsyncParsableCommand {
         abstract: "Sends one push to the token on standard input, and prints the answer.",
         discussion: """
             Its headers are those that a worker of this configuration would send for an event with \
-            the same options. Exit codes: 0 accepted; 1 refused by APNs; 69 no answer.
+            the same options. Exit codes: 0 accepted; 1 refused by APNs; 69 no answer. With --curl it \
+            sends nothing: it prints a command that does.
             """)
 
     @OptionGroup var options: ConfigurationOption
@@ -49,10 +50,28 @@ struct PushCommand: AsyncParsableCommand {
     @Flag(help: "Print the answer and the headers as one line of JSON.")
     var json = false
 
+    @Flag(help: "Print the push as a command of curl's, and send nothing.")
+    var curl = false
+
+    @Flag(
+        help:
+            "With --curl: also print a provider token, with which anybody can send pushes for an hour."
+    )
+    var showToken = false
+
+    func validate() throws {
+        if showToken, !curl { throw ValidationError("--show-token goes with --curl") }
+        if json, curl { throw ValidationError("--json prints an answer, and --curl asks for none") }
+    }
+
     func run() async throws {
         let configuration = try options.load()
         let plan = WorkerPlan(configuration)
         let push = try makePush(plan)
+        if curl {
+            try printCurl(push, plan, configuration.apns)
+            return
+        }
         // The token comes on standard input, so that it is in no process list and no shell history.
         let answer = try push.send(
             configuration: configuration, plan: plan,
@@ -64,6 +83,20 @@ struct PushCommand: AsyncParsableCommand {
         let report = PushReport(push, topic: plan.routing[push.route].apnsTopic, answer)
         print(json ? try report.json() : report.text)
         if answer.outcome.status != 200 { throw ExitCode.failure }
+    }
+
+    private func printCurl(
+        _ push: SinglePush, _ plan: WorkerPlan, _ apns: Configuration.APNS
+    ) throws {
+        let environment = try Arguments.environment(environment)
+        if showToken {
+            print(try CurlCommand.assignment(push, plan, environment: environment, apns))
+        } else {
+            FileHandle.standardError.write(
+                Data("note: JWT must be a provider token; --show-token prints one\n".utf8))
+        }
+        let topic = plan.routing[push.route].apnsTopic
+        print(CurlCommand(push, topic: topic, environment: environment, apns).text)
     }
 
     private func makePush(_ plan: WorkerPlan) throws -> SinglePush {
@@ -158,13 +191,8 @@ private struct PushReport: Encodable {
         reason = status == 200 || answer.reason.isEmpty ? nil : answer.reason
         meaning = APNSAdvice.text(answer.outcome)
         apnsID = push.apnsID.text
-        var headers = ["apns-push-type": push.type.name, "apns-topic": topic]
-        if push.priority > 0 { headers["apns-priority"] = "\(push.priority)" }
-        if push.expiration >= 0 { headers["apns-expiration"] = "\(push.expiration)" }
-        if !push.collapseID.isEmpty {
-            headers["apns-collapse-id"] = String(decoding: push.collapseID, as: UTF8.self)
-        }
-        self.headers = headers
+        headers = Dictionary(
+            uniqueKeysWithValues: push.headers(topic: topic).map { ($0.name, $0.value) })
     }
 
     var text: String {

@@ -23,7 +23,7 @@ final class AppDelegate: NSObject, UIApplicationDelegate {
     ) {
         let user = Garage.defaults.string(forKey: "user") ?? "nobody"
         Lamplighter.garage.deviceTokenDidChange(
-            deviceToken, shows: [Shown(kind: "messages", subjects: ["messages-\(user)"])])
+            deviceToken, shows: [Shown(kind: "messages", subjects: ["user/\(user)/messages"])])
     }
     // end
 

@@ -12,10 +12,12 @@ import LamplighterClient
 
 // lamplighter: one value for the app and its extension
 extension Lamplighter {
-    static let garage = Lamplighter(
+    static let garage: Lamplighter = Lamplighter(
         registrar: URL(string: "https://push.example.com")!,
         appGroup: Garage.appGroup,
-        credential: { _ in try await Garage.backend.pushCredential() })
+        credential: { _ in
+            try await Garage.backend.pushCredential(for: Lamplighter.garage.client.installation())
+        })
 }
 // end
 
@@ -60,18 +62,23 @@ struct Backend: Sendable {
     }
 
     /// A short-lived token that lets this user's installations register the subjects of this user.
-    func pushCredential() async throws -> String {
+    func pushCredential(for installation: String) async throws -> String {
         struct Credential: Decodable { var token: String }
-        let credential: Credential = try await get("push-credential")
+        let credential: Credential = try await get(
+            "push-credential", [URLQueryItem(name: "installation", value: installation)])
         return credential.token
     }
 
-    private func get<Value: Decodable>(_ path: String) async throws -> Value {
-        try JSONDecoder().decode(Value.self, from: await answer(to: request(path)))
+    private func get<Value: Decodable>(
+        _ path: String, _ query: [URLQueryItem] = []
+    ) async throws -> Value {
+        try JSONDecoder().decode(Value.self, from: await answer(to: request(path, query)))
     }
 
-    private func request(_ path: String) -> URLRequest {
-        var request = URLRequest(url: url.appendingPathComponent(path))
+    private func request(_ path: String, _ query: [URLQueryItem] = []) -> URLRequest {
+        var url = url.appendingPathComponent(path)
+        if !query.isEmpty { url.append(queryItems: query) }
+        var request = URLRequest(url: url)
         // However your app signs its user in; the extension must be able to read it too.
         let session = Garage.defaults.string(forKey: "session") ?? ""
         request.setValue("Bearer \(session)", forHTTPHeaderField: "Authorization")

@@ -34,9 +34,10 @@ public protocol Authorizer: Sendable {
 /// in an app, from which anyone can read it.
 public actor BearerAuthorizer: Authorizer {
     private let credential: @Sendable (_ renewing: Bool) async throws -> String
-    private var remembered: String?
+    private var remembered: (installation: String, token: String)?
 
-    /// - Parameter credential: Asks the app's backend; it is called once, and again after a 401.
+    /// - Parameter credential: Asks the app's backend; it is called once, and again after a 401
+    ///   and for another installation, which may be another user's.
     public init(_ credential: @escaping @Sendable (_ renewing: Bool) async throws -> String) {
         self.credential = credential
     }
@@ -44,10 +45,12 @@ public actor BearerAuthorizer: Authorizer {
     public func headers(
         for request: Request, about address: Address, after refusal: CredentialRefusal?
     ) async throws -> [String: String] {
-        if refusal != nil { remembered = nil }
-        if let remembered { return ["Authorization": "Bearer \(remembered)"] }
+        if refusal == nil, let remembered, remembered.installation == address.installation {
+            return ["Authorization": "Bearer \(remembered.token)"]
+        }
+        remembered = nil
         let token = try await credential(refusal != nil)
-        remembered = token
+        remembered = (address.installation, token)
         return ["Authorization": "Bearer \(token)"]
     }
 }
