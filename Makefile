@@ -43,7 +43,8 @@ bench-latency bench-listeners: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 SOAK_MINUTES ?= $(MINUTES)
 soak: export SOAK_MINUTES := $(SOAK_MINUTES)
 
-FORMATTED := Package.swift Sources Tests benchmarks
+FORMATTED := Package.swift Sources Tests benchmarks examples/backend-swift/Package.swift \
+	examples/backend-swift/Sources
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \

@@ -7,8 +7,8 @@
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
 # check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `deploy`, what
 # only `make check-deploy` needs: kubectl, docker-compose, what Helm is built on, and what checks a systemd
-# unit. With `examples`, what only `make check-examples` needs: Go, its libraries and SQLite's. With `deb` or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's
-# packagers.
+# unit. With `examples`, what only `make check-examples` needs: Go, its libraries and SQLite's. With `deb`
+# or `image`, what only `make deb` or `make check-image` needs: the tools of Debian's packagers.
 set -euo pipefail
 
 swift_needed=6.2
