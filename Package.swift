@@ -203,7 +203,8 @@ let lab: [Target] = [
     .executableTarget(
         name: "lamplighter-lab",
         dependencies: [
-            "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator", "EmbeddedKafka",
+            "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator",
+            "EmbeddedKafka",
             "PushModel",
             "OpenSSL", "TestCertificates",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -246,7 +247,8 @@ let tests: [Target] = [
     .tests(
         "RegistrarTests",
         [
-            "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats", "OpenSSL",
+            "Registrar", "Registering", "RegistrarAccess", "Devices", "PushModel", "RecordFormats",
+            "OpenSSL",
             "TestCertificates",
             "LinuxIO",
         ]),

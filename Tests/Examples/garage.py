@@ -40,6 +40,10 @@ def wait_for(what, condition, seconds=60):
     return value
 
 
+def read_json(text):
+    return json.loads(text) if text else None
+
+
 def request(url, method="GET", body=None, bearer=None):
     """Returns status and body, which is read as JSON."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
@@ -47,10 +51,10 @@ def request(url, method="GET", body=None, bearer=None):
     question = urllib.request.Request(url, data, headers, method=method)
     try:
         with urllib.request.urlopen(question, timeout=30) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
+            return answer.status, read_json(answer.read())
     except urllib.error.HTTPError as refusal:
         with refusal:
-            return refusal.code, json.loads(refusal.read() or b"null")
+            return refusal.code, read_json(refusal.read())
 
 
 class Garage:
@@ -182,7 +186,7 @@ registrar:
             while time.monotonic() < (quiet if until(found) else deadline):
                 message = consumer.poll(0.2)
                 if message is not None and not message.error():
-                    found.append((message.key().decode(), json.loads(message.value() or b"null")))
+                    found.append((message.key().decode(), read_json(message.value())))
                     quiet = time.monotonic() + 1.5
             return found
         finally:

@@ -67,6 +67,22 @@ struct `One record or push by hand` {
         #expect(report.headers["apns-expiration"] == "\(expiration)")
     }
 
+    @Test func `push with curl sends nothing, and shows a provider token only if told to`()
+        async throws
+    {
+        let token = TestToken()
+        let push = ["push", "--environment", "production", "--app", TestApp.home, "--curl"]
+        let printed = try await fleet.command(push, input: token.hex + "\n")
+        #expect(printed.status == 0, "\(printed.output)")
+        printed.expect(
+            #"--header "authorization: bearer $JWT""#, "--header 'apns-push-type: controls'",
+            "--header 'apns-topic: \(TestApp.home).push-type.controls'", "/3/device/\(token.hex)'")
+        #expect(!printed.output.contains("JWT='"))
+        let shown = try await fleet.command(push + ["--show-token"], input: token.hex + "\n")
+        shown.expect("JWT='eyJ")
+        #expect(fleet.requests(for: token).isEmpty)
+    }
+
     @Test(arguments: [
         (["--type", "background"], "as alert, not as background"),
         (["--type", "controls"], "controls has no payload of its own"),

@@ -156,7 +156,8 @@ package struct Device: Sendable {
     private func control(using random: inout some RandomNumberGenerator) -> Control {
         // Now and then the system has no token for a control yet.
         let token = UInt8.random(in: 0..<20, using: &random) == 0 ? nil : Self.token(using: &random)
-        return Control(kind: "com.example.garageDoor", subject: subject(using: &random), token: token)
+        return Control(
+            kind: "com.example.garageDoor", subject: subject(using: &random), token: token)
     }
 
     private func subject(using random: inout some RandomNumberGenerator) -> String {
