@@ -14,7 +14,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "deploy/compose.yaml"
 # Whose ports may be published, on loopback.
-PUBLISHED = {"worker", "prometheus", "grafana"}
+PUBLISHED = {"registrar", "worker", "prometheus", "grafana"}
 OWN_IMAGES = ("lamplighter:", "lamplighter-lab:")
 USER = "10001:10001"
 # The one service that needs root, with the capability that it needs it for.

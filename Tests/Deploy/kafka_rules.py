@@ -81,7 +81,9 @@ def rights(rendering):
         yield f"KafkaUser lamplighter: has {extra}, which docs/kafka.md does not"
     expected = {
         "producer": {("topic", topic, "Write") for topic in rendering.events},
-        "registrar": {("topic", "lamplighter.registrations", "Write")},
+        "registrar": {
+            ("topic", "lamplighter.registrations", "Read"), ("topic", "lamplighter.registrations", "Write"),
+            ("group", "lamplighter-registrar", "Read")},
         "operations": {
             ("topic", f"lamplighter.{topic}", operation) for topic, operations in (
                 ("registrations", ("Read", "Write")), ("suppressions", ("Read", "Write")),

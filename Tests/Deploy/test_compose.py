@@ -6,6 +6,7 @@
 No container is started. docker-compose reads the file, its schema is the Compose specification's,
 promtool reads Prometheus's configuration, and the programs run with the services' own commands."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -211,7 +212,10 @@ class Programs(unittest.TestCase):
     def prepare(self):
         """Carries out the command of `prepare`, but for the change of the owner."""
         script = COMPOSE.services["prepare"]["command"][0].replace("/shared", str(self.folder / "shared"))
-        subprocess.run(["sh", "-euc", re.sub("chown.*", "", script)], check=True)
+        path = f"{PROGRAMS}:{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", "-euc", re.sub("chown.*", "", script)], check=True, env={**ENVIRONMENT, "PATH": path},
+            stdout=subprocess.DEVNULL)
 
     def here(self, text, **replacements):
         """Text of the compose file or the configuration, with this machine's paths and ports."""
