@@ -7,6 +7,8 @@ import json
 import re
 import signal
 import subprocess
+import threading
+import time
 import unittest
 
 from registrars import APP, ENVIRONMENT, INSTALLATION, Registrars, controls, request, tools
@@ -127,6 +129,44 @@ class Interface(unittest.TestCase):
         self.assertTrue(int(headers["Retry-After"]) >= 1)
         body = {"sequence": 1, "targets": [{"token": "aa"}]}
         self.registrars.wait_for("Kafka again", 60, lambda: self.ask("PUT", "/A8/device", body)[0] == 200)
+
+    def test_a_stop_answers_what_is_under_way(self):
+        registrars = Registrars()
+        self.addCleanup(registrars.close)
+        registrars.start_registrar("one")
+        registrars.wait_until_ready("one")
+        stopping, answers, acknowledged = threading.Event(), [], {}
+
+        def phone(number):
+            sequence = 0
+            while not stopping.is_set():
+                sequence += 1
+                body = {"sequence": sequence, "targets": controls(f"door-{sequence}")}
+                try:
+                    status = registrars.ask("one", "PUT", f"{INSTALLATION}/S{number}/controls/G", body)[0]
+                except OSError as error:
+                    status = f"{error}"
+                answers.append(status)
+                if status == 200:
+                    acknowledged[number] = sequence
+
+        phones = [threading.Thread(target=phone, args=(each,)) for each in range(16)]
+        for each in phones:
+            each.start()
+        time.sleep(2)
+        stopping.set()
+        process = registrars.running.pop("one")
+        process.terminate()
+        begun = time.monotonic()
+        self.assertEqual(process.wait(20), 0)
+        process.stdin.close()
+        self.assertLess(time.monotonic() - begun, 10)
+        for each in phones:
+            each.join()
+        self.assertEqual(set(answers) - {200, 503}, set())
+        table = registrars.table()
+        for number, sequence in acknowledged.items():
+            self.assertGreaterEqual(table[f"production/{APP}/S{number}/G"]["sequence"], sequence)
 
     def test_requests_made_of_the_description_are_answered_as_it_says(self):
         # Members that are not described may hold numbers that no 64 bits hold, which JSON readers may

@@ -89,12 +89,18 @@ struct KeyOwners: Sendable {
                 }
                 if request.isForwarded { break }
             }
+            try checkRuns()
             directory.refresh()
             try? await Task.sleep(for: Self.pause)
         } while ContinuousClock.now < deadline
         throw directory.isKnown
             ? .unavailable("the owner of this registration is changing")
             : .unavailable("Kafka does not answer")
+    }
+
+    /// A replica that stops waits for no other owner: the caller is to ask another replica.
+    private func checkRuns() throws(Problem) {
+        if mailbox.isStopping { throw .unavailable("this registrar is stopping") }
     }
 
     // MARK: One handler
@@ -217,6 +223,7 @@ struct KeyOwners: Sendable {
         let deadline = ContinuousClock.now + patience
         repeat {
             if let found = await allHandlers(of: key, request) { return found }
+            try checkRuns()
             directory.refresh()
             try? await Task.sleep(for: Self.pause)
         } while ContinuousClock.now < deadline

@@ -97,6 +97,8 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
                     if let failure = await end.value() {
                         throw WorkerFailure.clientFailed(failure)
                     }
+                    // The last answers are on their way to their callers.
+                    try? await Task.sleep(for: Self.lastAnswers)
                 }
                 // The thread's end, or the failure of a listener.
                 defer { group.cancelAll() }
@@ -216,6 +218,7 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
     }
 
     private static let silenceMax = Duration.seconds(20)
+    private static let lastAnswers = Duration.milliseconds(500)
 }
 
 /// The end of the registrar's thread.
