@@ -13,7 +13,7 @@ internal import Testing
     @Test func `an inquiry allowance lets one long question go on without a pause`() {
         var allowance = InquiryAllowance()
         var now = start
-        for _ in 0..<79_000 {
+        for _ in 0..<19_000 {
             let mayWork = allowance.mayWork(now: now)
             #expect(mayWork)
             allowance.took(.microseconds(100))

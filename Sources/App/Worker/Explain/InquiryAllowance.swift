@@ -11,7 +11,7 @@ struct InquiryAllowance {
     private var left = Self.most
     private var grownAt: MonotonicTime?
 
-    static let most = Duration.seconds(8)
+    static let most = Duration.seconds(2)
     /// A second of work is earned in so many seconds.
     static let secondsPerSecond: Int64 = 40
 
