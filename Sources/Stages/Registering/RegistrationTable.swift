@@ -4,7 +4,7 @@
 internal import PushModel
 
 /// What a replica remembers of the registrations in one partition: enough to refuse a stale write,
-/// to name an installation's handlers and to find a record again, and no token. Some 100 bytes for
+/// to name an installation's handlers and to find a record again, and no token. Some 80 bytes for
 /// each record (docs/registrar.md has the figures).
 struct RegistrationTable {
     struct Row: Equatable {
