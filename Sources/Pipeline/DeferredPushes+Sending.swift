@@ -101,7 +101,7 @@ extension DeferredPushes {
                 Array(table.bodies.body(body)),
                 collapseID: Array(table.bodies.collapseID(body)),
                 readAt: table.bodies.readAt(body), knownSince: table.bodies.knownSince(body),
-                origin: table.bodies.origin(body))
+                activity: table.bodies.activity(body), origin: table.bodies.origin(body))
             // 0 marks a payload that was not read here: it is older than what was read here at the
             // same time.
             push.content.readSequence = 0

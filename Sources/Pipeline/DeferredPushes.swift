@@ -145,7 +145,7 @@ struct DeferredPushes: ~Copyable {
         var content = try content(of: push, &book, now: now)
         if let payload = push.payload {
             content.push.body = table.keep(
-                payload.body, collapseID: Array((push.collapseID ?? "").utf8),
+                payload, collapseID: Array((push.collapseID ?? "").utf8),
                 readAt: push.payloadAt ?? WallTime(milliseconds: 0), knownSince: book.sequence,
                 origin: (push.payloadSource ?? push.source).flatMap { book.position($0) })
         }
@@ -174,7 +174,7 @@ struct DeferredPushes: ~Copyable {
     ) throws(UnreadableRecord) -> DeferredContent {
         let route = book.routing[tokenKey.route]
         guard let type = push.payload?.type ?? route.tokenClass.changeType,
-            type.tokenClass == route.tokenClass
+            type.tokenClass == route.tokenClass, push.payload == nil || type.row.carriesPayload
         else {
             throw UnreadableRecord(
                 code: "invalidPayload", message: "this class of token is not sent such a push")

@@ -70,8 +70,12 @@ package struct EventExplanation: Sendable {
         case otherEnvironment
         case otherClass
         case otherKind
-        /// A payload goes to device tokens alone.
-        case payloadForDevices
+        /// The event's push is of another type than this class of token is sent.
+        case otherPushType
+        /// The event starts a Live Activity, and this is the token of one that runs.
+        case activityRuns
+        /// The event changes a Live Activity, and this is the token that starts one.
+        case startsActivities
         /// The registration does not ask for a push on a change, and the event has no payload.
         case changesUnwanted
         /// No push without a payload exists for tokens of this class.

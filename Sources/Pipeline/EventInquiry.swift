@@ -158,7 +158,7 @@ private struct TrialEvent: Sendable {
     let kinds: [String]
     let classes: TokenClassSet
     let shard: TokenShard?
-    let payload: PushType?
+    let payload: EventPayload?
     let expiresAt: WallTime
 
     init(_ event: Event) {
@@ -167,7 +167,7 @@ private struct TrialEvent: Sendable {
         kinds = event.kinds
         classes = event.classes
         shard = event.shard?.tokens
-        payload = event.payload?.type
+        payload = event.payload
         expiresAt = event.expiresAt
     }
 
@@ -180,7 +180,7 @@ private struct TrialEvent: Sendable {
         var request = FanOutRequest(
             subject: subject, filter: filter, expiresAt: now.monotonic(at: expiresAt), origin: nil,
             readSequence: book.sequence, subjectTag: 0)
-        request.payloadType = payload
+        if let payload { request.ask(for: payload) }
         return request
     }
 }
@@ -257,7 +257,10 @@ extension PushBook {
         if !filter.kinds.isEmpty, !filter.kinds.contains(entry.kind), !filter.isUnknownKind(name) {
             return .otherKind
         }
-        if request.payloadType != nil { return .payloadForDevices }
+        if request.payloadType != nil {
+            if route.tokenClass != request.payloadClass { return .otherPushType }
+            return request.startsActivity ? .activityRuns : .startsActivities
+        }
         return route.tokenClass.changeType == nil ? .noPushForChange : .changesUnwanted
     }
 }

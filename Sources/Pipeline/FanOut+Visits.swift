@@ -94,8 +94,13 @@ extension FanOut {
                     book.audience.nameBytes(of: entry.kind, in: route.app))
             else { return nil }
         }
-        if let type = request.payloadType { return route.tokenClass == .device ? type : nil }
-        return entry.hearsChanges ? route.tokenClass.changeType : nil
+        if let type = request.payloadType {
+            guard route.tokenClass == request.payloadClass,
+                type != .liveActivity || entry.hearsChanges == request.startsActivity
+            else { return nil }
+            return type
+        }
+        return entry.hearsChanges ? route.changeType : nil
     }
 
     /// - Parameter isNew: whether the push was made of this very request, and has nothing to merge.

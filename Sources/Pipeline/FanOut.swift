@@ -205,13 +205,13 @@ struct FanOut: ~Copyable {
         // A step back of the clock must not make the newer payload the older one.
         payloadsReadAt = max(payloadsReadAt, now.wall)
         let identity = PayloadIdentity(
-            type: payload.type, collapseID: collapseID, body: payload.body,
-            event: book.originHash(request.origin))
-        request.payloadType = payload.type
+            payload, collapseID: collapseID, event: book.originHash(request.origin))
+        request.ask(for: payload)
         request.coalescingKey = identity.coalescingKey
         request.body = book.pushes.bodies.insert(
             payload.body, collapseID: identity.collapseID, readAt: payloadsReadAt,
-            origin: request.origin, isReplaceable: collapseID != nil)
+            activity: payload.activity, origin: request.origin,
+            isReplaceable: identity.isReplaceable)
     }
 
     // MARK: At once

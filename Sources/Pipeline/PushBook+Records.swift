@@ -57,7 +57,8 @@ extension PushBook {
         record.subject = subject(of: push, app: route.app)
         record.firstAt = content.past.firstTriedAt.map(wall)
         if let payload {
-            record.payload = EventPayload(body: payload.body, type: push.type)
+            record.payload = EventPayload(
+                body: payload.body, type: push.type, activity: payload.activity)
             record.payloadAt = payload.readAt
             if payload.origin != push.origin {
                 record.payloadSource = payload.origin.map { source($0) }

@@ -47,6 +47,8 @@ struct PushBook: ~Copyable {
         let tokenClass: TokenClass
         let pool: PoolID
         let app: AppID
+        /// See `TokenClass.changeType`.
+        let changeType: PushType?
     }
 
     init(routing: RoutingTable, settings: PipelineSettings, slab: PushSlab) {
@@ -57,7 +59,7 @@ struct PushBook: ~Copyable {
         routes = routing.routes.map { route in
             RouteTraits(
                 environment: route.environment, tokenClass: route.tokenClass, pool: route.pool,
-                app: route.app)
+                app: route.app, changeType: route.tokenClass.changeType)
         }
         audience = Audience(
             routing: routing, hashSeed: settings.seed, allowKindWide: settings.events.allowKindWide)

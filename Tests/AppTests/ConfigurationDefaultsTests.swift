@@ -46,6 +46,7 @@ import Testing
         ("apns.ageMax", "1m", "7d", "59s", "8d"),
         ("apns.reconnectMin", "10ms", "60s", "9ms", "61s"),
         ("apns.reconnectMax", "10ms", "10m", "9ms", "601s"),
+        ("apns.pushTypes.signage.bodyBytesMax", "1", "5120", "0", "5121"),
         ("kafka.startFrom", "0s", "30d", "-1s", "31d"),
         ("kafka.events.lamplighter.events.ttl", "1s", "30d", "999ms", "31d"),
         ("kafka.events.lamplighter.events.delay", "0s", "15m", "-1s", "901s"),
@@ -73,6 +74,8 @@ import Testing
             "LAMPLIGHTER_DELIVERY_BACKOFFMAX": "1h", "LAMPLIGHTER_DELIVERY_BACKOFFMIN": "100ms",
             "LAMPLIGHTER_DELIVERY_COOLDOWNMAX": "1h", "LAMPLIGHTER_DELIVERY_COOLDOWNMIN": "1s",
             "LAMPLIGHTER_OTLP_ENDPOINT": "http://localhost:4318",
+            "LAMPLIGHTER_APNS_PUSHTYPES_SIGNAGE_CLASS": "signage",
+            "LAMPLIGHTER_APNS_PUSHTYPES_SIGNAGE_TOPICSUFFIX": ".push-type.signage",
         ]
         for value in [low, high] {
             #expect(problems(in: "", room.merging([variable: value]) { $1 }) == [])
@@ -90,6 +93,7 @@ import Testing
         where value.form.notation.contains(" from ") {
             let key = value.path.joined(separator: ".")
                 .replacing("<topic>", with: "lamplighter.events")
+                .replacing("<type>", with: "signage")
             #expect(listed.contains(key), "\(key) has bounds that no test tries")
         }
     }

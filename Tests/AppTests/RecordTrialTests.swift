@@ -127,7 +127,11 @@ internal import Testing
             #"{"class":"control","token":"00","shows":[{"kind":"k"}]}"#,
             ["intake.allowKindWide is off"]
         ),
-        (#"{"class":"voip","token":"00","shows":[{"subjects":["s"]}]}"#, ["class voip"]),
+        (#"{"class":"voip","token":"00","shows":[{"subjects":["s"]}]}"#, []),
+        (
+            #"{"class":"liveActivity","token":"00","pushToStart":true,"shows":[{"subjects":["s"]}]}"#,
+            []
+        ),
         ("", ["nothing is left"]),
         (
             #"{"class":"control","token":"00","a":1,"shows":[{"subject":1,"subjects":["s"]}]}"#,
@@ -154,7 +158,11 @@ internal import Testing
         ),
         (
             #"{"class":"control","token":"00","onChange":"background","shows":[{"subjects":["s"]}]}"#,
-            "targets[0]: onChange is for class device alone"
+            "targets[0]: onChange is for classes device and location alone"
+        ),
+        (
+            #"{"class":"device","token":"00","pushToStart":true,"shows":[{"subjects":["s"]}]}"#,
+            "targets[0]: pushToStart is for class liveActivity alone"
         ),
         (
             #"{"class":"device","token":"00","onChange":"alert","shows":[{"subjects":["s"]}]}"#,

@@ -172,9 +172,9 @@ struct `Dead letters on the command line` {
         #expect(try await redrive("--json").status == 0)
         let event = StableHash.event(
             topicSeed: StableHash.topicSeed(fleet.topics[.events]), partition: 2, offset: 8)
-        let body = Array(payload.utf8)
+        let alert = EventPayload(body: Array(payload.utf8), type: .alert)
         let expected = ["score", nil].map { collapseID in
-            PayloadIdentity(type: .alert, collapseID: collapseID, body: body, event: event)
+            PayloadIdentity(alert, collapseID: collapseID, event: event)
         }
         for (token, identity) in zip(tokens, expected) {
             let record = try #require(try await box.deferred { $0.contains(token.hex) }.first)

@@ -84,6 +84,7 @@ final class Fleet: Sendable {
         options.logPath = directory.appending(path: "answers.ndjson").path
         options.keys = [SigningTeam.home, .homeNext, .other].map(\.simulatorKey)
         options.apps = SigningTeam.home.simulatorApps + SigningTeam.other.simulatorApps
+        options.pushTypes = plan.addedPushType.map { [$0] } ?? []
         options.recordRequests = plan.recordRequests
         options.delay = .fixed(plan.answerDelay)
         let simulator = try APNSSimulator(options)

@@ -84,7 +84,7 @@ struct `One record or push by hand` {
     }
 
     @Test(arguments: [
-        (["--type", "background"], "as alert, not as background"),
+        (["--type", "background"], "neither alert nor badge nor sound"),
         (["--type", "controls"], "controls has no payload of its own"),
         (["--priority", "7"], "priority must be 1, 5 or 10"),
     ])
@@ -140,7 +140,7 @@ struct `One record or push by hand` {
         let control = try await register(
             name + ["--token", "00ff", "--subject", "s", "--on-change", "background"])
         #expect(control.status == 64)
-        control.expect("onChange is for class device alone", "Usage: lamplighter register")
+        control.expect("on-change is for classes device and location alone", "Usage: lamplighter register")
         let stranger = try await register(
             ["--environment", "production", "--app", "com.example.Nobody"] + name.dropFirst(4)
                 + ["--token", "00ff", "--subject", "s"])

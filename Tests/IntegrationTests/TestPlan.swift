@@ -24,6 +24,8 @@ struct TestPlan: Sendable {
     /// `queue.buffering.max.messages` of the workers' producers.
     var producerRecordsMax = 100_000
 
+    /// A push type of `apns.pushTypes`, which the simulator knows, too.
+    var addedPushType: SimulatorPushType?
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
     var saysAll = false
 
@@ -50,6 +52,11 @@ struct TestPlan: Sendable {
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         configuration.planning = [("splitAbove", "\(splitAbove)")]
         configuration.transport = transport
+        if let type = addedPushType {
+            configuration.apns = [
+                ("pushTypes", "{\(type.name): {class: \(type.name), topicSuffix: \(type.topicSuffix)}}")
+            ]
+        }
         configuration.caFile = directory.appending(path: "ca.pem").path
         configuration.credentials = [("home", SigningTeam.home), ("other", SigningTeam.other)].map {
             let keyFile = directory.appending(path: "\($0.1.keyID).p8").path

@@ -76,7 +76,7 @@ internal import Testing
 
     @Test func `a record's payload goes to device tokens alone`() {
         let found = fixture().trial("door", #"{"payload":{"aps":{"alert":"a"}}}"#)
-        expect(found, [.push(.alert): 2, .passedOver(.payloadForDevices): 4])
+        expect(found, [.push(.alert): 2, .passedOver(.otherPushType): 4])
         #expect(found.event?.payload == .alert)
     }
 

@@ -85,7 +85,7 @@ internal import Testing
         fixture.register("C", [.device([3], shows: ["s"], hearsChanges: true)])
         var request = fixture.request("s")
         #expect(fixture.pushTypes(of: request) == [.controls, nil, .background])
-        request.payloadType = .alert
+        request.ask(for: EventPayload(body: Array("{}".utf8), type: .alert))
         #expect(fixture.pushTypes(of: request) == [nil, .alert, .alert])
         request.filter.classes = TokenClassSet(.control)
         #expect(fixture.pushTypes(of: request) == [nil, nil, nil])

@@ -130,7 +130,9 @@ struct SimulationTraffic {
             json += ",\"environment\":\"\(event.environment!.name)\""
         }
         if chance(15) {
-            event.classes = [chance(50) ? .control : .device]
+            // A payload that the classes leave nobody for is no event.
+            let isForDevices = chance(50) || event.payload != nil
+            event.classes = [isForDevices ? .device : .control]
             json += ",\"classes\":[\"\(event.classes[0].name)\"]"
         }
         if chance(30) {

@@ -75,15 +75,15 @@ internal import Testing
 
     @Test func `the payload of its pushes comes back with their type`() throws {
         var decoder = DeadLetterDecoder()
-        let payload = try #require(try decoder.payload(of: Self.payloadLetter()))
+        let payload = try #require(try decoder.payload(of: Self.payloadLetter(), for: .device))
         #expect(payload.type == .alert)
         #expect(payload.body == Self.payloadLetter().original?.value)
         var lookAgain = Self.payloadLetter()
         lookAgain.original = nil
-        #expect(try decoder.payload(of: lookAgain) == nil)
+        #expect(try decoder.payload(of: lookAgain, for: .device) == nil)
         var damaged = Self.payloadLetter()
         damaged.original?.value = Array("{".utf8)
-        #expect(refusal { _ = try decoder.payload(of: damaged) } == .invalidJSON)
+        #expect(refusal { _ = try decoder.payload(of: damaged, for: .device) } == .invalidJSON)
     }
 
     static let sound =

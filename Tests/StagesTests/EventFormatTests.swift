@@ -12,7 +12,7 @@ internal import Testing
         draft.app = "com.example.Home"
         draft.environment = .development
         draft.kinds = ["k"]
-        draft.classes = [.control, .liveActivity]
+        draft.classes = [.control, .device]
         draft.ttlSeconds = 60
         draft.priority = 5
         draft.collapseID = "c"
@@ -22,7 +22,7 @@ internal import Testing
         #expect(event.subject == draft.subject)
         #expect(event.environment == .development)
         #expect(event.kinds == ["k"])
-        #expect(event.classes == [TokenClassSet(.control), TokenClassSet(.liveActivity)])
+        #expect(event.classes == [TokenClassSet(.control), TokenClassSet(.device)])
         #expect(event.life == .seconds(60))
         #expect(event.priority == 5)
         #expect(event.collapseID == "c")

@@ -69,8 +69,8 @@ internal import Testing
 
     @Test func `events with a payload walk alone`() {
         var bench = FanOutBench()
-        bench.start(subject: 1, partition: 0, count: 2) { $0.payloadType = .alert }
-        bench.start(subject: 1, partition: 0, count: 2) { $0.payloadType = .alert }
+        bench.start(subject: 1, partition: 0, count: 2) { $0.ask(for: .someAlert) }
+        bench.start(subject: 1, partition: 0, count: 2) { $0.ask(for: .someAlert) }
         bench.start(subject: 1, partition: 0, count: 2)
         #expect(bench.fanOuts.count == 3)
         #expect(bench.fanOuts.walks(of: SubjectID(rawValue: 1)).count == 3)
@@ -125,7 +125,7 @@ internal import Testing
                 expiresAt: .after(.seconds(3600)),
                 origin: RecordPosition(topic: 0, partition: 0, offset: Int64(number)),
                 readSequence: UInt64(number), subjectTag: 1)
-            request.payloadType = .alert
+            request.ask(for: .someAlert)
             fanOuts.start(request, count: 1, hold: hold, &ledger)
         }
         let expected = (2..<most - 1).filter { $0 % 4 != 1 }

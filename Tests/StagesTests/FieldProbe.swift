@@ -27,6 +27,8 @@ struct FieldProbe: CustomStringConvertible {
         if field == "expiresAt", value != nil { members["ttlSeconds"] = nil }
         // Of the two names for bytes the plain one is read first.
         if field == "subjectBase64" { members["subject"] = nil }
+        // The payload of the other members is an alert's, which it says itself.
+        members[field == "pushType" ? "payload" : "pushType"] = nil
         return .object(members)
     }
 
@@ -50,6 +52,7 @@ struct FieldProbe: CustomStringConvertible {
         switch type {
         case .version: [.number(1)]
         case .flag: [.bool(true)]
+        case .bool: [.bool(true), .bool(false)]
         case .any: [.number(1), .string("x"), .array([])]
         // A word that is known: a decoder passes over what stands beside another.
         case .openWord: [.string("device")]
@@ -69,7 +72,8 @@ struct FieldProbe: CustomStringConvertible {
         case .keyPart: [.string("aZ09._~-"), text(RecordLimits.keyPartBytesMax)]
         case .token: [.string("0f")]
         case .collapseID: [.string("a b"), text(RecordLimits.collapseIDBytesMax)]
-        case .payload: [.object(["aps": .object(["alert": .string("x")])])]
+        case .payload, .body: [.object(["aps": .object(["alert": .string("x")])])]
+        case .pushType: ["controls", "background", "location"].map { .string($0) }
         case .object(let rows): [whole(rows)]
         case .array(let element, let count):
             (count == nil || count?.lowerBound == 0 ? [.array([])] : [])
@@ -84,6 +88,7 @@ struct FieldProbe: CustomStringConvertible {
         switch type {
         case .version: [.number(2), .string("1")]
         case .flag: [.bool(false), .string("true")]
+        case .bool: [.string("true"), .number(1)]
         case .any: []
         case .openWord: [.number(1)]
         case .text(let bytes):
@@ -105,6 +110,8 @@ struct FieldProbe: CustomStringConvertible {
                 text(RecordLimits.collapseIDBytesMax + 1),
             ]
         case .payload: [.string("x"), .object([:]), .object(["aps": .object([:])])]
+        case .body: [.string("x")]
+        case .pushType: ["x", "alert", "voip"].map { .string($0) } + [.number(1)]
         case .object(let rows):
             [.string("x")]
                 + rows.flatMap { row in

@@ -11,7 +11,8 @@ internal import Testing
     private func identity(
         _ type: PushType, _ collapseID: String?, _ event: StableHash.Value, body: String = "{}"
     ) -> PayloadIdentity {
-        PayloadIdentity(type: type, collapseID: collapseID, body: Array(body.utf8), event: event)
+        PayloadIdentity(
+            EventPayload(body: Array(body.utf8), type: type), collapseID: collapseID, event: event)
     }
 
     @Test func `a payload's identity is the event's without a collapse identifier`() {

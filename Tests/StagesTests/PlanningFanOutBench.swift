@@ -135,7 +135,7 @@ struct FanOutRun: ~Copyable {
             count: lists[subject].count
         ) {
             $0.filter.kinds = kinds
-            if payload { $0.payloadType = .alert }
+            if payload { $0.ask(for: .someAlert) }
         }
         owed.append(Owed(request: request, entries: Set(lists[subject])))
     }
@@ -193,4 +193,8 @@ struct FanOutRun: ~Copyable {
             owed[index].entries.remove(entry)
         }
     }
+}
+
+extension EventPayload {
+    static let someAlert = EventPayload(body: Array("{}".utf8), type: .alert)
 }

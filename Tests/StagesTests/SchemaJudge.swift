@@ -95,6 +95,8 @@ struct SchemaJudge {
         case ("enum", .array(let values)): return values.contains(value)
         case ("const", _): return value == demand
         case ("anyOf", .array(let schemas)): return try schemas.contains { try accepts(value, $0) }
+        case ("allOf", .array(let schemas)):
+            return try schemas.allSatisfy { try accepts(value, $0) }
         case ("not", _): return try !accepts(value, demand)
         case ("if", _):
             return try !accepts(value, demand) || accepts(value, keywords["then"] ?? .object([:]))

@@ -133,7 +133,7 @@ internal import Testing
 
         var push = DeferredPush(
             notBefore: WallTime(milliseconds: 1), expiresAt: WallTime(milliseconds: 2),
-            tokenClass: .widget, attempts: 2)
+            tokenClass: .device, attempts: 2)
         if let instant {
             push.lastSentAt = instant
             push.firstAt = instant

@@ -71,7 +71,7 @@ internal import Testing
         var bench = FanOutBench()
         let body = bench.bodies.insert("news")
         bench.start(subject: 1, partition: 0, count: 1) {
-            $0.payloadType = .alert
+            $0.ask(for: .someAlert)
             $0.body = body
         }
         _ = bench.step(most: 1) { _ in 1 }

@@ -147,7 +147,7 @@ final class BodyReader: @unchecked Sendable {
                     let token = Hexadecimal.decode(String(decoding: text, as: UTF8.self))
                 else { continue }
                 members.append(("tokenID", .string(tokenID(token))))
-            } else if ["class", "onChange", "shows"].contains(name) {
+            } else if ["class", "onChange", "pushToStart", "shows"].contains(name) {
                 var text: [UInt8] = []
                 guard value.minify(into: &text, bytesMax: 4 << 20) else { continue }
                 members.append((name, .literal(String(decoding: text, as: UTF8.self))))

@@ -157,14 +157,19 @@ package struct RecordTrial {
             throw UselessRecord("\(place): '\(target.class)' is no class, which are \(known)")
         }
         if let onChange = target.onChange {
-            guard tokenClass == .device else {
+            guard tokenClass.hearsChangesOnDemand, let type = tokenClass.changeType else {
                 throw UselessRecord(
-                    "\(place): onChange is for class device alone, and this is a "
+                    "\(place): onChange is for classes device and location alone, and this is a "
                         + "\(tokenClass.name): leave it out")
             }
-            guard onChange == "background" else {
-                throw UselessRecord("\(place): onChange can only be background")
+            guard onChange == type.name else {
+                throw UselessRecord("\(place): onChange can only be \(type.name)")
             }
+        }
+        if target.pushToStart != nil, tokenClass != .liveActivity {
+            throw UselessRecord(
+                "\(place): pushToStart is for class liveActivity alone, and this is a "
+                    + "\(tokenClass.name): leave it out")
         }
         guard target.showsSubject || target.showsKind else {
             throw UselessRecord(
@@ -172,9 +177,6 @@ package struct RecordTrial {
         }
         if target.token == nil {
             notes.append("\(place) has no token yet: nothing is sent to it")
-        } else if tokenClass != .device, tokenClass.changeType == nil {
-            notes.append(
-                "\(place): no event leads to a push to class \(tokenClass.name) in this version")
         } else if !target.showsSubject, !plan.pipeline.events.allowKindWide {
             notes.append(
                 "\(place) shows no subject: only events for a whole kind reach it, and "
@@ -199,6 +201,7 @@ private enum RegistrationText {
         var `class`: String
         var token: String?
         var onChange: String?
+        var pushToStart: Bool?
         var shows: [Show]?
 
         var showsSubject: Bool { shows?.contains { $0.subjects?.isEmpty == false } ?? false }

@@ -28,8 +28,8 @@ package struct SinglePush: Sendable {
 
     /// The values that an event could set; nil for the push type's defaults.
     package struct Wishes: Sendable {
-        /// A body that is valid for the type; nil for the type's constant body.
-        package var body: [UInt8]?
+        /// Of the push's type; nil for the type's constant body.
+        package var payload: EventPayload?
         package var priority: UInt8?
         package var collapseID: String?
         package var ttl: Duration?
@@ -51,7 +51,7 @@ package struct SinglePush: Sendable {
         apnsID = APNSID(hash: event)
         let settings = plan.pipeline
         priority = settings.wireDefaults.priority(type, asked: wishes.priority)
-        let life = wishes.body == nil ? settings.events.changeTTL : settings.events.payloadTTL
+        let life = wishes.payload == nil ? settings.events.changeTTL : settings.events.payloadTTL
         expiration =
             switch settings.wireDefaults.expiration(type) {
             case .none: -1
@@ -59,12 +59,10 @@ package struct SinglePush: Sendable {
             case .deadline:
                 ExpirationRule.deadlineSeconds(until: now + (wishes.ttl ?? life), now: now)
             }
-        body = wishes.body ?? Array((type.row.emptyBody ?? "{}").utf8)
+        body = wishes.payload?.body ?? Array((type.row.emptyBody ?? "{}").utf8)
         collapseID =
-            wishes.body.map { body in
-                PayloadIdentity(
-                    type: type, collapseID: wishes.collapseID, body: body, event: event
-                ).collapseID
+            wishes.payload.map { payload in
+                PayloadIdentity(payload, collapseID: wishes.collapseID, event: event).collapseID
             } ?? []
     }
 

@@ -174,7 +174,7 @@ extension PipelineSettings {
         breakerBackoff = delivery.backoff
         coolDownBackoff = delivery.cooldown
         tokenGuard = delivery.tokenGuard
-        for type in PushType.allTypes {
+        for type in PushType.builtInTypes {
             let rule = configuration.planning.wire[type]
             wireDefaults.priorities[Int(type.rawValue)] = rule.priority ?? 0
             wireDefaults.expirations[Int(type.rawValue)] = rule.expiration

@@ -16,6 +16,15 @@ enum Arguments {
         return environment
     }
 
+    static func pushType(_ name: String) throws -> PushType {
+        guard let type = PushType(name: name) else {
+            throw ValidationError(
+                "'\(name)' is not a push type: "
+                    + PushType.all.map(\.name).joined(separator: ", "))
+        }
+        return type
+    }
+
     static func token(_ hexadecimal: String) throws -> [UInt8] {
         guard let token = Hexadecimal.decode(hexadecimal), token.count <= 512 else {
             throw ValidationError("a token is hexadecimal, of even length, at most 1024 digits")

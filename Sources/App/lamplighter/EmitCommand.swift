@@ -46,7 +46,12 @@ struct EmitCommand: AsyncParsableCommand {
     @Option(name: .customLong("collapse-id"), help: "At most 64 bytes; for events with a payload.")
     var collapseID: String?
 
-    @Option(help: "A JSON object with an aps dictionary, sent to device tokens.")
+    @Option(
+        name: .customLong("push-type"),
+        help: "apns-push-type, such as liveactivity or voip; by default the payload tells it.")
+    var pushType: String?
+
+    @Option(help: "The push's body: a JSON object, for most push types with an aps dictionary.")
     var payload: String?
 
     func validate() throws {
@@ -80,7 +85,7 @@ struct EmitCommand: AsyncParsableCommand {
     private func event() throws -> EventDraft? {
         let isPlain =
             app == nil && environment == nil && kinds.isEmpty && ttl == nil && priority == nil
-            && payload == nil
+            && payload == nil && pushType == nil
         if isPlain { return nil }
         var event = EventDraft()
         event.subject = subject
@@ -90,6 +95,7 @@ struct EmitCommand: AsyncParsableCommand {
         event.ttlSeconds = ttl?.duration.components.seconds
         event.priority = priority
         event.collapseID = collapseID
+        event.pushType = try pushType.map(Arguments.pushType)
         event.payload = payload.map { Array($0.utf8) }
         return event
     }

@@ -122,59 +122,29 @@ struct PushCommand: AsyncParsableCommand {
 
     /// The push type, and the values that an event with these options would set.
     private func content(_ plan: WorkerPlan) throws -> (PushType, SinglePush.Wishes) {
-        let named = try type.map { name in
-            guard let type = PushType(name: name) else {
-                throw ValidationError(
-                    "'\(name)' is not a push type: "
-                        + PushType.all.map(\.name).joined(separator: ", "))
-            }
-            return type
-        }
+        let named = try type.map(Arguments.pushType)
         var draft = EventDraft()
         draft.app = app
         draft.priority = priority
         draft.collapseID = collapseID
-        // Types such as Live Activities and VoIP have bodies of their own, which no event carries
-        // yet.
-        let isEvents = named.map { $0.tokenClass == .device } ?? true
-        if isEvents { draft.payload = payload.map { Array($0.utf8) } }
+        draft.payload = payload.map { Array($0.utf8) }
+        draft.pushType = named
         let trial = RecordTrial(plan, now: RecordWriter.now().wall)
         let read = try Arguments.trying { () throws(UselessRecord) in
             try trial.payload(of: draft)
         }
         let type = named ?? read?.type ?? .controls
-        if let read, read.type != type {
-            throw ValidationError(
-                "a worker would send this payload as \(read.type.name), not as \(type.name)")
-        }
         var wishes = SinglePush.Wishes()
-        wishes.body = try read?.body ?? payload.map { try body($0, of: type) }
+        wishes.payload = read
         wishes.priority = priority
         wishes.collapseID = collapseID
         wishes.ttl = ttl?.duration
-        if wishes.body == nil, type.row.emptyBody == nil {
-            throw ValidationError("a push of type \(type.name) needs --payload")
-        }
-        if wishes.body == nil, collapseID != nil {
+        if wishes.payload == nil, collapseID != nil {
             throw ValidationError("--collapse-id goes with --payload")
         }
         return (type, wishes)
     }
 
-    private func body(_ text: String, of type: PushType) throws -> [UInt8] {
-        guard type.tokenClass.changeType == nil else {
-            throw ValidationError("a push of type \(type.name) has no payload of its own")
-        }
-        let data = Data(text.utf8)
-        guard (try? JSONSerialization.jsonObject(with: data)) is [String: Any] else {
-            throw ValidationError("--payload is not a JSON object")
-        }
-        guard data.count <= type.row.bodyBytesMax else {
-            throw ValidationError(
-                "--payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes")
-        }
-        return Array(data)
-    }
 }
 
 /// The report of one push. It never contains the token.

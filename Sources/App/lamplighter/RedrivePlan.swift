@@ -80,20 +80,7 @@ struct RedrivePlan: ~Copyable {
     }
 
     private mutating func pushes(of letter: DeadLetter, now: WallTime) -> Orders {
-        let payload: EventPayload?
-        do {
-            payload = try decoder.payload(of: letter)
-        } catch {
-            return Orders(refused: [.unreadablePayload: letter.targets.count])
-        }
         let event = letter.payloadSource ?? letter.source
-        let identity = payload.map { payload in
-            PayloadIdentity(
-                type: payload.type, collapseID: letter.collapseID, body: payload.body,
-                event: StableHash.event(
-                    topicSeed: StableHash.topicSeed(event.topic),
-                    partition: event.partition, offset: event.offset))
-        }
         var orders = Orders()
         for target in letter.targets {
             let id = routing.route(
@@ -103,11 +90,23 @@ struct RedrivePlan: ~Copyable {
                 continue
             }
             let route = routing[id]
-            guard let type = payload?.type ?? route.tokenClass.changeType,
-                type.tokenClass == route.tokenClass
-            else {
+            let payload: EventPayload?
+            do throws(UnreadableRecord) {
+                payload = try decoder.payload(of: letter, for: route.tokenClass)
+            } catch {
+                orders.refused[.unreadablePayload, default: 0] += 1
+                continue
+            }
+            guard payload != nil || route.tokenClass.changeType != nil else {
                 orders.refused[.noSuchPush, default: 0] += 1
                 continue
+            }
+            let identity = payload.map { payload in
+                PayloadIdentity(
+                    payload, collapseID: letter.collapseID,
+                    event: StableHash.event(
+                        topicSeed: StableHash.topicSeed(event.topic),
+                        partition: event.partition, offset: event.offset))
             }
             orders.records.append(
                 record(of: letter, to: target.token, route: route, payload, identity, now: now))

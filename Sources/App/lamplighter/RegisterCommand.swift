@@ -51,9 +51,15 @@ struct RegisterCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "background: a device token that hears changes by background push.",
-            valueName: "background"))
+            """
+            background: a device that a plain event sends a background push; location: a location \
+            token that a plain event asks where the device is.
+            """,
+            valueName: "push-type"))
     var onChange: String?
+
+    @Flag(help: "Of a Live Activity: the token is the one that starts activities.")
+    var pushToStart = false
 
     @Flag(help: "Remove the registration.")
     var remove = false
@@ -63,6 +69,7 @@ struct RegisterCommand: AsyncParsableCommand {
     private func checkArguments() throws {
         let describesTarget =
             tokenClass != nil || token != nil || kind != nil || !subjects.isEmpty || onChange != nil
+            || pushToStart
         if file != nil, describesTarget || remove {
             throw ValidationError("--file is the whole registration: leave out what it has")
         }
@@ -149,14 +156,20 @@ struct RegisterCommand: AsyncParsableCommand {
         guard token != nil || tokenClass == .control else {
             throw ValidationError("--token is missing: only a control can be without one")
         }
-        guard onChange == nil || onChange == "background" else {
-            throw ValidationError("--on-change can only be background")
+        let change = tokenClass.hearsChangesOnDemand ? tokenClass.changeType?.name : nil
+        guard onChange == nil || onChange == change else {
+            throw ValidationError(
+                change.map { "--on-change can only be \($0)" }
+                    ?? "--on-change is for classes device and location alone")
+        }
+        guard !pushToStart || tokenClass == .liveActivity else {
+            throw ValidationError("--push-to-start is for class liveActivity alone")
         }
         var target = RegistrationDraft.Target(
             tokenClass: tokenClass, token: try token.map(Arguments.token),
             shows: kind == nil && subjects.isEmpty
                 ? [] : [RegistrationDraft.Show(kind: kind, subjects: subjects)])
-        target.hearsChanges = onChange != nil
+        target.hearsChanges = onChange != nil || pushToStart
         draft.targets = [target]
         return (draft, RegistrationEncoder.value(draft))
     }

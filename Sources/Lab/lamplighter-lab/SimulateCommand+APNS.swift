@@ -64,6 +64,13 @@ extension SimulateCommand {
         @Option(name: .customLong("app"), help: "An app of the team; may be repeated.")
         var apps: [String] = []
 
+        @Option(
+            name: .customLong("push-type"),
+            help: ArgumentHelp(
+                "A push type beyond Apple's, with the suffix of its topic; may be repeated.",
+                valueName: "name:suffix"))
+        var pushTypes: [String] = []
+
         @Option(help: "Serving threads.")
         var threads = 1
 
@@ -107,11 +114,22 @@ extension SimulateCommand {
                 SimulatorKey(teamID: team, keyID: keyID, publicPEM: try publicKey())
             ]
             options.apps = apps.map { SimulatorApp(bundleID: $0, teamID: team) }
+            options.pushTypes = try pushTypes.map(Self.pushType)
             options.threads = threads
             options.logPath = log
             options.addressFile = addressFile
             options.commands = try startCommands()
             return options
+        }
+
+        private static func pushType(_ text: String) throws -> SimulatorPushType {
+            let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+            guard parts.count == 2, parts[1].hasPrefix(".") else {
+                throw ValidationError(
+                    "--push-type: '\(text)' is not a name and a suffix, as in "
+                        + "signage:.push-type.signage")
+            }
+            return SimulatorPushType(name: parts[0], topicSuffix: parts[1])
         }
 
         private func startCommands() throws -> [SimulatorCommand] {

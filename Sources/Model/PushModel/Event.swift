@@ -101,15 +101,37 @@ package struct TokenShard: Hashable, Sendable {
 
 /// The body of a push that carries one.
 package struct EventPayload: Sendable, Equatable {
-    /// A JSON object with an `aps` dictionary, UTF-8.
+    /// A JSON object, UTF-8.
     package var body: [UInt8]
-    /// `alert` when `aps` has `alert`, `badge` or `sound`, otherwise `background`.
     package var type: PushType
+    /// What the payload of a Live Activity does; nil for every other type.
+    package var activity: ActivityChange?
 
-    package init(body: [UInt8], type: PushType) {
+    package init(body: [UInt8], type: PushType, activity: ActivityChange? = nil) {
         assert(!body.isEmpty, "a payload of nothing")
+        assert(activity == nil || type == .liveActivity, "another push that changes an activity")
         self.body = body
         self.type = type
+        self.activity = activity
+    }
+
+    /// Whether it says no more than that something changed, so that one is as good as many.
+    package var isEmpty: Bool { type.row.emptyBody.map { body.elementsEqual($0.utf8) } ?? false }
+}
+
+/// What a push does to a Live Activity.
+package struct ActivityChange: Sendable, Equatable {
+    package enum Event: String, CaseIterable, Sendable {
+        case start, update, end
+    }
+
+    package var event: Event
+    /// `timestamp` of the payload, in seconds since 1970: of two changes the later one counts.
+    package var timestamp: Int64
+
+    package init(event: Event, timestamp: Int64) {
+        self.event = event
+        self.timestamp = timestamp
     }
 }
 

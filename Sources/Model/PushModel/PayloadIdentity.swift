@@ -8,23 +8,29 @@ package struct PayloadIdentity: Hashable, Sendable {
     package let coalescingKey: UInt64
     /// The value of `apns-collapse-id`; empty where the header is left out.
     package let collapseID: [UInt8]
+    /// Whether another event may bring a payload that replaces this one.
+    package let isReplaceable: Bool
 
     /// - Parameters:
+    ///   - payload: its body is hashed because two events may have had the same offset after an
+    ///     unclean leader election.
     ///   - collapseID: the event's own, or `collapseID` of an earlier value of this type.
-    ///   - body: the payload. It is hashed because two events may have had the same offset after
-    ///     an unclean leader election.
     ///   - event: `StableHash.event` of the event.
-    package init(
-        type: PushType, collapseID: String?, body: [UInt8], event: StableHash.Value
-    ) {
+    package init(_ payload: EventPayload, collapseID: String?, event: StableHash.Value) {
+        let type = payload.type
         var own = StableHash(seed: event.low)
-        body.withUnsafeBytes { own.combine($0) }
+        payload.body.withUnsafeBytes { own.combine($0) }
         let event = own.finish()
         // An alert that is sent again after a crash must replace the earlier one and not stand
         // beside it.
         let fallback = type == .alert ? APNSID(hash: event).text : nil
-        if let collapseID, collapseID != fallback {
-            let bytes = Array(collapseID.utf8)
+        // The token of an activity that runs shows the newest state alone, and two pushes that say
+        // nothing are one.
+        let isState = payload.activity.map { $0.event != .start } ?? payload.isEmpty
+        let chosen = collapseID == fallback ? nil : collapseID
+        isReplaceable = chosen != nil || isState
+        if isReplaceable {
+            let bytes = Array((chosen ?? "").utf8)
             coalescingKey =
                 bytes.withUnsafeBytes { StableHash.hash64($0, seed: UInt64(type.rawValue)) } | 1
             self.collapseID = bytes

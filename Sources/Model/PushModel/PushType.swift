@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 /// A push type: an index into the table `all`, which holds everything about a type that is data. A
-/// new push type of Apple's needs a new row there and nothing else.
+/// new push type of Apple's needs a row there, or in the configuration, and nothing else.
 @usableFromInline
 package struct PushType: Hashable, Sendable, BitwiseCopyable {
     /// Position in `all`; small enough to travel in every push.
@@ -27,11 +27,12 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
     package static let widgets = PushType(row: 1)
     package static let background = PushType(row: 2)
     package static let alert = PushType(row: 3)
+    package static let liveActivity = PushType(row: 4)
 
     /// Apple's list, complete as of its 2025/26 page ("Sending notification requests to APNs").
     /// Sizes: 5120 bytes for VoIP, 4096 for every other. `mdm` is left out: its topic is not a
     /// bundle identifier and it needs a client certificate.
-    package static let all: [Row] = [
+    package static let builtIn: [Row] = [
         Row("controls", .control, suffix: ".push-type.controls", body: contentChanged),
         Row("widgets", .widget, suffix: ".push-type.widgets", body: contentChanged),
         Row(
@@ -46,8 +47,25 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
         Row("pushtotalk", .pushToTalk, suffix: ".voip-ptt"),
     ]
 
+    package static let ownNames = builtIn.map(\.name)
+    package static let ownTopicSuffixes = builtIn.map(\.topicSuffix)
+
+    /// Those that are built in, then those of the configuration.
+    package static let all: [Row] =
+        builtIn
+        + ConfiguredPushTypes.all.map { type in
+            Row(
+                type.name, TokenClass(name: type.tokenClass)!, suffix: type.topicSuffix,
+                priority: type.priority, expiration: type.expiration,
+                bodyBytesMax: type.bodyBytesMax, body: type.changeBody)
+        }
+
     package static var allTypes: [PushType] {
         all.indices.map { PushType(rawValue: UInt8($0)) }
+    }
+
+    package static var builtInTypes: [PushType] {
+        builtIn.indices.map { PushType(row: UInt8($0)) }
     }
 
     package init?(name: String) {
@@ -93,6 +111,10 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
             self.bodyBytesMax = bodyBytesMax
             self.emptyBody = emptyBody
         }
+
+        /// Whether an event may bring a payload for it. Controls and widgets are only told to look
+        /// again.
+        package var carriesPayload: Bool { tokenClass != .control && tokenClass != .widget }
     }
 }
 
@@ -112,41 +134,3 @@ package enum ExpirationRule: UInt8, Sendable, BitwiseCopyable {
     }
 }
 
-/// What kind of thing on the device owns a token; the word a registration uses.
-package enum TokenClass: UInt8, CaseIterable, Sendable, BitwiseCopyable {
-    case control, widget, device, liveActivity, complication, voip, fileProvider, location
-    case pushToTalk
-
-    package var name: String { String(describing: self) }
-
-    package init?(name: String) {
-        guard let known = Self.allCases.first(where: { $0.name == name }) else { return nil }
-        self = known
-    }
-
-    /// The type of the push without a payload that a change sends to such a token; nil where there
-    /// is none. A device token gets one only if its registration says `"onChange":"background"`.
-    package var changeType: PushType? {
-        switch self {
-        case .control: .controls
-        case .widget: .widgets
-        case .device: .background
-        case .complication, .fileProvider, .voip, .liveActivity, .location, .pushToTalk: nil
-        }
-    }
-}
-
-/// A set of token classes, as an event's `classes` filter names them.
-package struct TokenClassSet: OptionSet, Hashable, Sendable {
-    package let rawValue: UInt16
-
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
-    package init(_ tokenClass: TokenClass) { rawValue = 1 << UInt16(tokenClass.rawValue) }
-
-    package static let all = TokenClassSet(
-        rawValue: TokenClass.allCases.reduce(0) { $0 | 1 << UInt16($1.rawValue) })
-
-    package func contains(_ tokenClass: TokenClass) -> Bool {
-        rawValue & (1 << UInt16(tokenClass.rawValue)) != 0
-    }
-}

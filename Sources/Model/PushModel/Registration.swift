@@ -21,7 +21,8 @@ package struct Registration {
     package struct Row: Sendable, BitwiseCopyable {
         package var tokenClass: TokenClass
         /// Whether a plain event sends this target a push. Always true for controls and widgets; a
-        /// device must have asked for a background push.
+        /// device must have asked for a background push. Of a Live Activity, to which plain events
+        /// send nothing: whether this is its push-to-start token.
         package var hearsChanges: Bool
         /// The device token as bytes, not hexadecimal.
         package var token: Slice

@@ -170,15 +170,15 @@ package struct DeadLetterDecoder: ~Copyable {
         return try DeadLetter(MemberReader(try parser.object(value)))
     }
 
-    /// The payload of a letter's pushes; nil for pushes that say "look again".
+    /// The payload of a letter's pushes to tokens of a class; nil for pushes that say "look again".
     /// - Precondition: the letter names tokens, and its original was not left out.
     package mutating func payload(
-        of letter: DeadLetter
+        of letter: DeadLetter, for tokenClass: TokenClass
     ) throws(UnreadableRecord) -> EventPayload? {
         guard let body = letter.original?.value else { return nil }
         let parsed = body.withUnsafeBytes { bytes in
             Result { () throws(UnreadableRecord) in
-                try EventPayload(json: try parser.object(bytes).value)
+                try EventPayload(json: try parser.object(bytes).value, for: tokenClass)
             }
         }
         return try parsed.get()

@@ -38,7 +38,7 @@ package enum DeferredField: UInt8, RecordField {
         case .lastSentAt: .optional("lastSentAt", .instant, "When the token was last sent a push.")
         case .attempts: .required("attempts", .integer(RecordLimits.attempts))
         case .payload:
-            .optional("payload", .payload, "The push's body; absent for one without a payload.")
+            .optional("payload", .body, "The push's body; absent for one without a payload.")
         case .payloadAt:
             .optional(
                 "payloadAt", .instant,
@@ -105,7 +105,7 @@ extension DeferredPush {
             notBefore: try fields.instant(.notBefore), expiresAt: try fields.instant(.expiresAt),
             tokenClass: tokenClass,
             attempts: Int(try fields.integer(.attempts, in: RecordLimits.attempts)),
-            payload: try fields.optional(.payload).map(EventPayload.init(json:)))
+            payload: try Self.payload(fields, for: tokenClass))
         lastSentAt = try fields.optionalInstant(.lastSentAt)
         firstAt = try fields.optionalInstant(.firstAt)
         sourceAt = try fields.optionalInstant(.sourceAt)
@@ -127,6 +127,13 @@ extension DeferredPush {
         subject =
             try fields.bytes(
                 .subject, base64: .subjectBase64, bytesMax: RecordLimits.subjectBytesMax) ?? []
+    }
+
+    private static func payload(
+        _ fields: borrowing MemberReader<DeferredField>, for tokenClass: TokenClass
+    ) throws(UnreadableRecord) -> EventPayload? {
+        guard let value = fields.optional(.payload) else { return nil }
+        return try EventPayload(json: value, for: tokenClass)
     }
 
     private static func priority(_ value: JSONValue) throws(UnreadableRecord) -> UInt8 {

@@ -46,19 +46,28 @@ package struct DeferredPush: Sendable, Equatable {
 
     /// Merges an earlier push of the same key into this one. The result has the later expiry, the
     /// higher of two priorities (0, which leaves the header out, is read as 10), and the payload
-    /// that was read last.
+    /// that is newer.
     package mutating func include(_ earlier: DeferredPush) {
         expiresAt = max(expiresAt, earlier.expiresAt)
         if let own = priority, let other = earlier.priority {
             priority = own == 0 || other == 0 ? 0 : max(own, other)
         }
-        guard let readAt = earlier.payloadAt, payloadAt.map({ readAt > $0 }) ?? true else { return }
+        guard let readAt = earlier.payloadAt, isOutdated(by: earlier) else { return }
         payload = earlier.payload
         payloadAt = readAt
         payloadSource = earlier.payloadSource ?? earlier.source
         if payloadSource == source { payloadSource = nil }
         collapseID = earlier.collapseID
         expiration = earlier.expiration
+    }
+
+    /// Whether the other one's payload is newer: of a Live Activity by its timestamp, else by when
+    /// it was read.
+    private func isOutdated(by other: DeferredPush) -> Bool {
+        let (own, others) = (payload?.activity?.timestamp, other.payload?.activity?.timestamp)
+        if let own, let others, own != others { return others > own }
+        guard let payloadAt else { return true }
+        return other.payloadAt.map { $0 > payloadAt } ?? false
     }
 
     /// The header of a tombstone that ends a wait: the offset up to which records of the key have

@@ -18,6 +18,7 @@ package struct EventDraft: Sendable {
     package var collapseID: String?
     /// How `apns-expiration` is filled in: `none` or `deadline`.
     package var expiration: ExpirationRule?
+    package var pushType: PushType?
     /// The payload's JSON, which is written unchanged. Decoding the encoded event checks it and all
     /// bounds: do so before sending.
     package var payload: [UInt8]?
@@ -38,6 +39,7 @@ package struct EventDraft: Sendable {
         priority = event.priority
         collapseID = event.collapseID
         expiration = event.expiration
+        pushType = event.payload?.type
         payload = event.payload?.body
         shard = event.shard
     }

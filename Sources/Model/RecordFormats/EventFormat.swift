@@ -18,7 +18,7 @@ extension RecordFormat {
             An object with `specversion` is read as a structured CloudEvent instead. Lengths are \
             bounded in UTF-8 bytes.
             """, fields: EventField.self, example: exampleEvent,
-            constraints: [oneLife] + urgentAlert)
+            constraints: [oneLife, ("allOf", .array(EventPayload.eventConditions))])
     }
 
     /// `ttlSeconds` and `expiresAt` exclude each other.
@@ -35,30 +35,11 @@ extension RecordFormat {
             ])
         )
     }
-
-    /// Priority 10 is for payloads that a user sees or hears.
-    private static var urgentAlert: [(String, JSONText)] {
-        let urgent: [(String, JSONText)] = [
-            (EventField.priority.name, .object([("const", .literal("10"))])),
-            (EventField.payload.name, .object([("type", "object")])),
-        ]
-        let alert = [(EventField.payload.name, EventPayload.alertSchema)]
-        return [
-            (
-                "if",
-                .object([
-                    ("required", .array(urgent.map { .string($0.0) })),
-                    ("properties", .object(urgent)),
-                ])
-            ),
-            ("then", .object([("properties", .object(alert))])),
-        ]
-    }
 }
 
 package enum EventField: UInt8, RecordField {
     case v, id, subject, time, app, environment, kinds, classes, ttlSeconds, expiresAt, priority
-    case collapseID, apnsExpiration, payload, shard
+    case collapseID, apnsExpiration, pushType, payload, shard
 
     package static let table = NameTable<Self>()
 
@@ -119,7 +100,9 @@ package enum EventField: UInt8, RecordField {
         case .priority:
             .optional(
                 "priority", .oneOfNumbers(EventFields.priorities),
-                "`apns-priority`; not 10 for a background payload.")
+                """
+                `apns-priority`; not 10 for a background push, not 1 for a Live Activity.
+                """)
         case .collapseID:
             .optional(
                 "collapseID", .collapseID,
@@ -135,13 +118,22 @@ package enum EventField: UInt8, RecordField {
                 """
                 `none` leaves `apns-expiration` out, `deadline` sends the end of the push's life.
                 """)
+        case .pushType:
+            .optional(
+                "pushType", .pushType,
+                """
+                `apns-push-type`, and with it whom the push is for: tokens of that type's class. If \
+                absent, it is told by the payload. `controls`, `widgets`, `background` and \
+                `location` need no payload.
+                """)
         case .payload:
             .optional(
                 "payload", .payload,
                 """
-                The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes without white \
-                space. With `alert`, `badge` or `sound` in `aps` it is sent as an alert, otherwise \
-                in the background.
+                The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes (of VoIP 5120) \
+                without white space. Without `pushType` it is a Live Activity's with \
+                `content-state` in `aps`, an alert with `alert`, `badge` or `sound`, and a \
+                background push with `"content-available": 1`.
                 """)
         case .shard:
             .optional(
@@ -172,6 +164,7 @@ package struct EventFields {
     package var priority: UInt8?
     package var collapseID: String?
     package var expiration: ExpirationRule?
+    package var pushType: PushType?
     package var payload: EventPayload?
     package var shard: EventShard?
 
@@ -181,7 +174,7 @@ package struct EventFields {
     /// identifier does not count: without a payload it has no effect.
     package var isPlain: Bool {
         environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
-            && priority == nil && expiration == nil && payload == nil
+            && priority == nil && expiration == nil && payload == nil && pushType == nil
     }
 }
 
@@ -192,16 +185,37 @@ extension EventFields {
     /// Reads an event in Lamplighter's own format. A member that is null counts as absent; of
     /// duplicates the last wins; unknown members are ignored.
     package init(json object: JSONObject) throws(UnreadableRecord) {
+        var body: JSONValue?
         for (name, value) in object where !value.isNull {
             guard let field = EventField.table.find(name) else { continue }
-            try read(field, value)
+            if field == .payload { body = value } else { try read(field, value) }
         }
         if ttl != nil, expiresAt != nil {
             throw .field("expiresAt", "left out where ttlSeconds is given")
         }
-        if priority == 10, payload?.type == .background {
+        if let body { payload = try EventPayload(json: body, as: pushType) }
+        try checkPush()
+    }
+
+    /// What push type, payload, priority and classes demand of each other.
+    private mutating func checkPush() throws(UnreadableRecord) {
+        if let pushType, payload == nil {
+            guard let body = pushType.row.emptyBody else {
+                throw UnreadableRecord(
+                    .invalidPayload, "a push of type \(pushType.name) needs a payload")
+            }
+            if pushType.row.carriesPayload {
+                payload = EventPayload(body: Array(body.utf8), type: pushType)
+            }
+        }
+        guard let type = payload?.type ?? pushType else { return }
+        if priority == 10, type == .background {
             throw UnreadableRecord(
                 .invalidPriority, "a background push must not have priority 10: leave it out")
+        }
+        if priority == 1, type == .liveActivity {
+            throw UnreadableRecord(
+                .invalidPriority, "a Live Activity's push has priority 5 or 10")
         }
     }
 
@@ -222,7 +236,8 @@ extension EventFields {
         case .collapseID: collapseID = try Self.collapseID(value)
         case .apnsExpiration:
             expiration = try ExpirationRule(value, among: Self.expirations, in: field)
-        case .payload: payload = try EventPayload(json: value)
+        case .pushType: pushType = try Self.pushType(value)
+        case .payload: break
         case .shard: shard = try EventShard(value, in: field)
         }
     }
@@ -268,6 +283,22 @@ extension EventFields {
         return UInt8(priority)
     }
 
+    private static func pushType(_ value: JSONValue) throws(UnreadableRecord) -> PushType {
+        guard let word = value.string else { throw badPushType }
+        return try pushType(word)
+    }
+
+    package static func pushType(
+        _ word: UnsafeRawBufferPointer
+    ) throws(UnreadableRecord) -> PushType {
+        guard let known = PushType(word) else { throw badPushType }
+        return known
+    }
+
+    private static var badPushType: UnreadableRecord {
+        .field("pushType", "one of \(PushType.all.map(\.name).joined(separator: ", "))")
+    }
+
     static func collapseID(_ value: JSONValue) throws(UnreadableRecord) -> String {
         guard let text = value.string else { throw badCollapseID }
         return try collapseID(text)
@@ -308,6 +339,7 @@ package enum EventEncoder {
             json.member(.priority, event.priority)
             json.member(.collapseID, event.collapseID)
             json.member(.apnsExpiration, event.expiration?.word)
+            json.member(.pushType, event.pushType?.name)
             json.member(.payload, raw: event.payload)
             json.member(.shard, event.shard)
         }

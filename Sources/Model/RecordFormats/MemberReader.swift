@@ -165,6 +165,15 @@ extension TokenClass {
     }
 }
 
+extension PushType {
+    private static let table = NameTable(allTypes.map { ($0.name, $0) })
+
+    package init?(_ word: UnsafeRawBufferPointer) {
+        guard let known = Self.table.find(word) else { return nil }
+        self = known
+    }
+}
+
 extension ExpirationRule {
     /// The word for it in records.
     var word: String {

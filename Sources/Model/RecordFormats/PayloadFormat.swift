@@ -7,29 +7,86 @@ internal import Simdjson
 // The JSON of a push's body in events, deferred pushes and dead letters.
 
 extension EventPayload {
-    /// Minifies a push's body and derives its push type from `aps`.
-    init(json value: JSONValue) throws(UnreadableRecord) {
-        guard let object = value.object else {
-            throw UnreadableRecord(.invalidPayload, "payload must be an object")
+    /// Minifies a push's body and checks that it is one of its push type.
+    /// - Parameter named: the type that the event names; nil to tell it by `aps`.
+    init(json value: JSONValue, as named: PushType? = nil) throws(UnreadableRecord) {
+        let aps = try Self.dictionary(value)
+        let told: PushType? = if let named { named } else { try Self.type(toldBy: aps) }
+        guard let type = told else { throw Self.untold }
+        try self.init(value, aps, as: type)
+    }
+
+    /// Reads the payload of a push that was made for a token of this class: it was checked then.
+    init(json value: JSONValue, for tokenClass: TokenClass) throws(UnreadableRecord) {
+        let aps = try Self.dictionary(value)
+        let type = tokenClass.payloadType(interrupts: aps.map(Self.interrupts) ?? false)
+        let activity = type == .liveActivity ? try? ActivityChange(aps: aps) : nil
+        self.init(body: try Self.minified(value, type), type: type, activity: activity)
+    }
+
+    private init(
+        _ value: JSONValue, _ aps: JSONObject?, as type: PushType
+    ) throws(UnreadableRecord) {
+        guard type.row.carriesPayload else {
+            throw .payload("a push of type \(type.name) has no payload of its own: leave it out")
         }
-        let dictionaries = object.reduce(0) { $1.key.equals("aps") ? $0 + 1 : $0 }
-        guard let aps = object["aps"]?.object, dictionaries == 1 else {
-            throw UnreadableRecord(.invalidPayload, "payload must have one object aps")
+        var activity: ActivityChange?
+        switch type {
+        case .alert:
+            guard let aps, Self.interrupts(aps) else {
+                throw .payload("an alert needs alert, badge or sound in payload.aps")
+            }
+        case .background:
+            guard let aps, aps["content-available"]?.integer == 1, !Self.interrupts(aps) else {
+                throw .payload(
+                    "a background push needs \"content-available\": 1 in payload.aps, and neither "
+                        + "alert nor badge nor sound")
+            }
+        case .liveActivity: activity = try ActivityChange(aps: aps)
+        default: break
         }
-        let type: PushType = Self.interrupts(aps) ? .alert : .background
-        if type == .background, aps["content-available"]?.integer != 1 {
-            throw UnreadableRecord(
-                .invalidPayload,
-                "payload.aps needs alert, badge or sound, or \"content-available\": 1: "
-                    + "without any of them APNs accepts the push and the device ignores it")
-        }
+        self.init(body: try Self.minified(value, type), type: type, activity: activity)
+    }
+
+    private static func minified(
+        _ value: JSONValue, _ type: PushType
+    ) throws(UnreadableRecord) -> [UInt8] {
         var body: [UInt8] = []
         guard value.minify(into: &body, bytesMax: type.row.bodyBytesMax) else {
             throw UnreadableRecord(
                 .payloadTooLarge,
-                "payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes")
+                "payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes of type "
+                    + type.name)
         }
-        self.init(body: body, type: type)
+        return body
+    }
+
+    /// Apple's part of the payload; nil if there is none, as in those of VoIP.
+    private static func dictionary(_ value: JSONValue) throws(UnreadableRecord) -> JSONObject? {
+        guard let object = value.object else { throw .payload("payload must be an object") }
+        let dictionaries = object.reduce(0) { $1.key.equals("aps") ? $0 + 1 : $0 }
+        if dictionaries == 0 { return nil }
+        guard dictionaries == 1, let aps = object["aps"]?.object else {
+            throw .payload("payload must have one object aps")
+        }
+        return aps
+    }
+
+    private static func type(toldBy aps: JSONObject?) throws(UnreadableRecord) -> PushType? {
+        guard let aps else { throw .payload("payload must have one object aps, or pushType") }
+        // The push that starts a Live Activity has an alert, too.
+        if aps.contains(where: { $0.key.equals("content-state") && !$0.value.isNull }) {
+            return .liveActivity
+        }
+        if interrupts(aps) { return .alert }
+        return aps["content-available"]?.integer == 1 ? .background : nil
+    }
+
+    private static var untold: UnreadableRecord {
+        .payload(
+            "payload.aps needs alert, badge or sound, or \"content-available\": 1, or "
+                + "content-state: without any of them APNs accepts the push and the device ignores "
+                + "it. Other types of push are named by pushType")
     }
 
     private static func interrupts(_ aps: JSONObject) -> Bool {
@@ -40,41 +97,54 @@ extension EventPayload {
     }
 }
 
-extension EventPayload {
-    /// The JSON Schema of what `init(json:)` accepts, except for its size.
-    static var schema: [(String, JSONText)] {
-        let background = JSONText.object([
-            ("required", .array(["content-available"])),
-            (
-                "properties",
-                .object([("content-available", .object([("const", .literal("1"))]))])
-            ),
-        ])
-        return bodies(of: interruptions + [background])
-    }
-
-    /// The JSON Schema of a payload that may be sent with priority 10.
-    static var alertSchema: JSONText { .object(bodies(of: interruptions)) }
-
-    private static func bodies(of dictionaries: [JSONText]) -> [(String, JSONText)] {
-        [
-            (
-                "properties",
-                .object([
-                    ("aps", .object([("type", "object"), ("anyOf", .array(dictionaries))]))
-                ])
-            ),
-            ("required", .array(["aps"])),
-        ]
-    }
-
-    private static var interruptions: [JSONText] {
-        ["alert", "badge", "sound"].map { name in
-            let isThere = JSONText.object([("not", .object([("type", "null")]))])
-            return .object([
-                ("required", .array([.string(name)])),
-                ("properties", .object([(name, isThere)])),
-            ])
+extension ActivityChange {
+    /// Checks what Apple demands of a Live Activity's `aps` ("Starting and updating Live Activities
+    /// with ActivityKit push notifications").
+    fileprivate init(aps: JSONObject?) throws(UnreadableRecord) {
+        guard let aps, let event = aps["event"]?.string.flatMap(Event.init) else {
+            throw .payload("a Live Activity needs an event, start, update or end, in payload.aps")
         }
+        guard let timestamp = aps["timestamp"]?.integer, timestamp > 0 else {
+            throw .payload(
+                "a Live Activity needs a timestamp, whole seconds since 1970, in payload.aps")
+        }
+        if event != .end || aps["content-state"] != nil {
+            guard aps["content-state"]?.object != nil else {
+                throw .payload("a Live Activity needs an object content-state in payload.aps")
+            }
+        }
+        if event == .start {
+            guard let name = aps["attributes-type"]?.string, name.count > 0,
+                aps["attributes"]?.object != nil
+            else {
+                throw .payload(
+                    "the start of a Live Activity needs attributes-type, a string, and attributes, "
+                        + "an object, in payload.aps")
+            }
+            guard let alert = aps["alert"], !alert.isNull else {
+                throw .payload("the start of a Live Activity needs an alert in payload.aps")
+            }
+        }
+        for name: StaticString in ["stale-date", "dismissal-date", "relevance-score"] {
+            guard let value = aps[name], !value.isNull else { continue }
+            guard value.kind == .number else {
+                throw .payload("payload.aps.\(name) must be a number")
+            }
+        }
+        self.init(event: event, timestamp: timestamp)
+    }
+}
+
+extension ActivityChange.Event {
+    fileprivate init?(_ word: UnsafeRawBufferPointer) {
+        guard let known = Self.allCases.first(where: { word.elementsEqual($0.rawValue.utf8) })
+        else { return nil }
+        self = known
+    }
+}
+
+extension UnreadableRecord {
+    fileprivate static func payload(_ message: String) -> UnreadableRecord {
+        UnreadableRecord(.invalidPayload, message)
     }
 }

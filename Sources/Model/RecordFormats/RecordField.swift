@@ -70,6 +70,7 @@ package indirect enum FieldType: Sendable {
     case oneOfNumbers([Int64])
     /// `true` and nothing else.
     case flag
+    case bool
     case environment
     /// A part of a record's key.
     case keyPart
@@ -79,6 +80,9 @@ package indirect enum FieldType: Sendable {
     case collapseID
     /// A push's body: see `EventPayload`.
     case payload
+    /// A push's body that was checked before it was written.
+    case body
+    case pushType
     case object([FieldRow])
     /// - Parameter count: how many elements; nil for any number.
     case array(FieldType, count: ClosedRange<Int>? = nil)

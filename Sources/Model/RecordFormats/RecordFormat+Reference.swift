@@ -68,6 +68,7 @@ extension FieldType {
         switch self {
         case .version: "`\(RecordLimits.version)`"
         case .flag: "`true`"
+        case .bool: "`true`, `false`"
         case .any: "anything"
         case .openWord: "string"
         case .text(let bytes): "string, \(Self.notation(of: bytes)) bytes"
@@ -87,7 +88,9 @@ extension FieldType {
         case .token: "1 to \(RecordLimits.tokenBytesMax) bytes in hexadecimal"
         case .collapseID:
             "1 to \(RecordLimits.collapseIDBytesMax) printable ASCII characters, no space at the ends"
-        case .payload: "object with `aps`"
+        case .payload, .body: "object"
+        case .pushType:
+            FieldType.oneOf(PushType.builtIn.map(\.name)).notation(isClosed: isClosed)
         case .object: "object"
         case .array(.object, let count): "array" + Self.of(count, "objects")
         case .array(let element, let count):

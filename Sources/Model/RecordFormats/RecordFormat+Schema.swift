@@ -50,6 +50,7 @@ extension RecordFormat {
         switch type {
         case .version: [("const", .literal("\(RecordLimits.version)"))]
         case .flag: [("const", .literal("true"))]
+        case .bool: [("type", "boolean")]
         case .any: []
         case .openWord: [("type", "string")]
         case .text(let bytes): Self.string + Self.bounds(of: bytes, "Length")
@@ -80,7 +81,8 @@ extension RecordFormat {
             // The first and the last character must not be a space.
             Self.string
                 + Self.pattern("^[!-~]([ -~]{0,\(RecordLimits.collapseIDBytesMax - 2)}[!-~])?$")
-        case .payload: [("type", "object")] + EventPayload.schema
+        case .payload, .body: [("type", "object")]
+        case .pushType: keywords(of: .oneOf(PushType.builtIn.map(\.name)))
         case .object(let fields): [("type", "object")] + object(of: fields)
         case .array(let element, let count):
             [("type", "array")] + Self.bounds(of: count ?? 0...Int.max, "Items")

@@ -59,7 +59,7 @@ package enum RegistrationField: UInt8, RecordField {
 }
 
 package enum TargetField: UInt8, RecordField {
-    case tokenClass, token, onChange, shows
+    case tokenClass, token, onChange, pushToStart, shows
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -77,8 +77,16 @@ package enum TargetField: UInt8, RecordField {
             .optional(
                 "onChange", .openWord,
                 """
-                `background`: a plain event sends this device a background push. A device with \
-                another word is left out and counted.
+                Of a device `background`: a plain event sends it a background push. Of a location \
+                token `location`: a plain event asks where the device is. A target with another \
+                word is left out and counted.
+                """)
+        case .pushToStart:
+            .optional(
+                "pushToStart", .bool,
+                """
+                Of a Live Activity: whether this is the token that starts one. Events that start an \
+                activity go to such tokens, all others to those of activities that run.
                 """)
         case .shows: .optional("shows", .array(.object(ShowField.rows)), "What it shows.")
         }
@@ -207,12 +215,14 @@ package struct RegistrationDecoder: ~Copyable {
         var word: JSONValue?
         var token: JSONValue?
         var onChange: JSONValue?
+        var pushToStart: JSONValue?
         var shows: JSONValue?
         for (name, value) in members where !value.isNull {
             switch TargetField.table.find(name) {
             case .tokenClass: word = value
             case .token: token = value
             case .onChange: onChange = value
+            case .pushToStart: pushToStart = value
             case .shows: shows = value
             case nil: break
             }
@@ -220,7 +230,8 @@ package struct RegistrationDecoder: ~Copyable {
         guard let word else { throw .missing("class", "what kind of thing owns the token") }
         guard let text = word.string else { throw .field("class", "a string") }
         guard let tokenClass = TokenClass(text),
-            let hearsChanges = try Self.hearsChanges(tokenClass, onChange)
+            let hearsChanges = try Self.hearsChanges(
+                tokenClass, onChange, isPushToStart: try Self.flag(pushToStart))
         else {
             skippedTargets += 1
             return
@@ -233,18 +244,22 @@ package struct RegistrationDecoder: ~Copyable {
         try append(shows, &row, to: &registration)
     }
 
-    /// Whether a plain event sends the target a push; nil for a word of a later release.
+    /// See `Registration.Row.hearsChanges`; nil for a word of a later release.
     private static func hearsChanges(
-        _ tokenClass: TokenClass, _ onChange: JSONValue?
+        _ tokenClass: TokenClass, _ onChange: JSONValue?, isPushToStart: Bool
     ) throws(UnreadableRecord) -> Bool? {
-        switch tokenClass {
-        case .control, .widget: return true
-        case .device:
-            guard let onChange else { return false }
-            guard let word = onChange.string else { throw .field("onChange", "a string") }
-            return word.equals("background") ? true : nil
-        default: return false
-        }
+        if tokenClass == .liveActivity { return isPushToStart }
+        guard let type = tokenClass.changeType else { return false }
+        guard tokenClass.hearsChangesOnDemand else { return true }
+        guard let onChange else { return false }
+        guard let word = onChange.string else { throw .field("onChange", "a string") }
+        return PushType(word) == type ? true : nil
+    }
+
+    private static func flag(_ pushToStart: JSONValue?) throws(UnreadableRecord) -> Bool {
+        guard let pushToStart else { return false }
+        guard let flag = pushToStart.bool else { throw .field("pushToStart", "true or false") }
+        return flag
     }
 
     private mutating func append(
@@ -335,7 +350,11 @@ package enum RegistrationEncoder {
     ) {
         json.member(.tokenClass, target.tokenClass.name)
         json.member(.token, target.token.map { Hexadecimal.encode($0) })
-        json.member(.onChange, target.hearsChanges ? "background" : nil)
+        if target.hearsChanges, target.tokenClass.hearsChangesOnDemand {
+            json.member(.onChange, target.tokenClass.changeType?.name)
+        }
+        json.member(
+            .pushToStart, flag: target.hearsChanges && target.tokenClass == .liveActivity)
         json.member(.shows, array: target.shows, of: ShowField.self) { show, json in
             json.member(.kind, show.kind)
             json.member(.subjects, array: show.subjects)

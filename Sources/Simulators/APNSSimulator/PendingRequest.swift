@@ -42,7 +42,7 @@ struct PendingRequest {
     }
 
     /// One byte more than 5120, the largest body of any push type, to detect one that is too large.
-    static let bodyBytesMax = PushType.all.reduce(0) { max($0, $1.bodyBytesMax) } + 1
+    static let bodyBytesMax = PushType.builtIn.reduce(0) { max($0, $1.bodyBytesMax) } + 1
 
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         assert(isOpen, "the body of a request that has ended")

@@ -16,6 +16,8 @@ package struct SimulatorOptions: Sendable {
     package var keys: [SimulatorKey] = []
     /// The apps that may be pushed to.
     package var apps: [SimulatorApp] = []
+    /// Push types beyond those that are built in.
+    package var pushTypes: [SimulatorPushType] = []
 
     /// SETTINGS_MAX_CONCURRENT_STREAMS after the first valid provider token; before it 1, as with
     /// APNs. 1000 was observed at APNs in 2020 and 2021.
@@ -110,6 +112,17 @@ package struct SimulatorApp: Hashable, Sendable {
     package init(bundleID: String, teamID: String) {
         self.bundleID = bundleID
         self.teamID = teamID
+    }
+}
+
+/// A push type that APNs may have one day.
+package struct SimulatorPushType: Hashable, Sendable {
+    package var name: String
+    package var topicSuffix: String
+
+    package init(name: String, topicSuffix: String) {
+        self.name = name
+        self.topicSuffix = topicSuffix
     }
 }
 

@@ -29,7 +29,7 @@ final class SimulatorShared: Sendable {
         self.context = context
         self.registry = registry
         self.logger = logger
-        topics = TopicBook(apps: options.apps)
+        topics = TopicBook(apps: options.apps, pushTypes: options.pushTypes)
         tokens = DeviceTokenBook(
             tokensMax: options.deviceTokensMax, gapMin: options.deviceTokenGapMin.nanoseconds)
         recorder = RequestRecorder(requestsMax: options.recordRequests)

@@ -25,17 +25,24 @@ struct TopicBook: Sendable {
     let apps: [App]
     let rows: [Row]
 
-    init(apps: [SimulatorApp]) {
+    init(apps: [SimulatorApp], pushTypes: [SimulatorPushType] = []) {
         self.apps = apps.map { App(bundleID: Array($0.bundleID.utf8), teamID: $0.teamID) }
         precondition(
             PushEnvironment.allCases.allSatisfy { $0.rawValue < 2 }, "an environment has one bit")
-        rows = PushType.all.map { row in
+        let known = PushType.builtIn.map { row in
             Row(
                 name: Array(row.name.utf8), suffix: Array(row.topicSuffix.utf8),
                 bodyBytesMax: row.bodyBytesMax,
                 needsAPS: !Self.classesOfOwnBody.contains(row.tokenClass),
-                canonical: PushType.all.firstIndex { $0.topicSuffix == row.topicSuffix } ?? 0)
+                canonical: PushType.builtIn.firstIndex { $0.topicSuffix == row.topicSuffix } ?? 0)
         }
+        rows =
+            known
+            + pushTypes.enumerated().map { number, type in
+                Row(
+                    name: Array(type.name.utf8), suffix: Array(type.topicSuffix.utf8),
+                    bodyBytesMax: 4096, needsAPS: false, canonical: known.count + number)
+            }
     }
 
     /// The classes whose bodies Apple leaves to the app, without `aps` keys.

@@ -177,11 +177,12 @@ package struct DeferredTable: ~Copyable {
 
     /// Stores a body. Its bytes stay until the row's content is replaced or the row is gone.
     package mutating func keep(
-        _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64,
+        _ payload: EventPayload, collapseID: [UInt8], readAt: WallTime, knownSince: UInt64,
         origin: RecordPosition?
     ) -> BodyID {
         bodies.insert(
-            body, collapseID: collapseID, readAt: readAt, knownSince: knownSince, origin: origin)
+            payload.body, collapseID: collapseID, readAt: readAt, knownSince: knownSince,
+            activity: payload.activity, origin: origin)
     }
 
     /// Makes a row of the first record of a key. The row holds the record's offset.

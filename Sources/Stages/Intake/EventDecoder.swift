@@ -245,6 +245,9 @@ package struct EventDecoder: ~Copyable {
         // A shard is written some time after its event, whose `time` may be of any age.
         event.writtenAt =
             isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
+        if let type = fields.payload?.type ?? fields.pushType {
+            try Self.narrow(&event.classes, to: type)
+        }
         event.environment = fields.environment
         event.shard = fields.shard
         event.priority = fields.priority
@@ -256,6 +259,19 @@ package struct EventDecoder: ~Copyable {
         event.isPlain = fields.isPlain && isWhole && binding.isPlain
         assert(Self.isInBounds(event), "a decoded event breaks a bound of its format")
         return event
+    }
+
+    /// A push of this type is for tokens of one class.
+    private static func narrow(
+        _ classes: inout TokenClassSet, to type: PushType
+    ) throws(UnreadableRecord) {
+        guard classes.contains(type.tokenClass) else {
+            throw UnreadableRecord(
+                .invalidField,
+                "classes, of the event or of its topic's binding, must have \(type.tokenClass.name): "
+                    + "a push of type \(type.name) goes to no other class")
+        }
+        if !type.row.carriesPayload { classes = TokenClassSet(type.tokenClass) }
     }
 
     /// What every way of decoding promises to those who plan and send.

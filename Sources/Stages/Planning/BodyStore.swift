@@ -29,6 +29,8 @@ package struct BodyAge: Comparable {
     /// The planner's count when it read the event or, for another worker's payload, the record.
     fileprivate var sequence: UInt64
     package fileprivate(set) var isElsewhere: Bool
+    /// `timestamp` of a Live Activity's payload, which Apple's devices go by; else 0.
+    fileprivate var timestamp: Int64 = 0
 
     /// The age of a payload that this worker read.
     /// - Parameter sequence: the planner's count at that time.
@@ -43,7 +45,8 @@ package struct BodyAge: Comparable {
     }
 
     package static func < (left: BodyAge, right: BodyAge) -> Bool {
-        switch (left.isElsewhere, right.isElsewhere) {
+        if left.timestamp != right.timestamp { return left.timestamp < right.timestamp }
+        return switch (left.isElsewhere, right.isElsewhere) {
         case (false, false): left.sequence < right.sequence
         case (true, true): left.readAt < right.readAt
         // Of two with the same time, the one that was read here is the newer.
@@ -56,6 +59,7 @@ package struct BodyAge: Comparable {
 /// A payload as it is written to records.
 package struct StoredPayload: Sendable {
     package var body: [UInt8]
+    package var activity: ActivityChange?
     package var collapseID: String?
     package var readAt: WallTime
     /// The event that brought it.
@@ -78,6 +82,7 @@ package struct BodyStore: ~Copyable {
         var readAt: WallTime
         /// The planner's count when it read the record of another worker that has this body.
         var knownSince: UInt64
+        var activity: ActivityChange?
         var origin: RecordPosition?
         var isReplaceable: Bool
     }
@@ -94,15 +99,16 @@ package struct BodyStore: ~Copyable {
     /// Copies a body in; the caller is its first user.
     /// - Parameters:
     ///   - knownSince: the planner's count when it read another worker's record of the body.
+    ///   - activity: what a Live Activity's payload does.
     ///   - origin: the event that brought the body.
     ///   - isReplaceable: whether another event may bring a payload of the same key.
     package mutating func insert(
         _ body: [UInt8], collapseID: [UInt8], readAt: WallTime, knownSince: UInt64 = 0,
-        origin: RecordPosition?, isReplaceable: Bool = true
+        activity: ActivityChange? = nil, origin: RecordPosition?, isReplaceable: Bool = true
     ) -> BodyID {
         let row = Row(
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
-            knownSince: knownSince, origin: origin, isReplaceable: isReplaceable)
+            knownSince: knownSince, activity: activity, origin: origin, isReplaceable: isReplaceable)
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
@@ -152,10 +158,12 @@ package struct BodyStore: ~Copyable {
         guard id != .none else { return nil }
         let collapseID = collapseID(id)
         return StoredPayload(
-            body: Array(body(id)),
+            body: Array(body(id)), activity: activity(id),
             collapseID: collapseID.isEmpty ? nil : String(decoding: collapseID, as: UTF8.self),
             readAt: readAt(id), origin: origin(id))
     }
+
+    package func activity(_ id: BodyID) -> ActivityChange? { rows[Int(id.rawValue)].activity }
 
     package func knownSince(_ id: BodyID) -> UInt64 { rows[Int(id.rawValue)].knownSince }
 
@@ -165,9 +173,12 @@ package struct BodyStore: ~Copyable {
         guard id != .none else {
             return .here(WallTime(milliseconds: 0), sequence: sequence)
         }
-        return sequence == 0
-            ? .elsewhere(readAt(id), knownSince: knownSince(id))
+        var age =
+            sequence == 0
+            ? BodyAge.elsewhere(readAt(id), knownSince: knownSince(id))
             : .here(readAt(id), sequence: sequence)
+        age.timestamp = activity(id)?.timestamp ?? 0
+        return age
     }
 
     package var count: Int { rows.count - free.count }

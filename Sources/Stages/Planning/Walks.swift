@@ -16,7 +16,11 @@ package struct FanOutRequest {
     package var expiresAt: MonotonicTime
     package var notBefore = MonotonicTime(nanoseconds: .min)
     /// The push type of the event's payload; nil for "look again".
-    package var payloadType: PushType?
+    package private(set) var payloadType: PushType?
+    /// The class of token that the payload is for.
+    package private(set) var payloadClass = TokenClass.device
+    /// Whether the payload starts a Live Activity, and so is for push-to-start tokens alone.
+    package private(set) var startsActivity = false
     package var coalescingKey: UInt64 = 0
     package var body = BodyID.none
     /// The oldest event that asks for this; nil where it is no longer known.
@@ -37,6 +41,12 @@ package struct FanOutRequest {
         self.origin = origin
         self.readSequence = readSequence
         self.subjectTag = subjectTag
+    }
+
+    package mutating func ask(for payload: EventPayload) {
+        payloadType = payload.type
+        payloadClass = payload.type.tokenClass
+        startsActivity = payload.activity?.event == .start
     }
 }
 

@@ -221,6 +221,17 @@ package struct SnapshotReader {
             }
             target.hearsChanges = true
         }
+        if let pushToStart = Self.member(object, "pushToStart") {
+            guard tokenClass == .liveActivities, let flag = pushToStart.bool else {
+                throw InvalidMember(
+                    "\(pointer)/pushToStart",
+                    tokenClass == .liveActivities
+                        ? "pushToStart is neither true nor false"
+                        : "only a Live Activity has pushToStart",
+                    remedy: "leave it out, or write true for the token that starts activities")
+            }
+            target.hearsChanges = flag
+        }
         guard let shows = Self.member(object, "shows") else { return target }
         guard let elements = shows.array else {
             throw InvalidMember(

@@ -27,7 +27,7 @@ enum DeadLettersTarget {
         // Both go into the deferred push that tries it again.
         if let id = letter.collapseID { try promiseHeaderValue(id) }
         do throws(UnreadableRecord) {
-            _ = try decoder.payload(of: letter)
+            _ = try decoder.payload(of: letter, for: .device)
         } catch { try promiseReason(error) }
         let written = DeadLetterEncoder.value(letter, eventBytesMax: eventBytesMax)
         do throws(UnreadableRecord) {

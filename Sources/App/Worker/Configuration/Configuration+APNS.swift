@@ -19,6 +19,8 @@ extension Configuration {
         /// The most connections of one pool on one delivery thread; `connections` if that is more.
         package var connectionsMax = 8
         package var limits = ConnectionLimits()
+        /// Push types beyond those of this release, by their names.
+        package var pushTypes: [String: AddedPushType] = [:]
     }
 }
 

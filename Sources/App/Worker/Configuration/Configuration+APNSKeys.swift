@@ -40,6 +40,7 @@ extension Configuration.APNS {
             .value(
                 "streamsMax", \.limits.streamsMax, .integer(1...10_000),
                 "Requests at once on one connection, even if the server allows more."),
+            AddedPushType.row,
         ] + times
     }
 

@@ -22,6 +22,7 @@ extension Configuration {
         checkBindings(&reader)
         checkProperties(&reader)
         checkCredentials(&reader)
+        apns.checkPushTypes(&reader)
         checkFiles(&reader)
         checkOTLP(&reader)
         checkOrders(&reader)

@@ -99,7 +99,7 @@ extension Configuration.Planning {
 
 extension Configuration.WireRules {
     static var keys: [ConfigurationKey<Self>] {
-        PushType.allTypes.map { type in
+        PushType.builtInTypes.map { type in
             .section(
                 type.name, \.[type], Configuration.WireRule.keys,
                 "Headers of a push of type `\(type.name)`.")

@@ -15,11 +15,13 @@ extension Configuration {
         file: String?, environment: [String: String], for purpose: Purpose = .worker
     ) throws(InvalidConfiguration) -> Configuration {
         guard let file else {
+            definePushTypes(yaml: "", environment: environment)
             return try decode(yaml: "", environment: environment, for: purpose)
         }
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
-        return try decode(
-            yaml: try text(of: file), environment: environment, folder: folder, for: purpose)
+        let yaml = try text(of: file)
+        definePushTypes(yaml: yaml, environment: environment)
+        return try decode(yaml: yaml, environment: environment, folder: folder, for: purpose)
     }
 
     /// Reads a configuration from text and variables, and checks it.

@@ -39,9 +39,9 @@ package struct Configuration: Sendable {
         package var wire = WireRules()
     }
 
-    /// The header rules of all push types.
+    /// The header rules of the push types that are built in.
     package struct WireRules: Sendable, Equatable {
-        private var rules = PushType.all.map { WireRule(of: $0) }
+        private var rules = PushType.builtIn.map { WireRule(of: $0) }
 
         package subscript(type: PushType) -> WireRule {
             get { rules[Int(type.rawValue)] }

@@ -91,12 +91,16 @@ package enum EventText {
         case .otherClass:
             "the event is for other classes. Add theirs to classes, or leave classes out."
         case .otherKind: "the event is for other kinds. Add theirs to kinds, or leave kinds out."
-        case .payloadForDevices:
-            "a payload goes to device tokens alone. An event without one reloads controls and "
-                + "widgets."
+        case .otherPushType:
+            "the event's push is of a type that their class is not sent. An event without a "
+                + "payload reloads controls and widgets."
+        case .activityRuns:
+            "the event starts a Live Activity, and these are tokens of activities that run."
+        case .startsActivities:
+            "the event changes a Live Activity, and these are tokens that start one."
         case .changesUnwanted:
-            "their registrations do not say onChange: background, and the event has no payload."
-        case .noPushForChange: "no event leads to a push to their class in this version."
+            "their registrations do not say onChange, and the event has no payload."
+        case .noPushForChange: "their class is sent payloads alone, and the event has none."
         case .suppressed:
             "they are suppressed. lamplighter explain --token-id says by which answer of APNs."
         case .expired: "the event has expired, so nothing is sent for it."

@@ -29,7 +29,7 @@
                             self.register(
                                 .liveActivities,
                                 handler: "pushToStart." + Address.handlerName(of: Attributes.self),
-                                [Target(token: token, shows: [shown])])
+                                [Target(token: token, shows: [shown], pushToStart: true)])
                         }
                     }
                 }

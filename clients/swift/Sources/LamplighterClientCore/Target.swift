@@ -38,13 +38,19 @@ public struct Target: Codable, Hashable, Sendable {
     /// The token in hexadecimal. A control may have none yet.
     public var token: String?
     public var onChange: OnChange?
+    /// Of a Live Activity: true for the token that starts one. Events that start an activity go to such
+    /// tokens, all others to those of activities that run.
+    public var pushToStart: Bool?
     public var shows: [Shown]
 
     /// - Parameter token: The bytes as Apple's frameworks give them, of any length.
-    public init(token: Data?, shows: [Shown], onChange: OnChange? = nil) {
+    public init(
+        token: Data?, shows: [Shown], onChange: OnChange? = nil, pushToStart: Bool? = nil
+    ) {
         self.token = token?.hexadecimal
         self.shows = shows
         self.onChange = onChange
+        self.pushToStart = pushToStart
     }
 }
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import APNSSimulator
+import FleetKit
+import Foundation
+import PushModel
+import Testing
+
+/// Carries out the rows of docs/events.md.
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(
+        TestPlan(
+            addedPushType: SimulatorPushType(
+                name: "signage", topicSuffix: ".push-type.signage"))))
+struct `Every push type` {
+    private struct Row {
+        let type: String
+        let target: String
+        let event: String
+
+        var payload: JSON? { JSON(event)?.members?["payload"] }
+    }
+
+    @Test func `every row of the page of events becomes the push that it says`() async throws {
+        let fleet = try #require(Fleet.current)
+        let rows = try Self.rows()
+        #expect(Set(rows.map(\.type)) == Set(PushType.builtIn.map(\.name) + ["signage"]))
+        for (number, row) in rows.enumerated() {
+            let (token, subject) = (TestToken(), "subject-\(number)")
+            try await register(row, token, subject, in: fleet)
+            // What other classes are sent must not reach this one.
+            try await fleet.kcat(
+                .events, key: subject, value: row.event == "null" ? nil : row.event)
+            try await fleet.eventually("a push of type \(row.type)") { fleet.accepted(token) == 1 }
+            let request = try #require(fleet.requests(for: token).first)
+            let suffix =
+                PushType.builtIn.first { $0.name == row.type }?.topicSuffix ?? ".push-type.signage"
+            #expect(request["apns-push-type"] == row.type)
+            #expect(request["apns-topic"] == TestApp.home + suffix)
+            let body = JSON(String(decoding: request.body, as: UTF8.self))
+            let empty = PushType.builtIn.first { $0.name == row.type }?.emptyBody
+            #expect(body == row.payload ?? empty.flatMap { JSON($0) })
+        }
+        #expect(fleet.simulator.counts.rejected == 0)
+    }
+
+    @Test func `a Live Activity's start and update go to tokens of their own`() async throws {
+        let fleet = try #require(Fleet.current)
+        let rows = try Self.rows().filter { $0.type == "liveactivity" }
+        let (starting, running) = (TestToken(), TestToken())
+        try await register(rows[0], starting, "match-9", in: fleet)
+        try await register(rows[1], running, "match-9", in: fleet)
+        for row in rows { try await fleet.kcat(.events, key: "match-9", value: row.event) }
+        try await fleet.eventually("three pushes") {
+            fleet.accepted(starting) == 1 && fleet.accepted(running) >= 1
+                && fleet.requests(for: running).contains {
+                    String(decoding: $0.body, as: UTF8.self).contains("\"end\"")
+                }
+        }
+        #expect(
+            String(decoding: fleet.requests(for: starting)[0].body, as: UTF8.self)
+                .contains("\"start\""))
+        for request in fleet.requests(for: running) {
+            #expect(!String(decoding: request.body, as: UTF8.self).contains("\"start\""))
+        }
+    }
+
+    private func register(
+        _ row: Row, _ token: TestToken, _ subject: String, in fleet: Fleet
+    ) async throws {
+        let target = row.target.replacing("door-42", with: subject)
+            .replacing("{\"class\"", with: "{\"token\":\"\(token.hex)\",\"class\"")
+        try await fleet.kcat(
+            .registrations, key: "production/\(TestApp.home)/\(UUID().uuidString)/test",
+            value: "{\"v\":1,\"targets\":[\(target)]}")
+    }
+
+    private static func rows() throws -> [Row] {
+        let page = URL(filePath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "docs/events.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let table = text.split(separator: "<!-- rows -->\n")[1].split(separator: "\n\n")[0]
+        return table.split(separator: "\n").dropFirst(2).map { line in
+            let cells = line.split(separator: "|").map {
+                $0.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
+            }
+            return Row(type: cells[0], target: cells[1], event: cells[2])
+        }
+    }
+}
+
+/// A JSON value that can be compared.
+private struct JSON: Equatable {
+    private let value: NSObject
+
+    init?(_ text: String) {
+        let options: JSONSerialization.ReadingOptions = .fragmentsAllowed
+        guard
+            let value = try? JSONSerialization.jsonObject(with: Data(text.utf8), options: options)
+                as? NSObject
+        else { return nil }
+        self.value = value
+    }
+
+    private init(_ value: NSObject) { self.value = value }
+
+    var members: [String: JSON]? {
+        (value as? [String: NSObject])?.mapValues { JSON($0) }
+    }
+}
