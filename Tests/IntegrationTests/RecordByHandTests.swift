@@ -140,7 +140,8 @@ struct `One record or push by hand` {
         let control = try await register(
             name + ["--token", "00ff", "--subject", "s", "--on-change", "background"])
         #expect(control.status == 64)
-        control.expect("on-change is for classes device and location alone", "Usage: lamplighter register")
+        control.expect(
+            "on-change is for classes device and location alone", "Usage: lamplighter register")
         let stranger = try await register(
             ["--environment", "production", "--app", "com.example.Nobody"] + name.dropFirst(4)
                 + ["--token", "00ff", "--subject", "s"])

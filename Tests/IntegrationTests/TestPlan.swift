@@ -54,7 +54,10 @@ struct TestPlan: Sendable {
         configuration.transport = transport
         if let type = addedPushType {
             configuration.apns = [
-                ("pushTypes", "{\(type.name): {class: \(type.name), topicSuffix: \(type.topicSuffix)}}")
+                (
+                    "pushTypes",
+                    "{\(type.name): {class: \(type.name), topicSuffix: \(type.topicSuffix)}}"
+                )
             ]
         }
         configuration.caFile = directory.appending(path: "ca.pem").path

@@ -133,4 +133,3 @@ package enum ExpirationRule: UInt8, Sendable, BitwiseCopyable {
         min(expiresAt.seconds, now.seconds + 3600)
     }
 }
-

@@ -108,7 +108,8 @@ package struct BodyStore: ~Copyable {
     ) -> BodyID {
         let row = Row(
             body: Self.copy(body), collapseID: Self.copy(collapseID), users: 1, readAt: readAt,
-            knownSince: knownSince, activity: activity, origin: origin, isReplaceable: isReplaceable)
+            knownSince: knownSince, activity: activity, origin: origin, isReplaceable: isReplaceable
+        )
         bytes += body.count + collapseID.count
         if let id = free.popLast() {
             rows[Int(id)] = row
