@@ -199,7 +199,7 @@ let lab: [Target] = [
         ["FleetKit", "Checker", "PushModel", "LinuxIO", "HTTPListener", "LivePage", "Curl"],
         logs: true),
     // Pretended iPhones, which register over HTTP.
-    .floor("Lab", "Devices", ["PushModel", "OpenSSL", "Curl", "LinuxIO"]),
+    .floor("Lab", "Devices", ["PushModel", "RecordFormats", "OpenSSL", "Curl", "LinuxIO"]),
     .executableTarget(
         name: "lamplighter-lab",
         dependencies: [

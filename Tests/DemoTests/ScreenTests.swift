@@ -56,9 +56,9 @@ import Testing
             figures.phase = phase
             return DemoScreen.rows(figures).last!.map(\.text).joined()
         }
-        #expect(footer(.running).contains("kill -9") && footer(.running).contains(" q "))
+        #expect(footer(.running).contains("kill a worker") && footer(.running).contains(" q "))
         for phase in [DemoFigures.Phase.starting, .draining] {
-            #expect(footer(phase).contains(" q ") && !footer(phase).contains("kill -9"))
+            #expect(footer(phase).contains(" q ") && !footer(phase).contains("kill a worker"))
         }
         #expect(footer(.judging).isEmpty && footer(.ended).isEmpty)
     }

@@ -17,7 +17,7 @@ import Testing
             done += script.due(at: .milliseconds(tick * 50), isWorking: true)
         }
         #expect(done.filter { $0 == .killWorker }.count == 3)
-        for trouble in [Disturbance.stall, .goAwayStorm, .serverErrors] {
+        for trouble in [Disturbance.killRegistrar, .stall, .goAwayStorm, .serverErrors] {
             #expect(done.filter { $0 == trouble }.count == 1)
         }
         #expect(done.filter { $0 == .flipDoor }.count >= seconds / 2)
@@ -29,9 +29,9 @@ import Testing
         #expect(late.filter { $0 == .flipDoor }.count == 20)
         #expect(late.filter { $0 != .flipDoor } == [.killWorker])
         #expect(script.due(at: .seconds(40), isWorking: true).isEmpty)
-        // 34 s late, as all that follows: the stall was due at 12 s.
-        #expect(script.due(at: .milliseconds(45_999), isWorking: true).isEmpty)
-        #expect(script.due(at: .seconds(46), isWorking: true) == [.stall])
+        // 34 s late, as all that follows: the registrar's end was due at 10 s.
+        #expect(script.due(at: .milliseconds(43_999), isWorking: true).isEmpty)
+        #expect(script.due(at: .seconds(44), isWorking: true) == [.killRegistrar])
     }
 
     @Test func `a trouble waits for a fleet that works, and flips do not`() {
@@ -60,6 +60,6 @@ import Testing
     }
 
     @Test func `each key of the demo is one disturbance`() {
-        #expect(Set(Disturbance.allCases.map(\.key)) == ["d", "k", "g", "s", "5"])
+        #expect(Set(Disturbance.allCases.map(\.key)) == ["d", "k", "r", "g", "s", "5"])
     }
 }

@@ -56,8 +56,8 @@ struct `A demo that somebody ends` {
     @Test func `a demo leaves no process when it is killed`() async throws {
         let run = try DemoRun(["--duration", "600"])
         try await waitUntil("some events", within: .seconds(60)) { run.events() > 0 }
-        // Itself, Kafka, APNs, two workers, the traffic.
-        #expect(run.running.count == 6)
+        // Itself, Kafka, APNs, the registrar, two workers, the traffic, the phones.
+        try await waitUntil("all processes", within: .seconds(60)) { run.running.count == 8 }
         run.process.signal(SIGKILL)
         try await waitUntil("the others to end", within: .seconds(60)) { run.running.isEmpty }
     }

@@ -9,6 +9,10 @@ package struct DemoOptions: Sendable {
     /// How long there are events. Starting, waiting for the last push and checking take extra time.
     package var duration = Duration.seconds(40)
     package var installations = 3000
+    /// Phones that change what they show, beside the installations, which keep it.
+    package var phones = 200
+    /// Changes a second, of all phones together.
+    package static let changeRate = 20.0
     /// Events a second.
     package var rate = 250.0
     /// The workers' `apns.transport`: auto, nghttp2 or curl.
@@ -28,12 +32,13 @@ package struct DemoOptions: Sendable {
     package static let durations = 5.0...3600
 
     /// The plan of the demo's fleet. Its stop is quick, so that ending the demo takes little time.
-    func fleetPlan(directory: String) -> FleetPlan {
+    func fleetPlan(directory: String) throws -> FleetPlan {
         var plan = FleetPlan.underTraffic(
             programs: programs, directory: directory,
             transports: Array(repeating: transport, count: workers),
             traffic: ["--installations", "\(installations)", "--rate", "\(rate)"])
         plan.configuration.delivery = [("shutdownTimeout", "5s")]
+        plan.configuration.registrarPort = try ProcessFleet.freePort()
         return plan
     }
 }

@@ -27,6 +27,9 @@ extension DemoRun {
         case .flipDoor:
             if fleet.traffic?.say("flip") != true { say("the traffic does not take the flip") }
         case .killWorker: try killNextWorker()
+        case .killRegistrar:
+            try fleet.killRegistrar()
+            say("kill -9 of the registrar; another is started, and phones try again until it answers")
         case .goAwayStorm, .stall, .serverErrors: break
         }
     }

@@ -8,7 +8,8 @@ internal import LinuxIO
 extension DemoRun {
     package enum Result: Sendable {
         case proven
-        /// Something was lost, or a worker ended by itself.
+        /// Something was lost, a phone is registered otherwise than it shows, or a worker ended by
+        /// itself.
         case failed
         /// There is no result: the demo was ended before the first event, or while it waited for
         /// pushes.
@@ -20,16 +21,19 @@ extension DemoRun {
     func judge() throws -> Result {
         figures.phase = .judging
         let ending = try check()
+        let phones = PhonesReport(output: fleet.phones?.output ?? "")
         let (json, lines) = fleet.result()
         figures.phase = .ended
         figures.result = lines.last
         display.show(figures, messages: messages)
         display.close(messages)
+        display.tell(phones?.text ?? "the phones said nothing: \(fleet.tail("phones-errors.log"))")
         for line in lines { display.tell(line) }
         if options.isJSON { StandardOutput.write(json) }
         for ending in ownEndings { display.warn(ending) }
         switch ending {
-        case .exited(0): return ownEndings.isEmpty ? .proven : .failed
+        case .exited(0):
+            return ownEndings.isEmpty && phones?.isGood == true ? .proven : .failed
         case .exited(1): return .failed
         default: throw FleetError(description: "the checker has \(ending.words)")
         }

@@ -3,6 +3,7 @@
 
 internal import FleetKit
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 
 /// One demo, from the start of its processes to the result. It belongs to the main thread: when
@@ -50,7 +51,7 @@ package final class DemoRun {
         display = try DemoDisplay(isJSON: options.isJSON, recording: options.recording)
         let directory =
             try options.directory.map { URL(filePath: $0).path } ?? RunFolder.temporary()
-        fleet = try ProcessFleet(options.fleetPlan(directory: directory))
+        fleet = try ProcessFleet(try options.fleetPlan(directory: directory))
         let neighbourhood = Neighbourhood(installations: options.installations)
         observer = DemoObserver(
             neighbourhood, events: fleet.path("events.ndjson"),
@@ -117,10 +118,24 @@ package final class DemoRun {
         line = try SimulatorLine(port: fleet.addresses.controlPort)
         say("Kafka \(fleet.bootstrap) · APNs \(fleet.addresses.host):\(fleet.addresses.port)")
         try fleet.writeConfiguration()
+        try fleet.makeRegistrarKey()
+        try fleet.startRegistrar()
         try fleet.startWorkers()
+        guard try watch("the registrar", Self.startMax, until: { fleet.registrarServes() })
+        else { return false }
         try fleet.startTraffic()
-        say("\(options.workers) workers; \(figures.installations.grouped) installations register")
-        return try watch("the first event", Self.startMax) { observer.traffic.phase == .running }
+        say(
+            "\(options.workers) workers; \(figures.installations.grouped) installations register at "
+                + fleet.registrarURL)
+        guard
+            try watch(
+                "the first event", Self.startMax, until: { observer.traffic.phase == .running })
+        else { return false }
+        try fleet.startPhones(
+            count: options.phones,
+            subjects: Neighbourhood(installations: options.installations).homes,
+            rate: DemoOptions.changeRate)
+        return true
     }
 
     private func disturb() throws {
@@ -155,10 +170,12 @@ package final class DemoRun {
         figures.phase = .draining
         let asked = endRequests
         _ = fleet.traffic?.say("quit")
+        fleet.phones?.signal(SIGTERM)
         let deadline = ContinuousClock.now + Self.drainMax
         while ContinuousClock.now < deadline {
             try turn()
-            if observer.traffic.phase == .ended, observer.owed.waiting == 0 { return true }
+            let isQuiet = observer.traffic.phase == .ended && observer.owed.waiting == 0
+            if isQuiet, fleet.phones?.isRunning != true { return true }
             if endRequests > asked { return false }
         }
         let waiting = observer.owed.waiting.grouped

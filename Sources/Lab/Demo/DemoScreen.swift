@@ -129,8 +129,8 @@ enum DemoScreen {
         case .starting: [("q", "end")]
         case .running:
             [
-                ("d", "flip a door"), ("k", "kill -9"), ("g", "GOAWAY"), ("s", "stall"),
-                ("5", "503"), ("q", "end"),
+                ("d", "flip a door"), ("k", "kill a worker"), ("r", "the registrar"), ("g", "GOAWAY"),
+                ("s", "stall"), ("5", "503"), ("q", "end"),
             ]
         case .draining: [("q", "end now, without a result")]
         case .judging, .ended: []

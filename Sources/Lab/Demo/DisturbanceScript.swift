@@ -3,12 +3,13 @@
 
 /// A disturbance of a running demo, caused by a key or by the script.
 enum Disturbance: CaseIterable, Hashable, Sendable {
-    case flipDoor, killWorker, goAwayStorm, stall, serverErrors
+    case flipDoor, killWorker, killRegistrar, goAwayStorm, stall, serverErrors
 
     var key: Character {
         switch self {
         case .flipDoor: "d"
         case .killWorker: "k"
+        case .killRegistrar: "r"
         case .goAwayStorm: "g"
         case .stall: "s"
         case .serverErrors: "5"
@@ -18,7 +19,7 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
     /// The message when it happens; nil for a flip and a kill, whose effects are reported.
     var announcement: String? {
         switch self {
-        case .flipDoor, .killWorker: nil
+        case .flipDoor, .killWorker, .killRegistrar: nil
         case .goAwayStorm: "GOAWAY storm: every connection told to go, 10 times in 2 s"
         case .stall: "APNs stalls: requests are read and not answered for 2 s"
         case .serverErrors: "APNs answers half of all pushes with 503 for 2 s"
@@ -28,7 +29,7 @@ enum Disturbance: CaseIterable, Hashable, Sendable {
     /// The commands to the simulator, with their times after the beginning.
     var commands: [(after: Duration, command: String)] {
         switch self {
-        case .flipDoor, .killWorker: []
+        case .flipDoor, .killWorker, .killRegistrar: []
         case .goAwayStorm: (0..<10).map { (.milliseconds($0 * 200), "goaway") }
         case .stall: [(.zero, "stall on"), (.seconds(2), "stall off")]
         case .serverErrors: [(.zero, "answer 503:ServiceUnavailable share 50% for 2s")]
@@ -50,8 +51,8 @@ struct DisturbanceScript: Sendable {
 
     /// The troubles, at shares of the duration. After the last one there is time to recover.
     private static let course: [(Double, Disturbance)] = [
-        (0.15, .killWorker), (0.30, .stall), (0.45, .killWorker), (0.60, .goAwayStorm),
-        (0.70, .serverErrors), (0.80, .killWorker),
+        (0.15, .killWorker), (0.25, .killRegistrar), (0.35, .stall), (0.45, .killWorker),
+        (0.60, .goAwayStorm), (0.70, .serverErrors), (0.80, .killWorker),
     ]
 
     init(duration: Duration) {

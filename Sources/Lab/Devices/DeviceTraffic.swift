@@ -59,8 +59,10 @@ package final class DeviceTraffic: Sendable {
 
     package init(_ options: Options) { self.options = options }
 
-    /// Runs to the end of the duration, compares what is registered, and reports.
+    /// Runs to the end of the duration, or until the process is told to stop; then compares what is
+    /// registered, and reports.
     package func run(say: @escaping @Sendable (String) -> Void) throws -> DeviceReport {
+        StopRequests.count()
         var random = SplitMix64(seed: options.seed)
         let now = WallTime(milliseconds: SystemClock.wallNanoseconds() / 1_000_000)
         let parts = (0..<options.threads).map { part in
@@ -79,13 +81,17 @@ package final class DeviceTraffic: Sendable {
             }
         }
         let end = ContinuousClock.now + options.duration
-        while ContinuousClock.now < end {
-            Thread.sleep(forTimeInterval: 1)
+        while goesOn(until: end) {
+            Thread.sleep(forTimeInterval: 0.5)
             let (acknowledged, retries) = state.withLock { ($0.acknowledged, $0.retries) }
             say("{\"acknowledged\":\(acknowledged),\"retries\":\(retries)}")
         }
         ended.wait()
         return report()
+    }
+
+    private func goesOn(until end: ContinuousClock.Instant) -> Bool {
+        StopRequests.received == 0 && ContinuousClock.now < end
     }
 
     private func report() -> DeviceReport {
@@ -118,13 +124,13 @@ package final class DeviceTraffic: Sendable {
         }
         let pause = Double(options.threads) / max(options.rate, 0.001)
         var next = ContinuousClock.now
-        while ContinuousClock.now < end, !devices.isEmpty {
+        while goesOn(until: end), !devices.isEmpty {
             let index = devices.indices.randomElement(using: &random)!
             let change = Device.Change.allCases.randomElement(using: &random)!
             perform(change, &devices[index], line, &random)
             next = max(next + .seconds(pause), ContinuousClock.now - .seconds(1))
             let wait = min(next, end) - ContinuousClock.now
-            if wait > .zero { Thread.sleep(forTimeInterval: wait / .seconds(1)) }
+            if wait > .zero { Thread.sleep(forTimeInterval: min(wait / .seconds(1), 0.5)) }
         }
         for device in devices { compare(device, line) }
         let finished = devices

@@ -13,7 +13,9 @@ package final class ProcessFleet: Sendable {
     private struct State: Sendable {
         var kafka: FleetProcess?
         var apns: FleetProcess?
+        var registrar: FleetProcess?
         var traffic: FleetProcess?
+        var phones: FleetProcess?
         var workers: [Worker] = []
         var bootstrap = ""
         var addresses = SimulatorAddresses()
@@ -40,7 +42,10 @@ package final class ProcessFleet: Sendable {
     package var addresses: SimulatorAddresses { state.withLock(\.addresses) }
     /// The embedded Kafka; nil if the plan names another one.
     package var kafka: FleetProcess? { state.withLock(\.kafka) }
+    package var registrar: FleetProcess? { state.withLock(\.registrar) }
     package var traffic: FleetProcess? { state.withLock(\.traffic) }
+    /// Those that `startPhones` started.
+    package var phones: FleetProcess? { state.withLock(\.phones) }
     /// The workers, in the order of their first starts.
     package var workers: [Worker] { state.withLock(\.workers) }
 
@@ -114,6 +119,32 @@ package final class ProcessFleet: Sendable {
                 + (partitions.map { ["--partitions", "\($0)"] } ?? []))
     }
 
+    package func startRegistrar() throws {
+        let registrar = try start(
+            "registrar", plan.programs.lamplighter, ["registrar", "--config", configurationFile])
+        state.withLock { $0.registrar = registrar }
+    }
+
+    /// Kills the registrar at once and starts another in its place.
+    package func killRegistrar() throws {
+        registrar?.signal(9)
+        try startRegistrar()
+    }
+
+    /// Starts phones that register with the registrar, change what they show, and at SIGTERM
+    /// compare it with what is registered. Their report is the last line of their log.
+    package func startPhones(count: Int, subjects: Int, rate: Double) throws {
+        let phones = try start(
+            "phones", plan.programs.lab,
+            [
+                "simulate", "devices", "--registrar", registrarURL, "--key-file", registrarKeyFile,
+                "--app", Neighbourhood.app, "--devices", "\(count)", "--subjects", "\(subjects)",
+                "--rate", "\(rate)", "--duration", "24h", "--apns-log",
+                path("answers.ndjson"),
+            ], errors: path("phones-errors.log"))
+        state.withLock { $0.phones = phones }
+    }
+
     package func startTraffic() throws {
         let topics = plan.topics
         let traffic = try start(
@@ -123,8 +154,13 @@ package final class ProcessFleet: Sendable {
                 "--events-topic", topics.name(of: "events"), "--registrations-topic",
                 topics.name(of: "registrations"), "--events-log", path("events.ndjson"),
                 "--registration-grace", "\(Self.trafficGrace / .seconds(1))",
-            ] + plan.traffic, errors: path("traffic-errors.log"))
+            ] + registrarOptions + plan.traffic, errors: path("traffic-errors.log"))
         state.withLock { $0.traffic = traffic }
+    }
+
+    private var registrarOptions: [String] {
+        guard plan.configuration.registrarPort > 0 else { return [] }
+        return ["--registrar", registrarURL, "--key-file", registrarKeyFile]
     }
 
     package func startWorkers() throws {
@@ -201,9 +237,9 @@ package final class ProcessFleet: Sendable {
     /// Passes a command to the embedded Kafka; false if that fails, or if there is none.
     package func tellKafka(_ command: String) -> Bool { kafka?.say(command) ?? false }
 
-    /// Throws if a simulator has ended.
+    /// Throws if a simulator or the registrar has ended.
     package func requireSimulators() throws {
-        for process in [kafka, state.withLock(\.apns)].compactMap(\.self) {
+        for process in [kafka, state.withLock(\.apns), registrar].compactMap(\.self) {
             guard let ending = process.ending else { continue }
             let name = process.name
             throw FleetError(description: "\(name) has \(ending.words): \(tail("\(name).log"))")
@@ -264,11 +300,13 @@ package final class ProcessFleet: Sendable {
     package func end(within limit: Duration) {
         let deadline = ContinuousClock.now + limit
         let all = state.withLock { $0 }
-        end(all.workers.map(\.process) + [all.traffic].compactMap(\.self), by: deadline)
-        end([all.apns, all.kafka].compactMap(\.self), by: deadline)
+        end(
+            all.workers.map(\.process) + [all.traffic, all.phones].compactMap(\.self), by: deadline)
+        end([all.registrar, all.apns, all.kafka].compactMap(\.self), by: deadline)
         state.withLock { state in
             state.workers = []
-            (state.traffic, state.apns, state.kafka) = (nil, nil, nil)
+            (state.traffic, state.phones, state.registrar) = (nil, nil, nil)
+            (state.apns, state.kafka) = (nil, nil)
         }
     }
 

@@ -74,6 +74,13 @@ package final class TrafficGenerator {
     // MARK: Registering
 
     private func register() throws {
+        if let register = options.register {
+            try register(
+                (0..<neighbourhood.installations).flatMap {
+                    neighbourhood.registrations(of: $0, at: .now)
+                })
+            return
+        }
         for installation in 0..<neighbourhood.installations {
             for draft in neighbourhood.registrations(of: installation, at: .now) {
                 try write(draft)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+package import RecordFormats
+
 /// The options of the traffic generator.
-package struct TrafficOptions: Sendable {
+package struct TrafficOptions {
     package var bootstrap: String
     package var eventsTopic = "lamplighter.events"
     package var registrationsTopic = "lamplighter.registrations"
@@ -19,6 +21,8 @@ package struct TrafficOptions: Sendable {
     /// The path of the events log: NDJSON with a line for each acknowledged event.
     package var eventsLog: String
     package var seed: UInt64 = 1
+    /// Registers with a registrar, and returns once all is acknowledged; nil to write to Kafka.
+    package var register: (([RegistrationDraft]) throws -> Void)?
     /// Changes of registrations per second, from the first event on.
     package var churn = 0.0
     /// The share of unreadable events.

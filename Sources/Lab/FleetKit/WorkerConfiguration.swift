@@ -62,6 +62,10 @@ package struct WorkerConfiguration: Sendable {
     package var operatorToken: String?
     /// The name of the file with the token, in the configuration's folder.
     static let operatorTokenFile = "operator.token"
+    /// The port of the fleet's registrar; 0 for a fleet without one.
+    package var registrarPort = 0
+    /// The name of the file with the keys of those who may register.
+    static let registrarKeysFile = "registrar-keys"
     /// `log.level`; nil for the default.
     package var logLevel: String?
 
@@ -131,11 +135,21 @@ package struct WorkerConfiguration: Sendable {
         admin:
           port: 0
         \(operatorToken == nil ? "" : "  tokenFile: \(Self.operatorTokenFile)")
+        \(section("registrar", registrar))
         log:
           format: text
         \(logLevel.map { "  level: \($0)" } ?? "")
 
         """.split(separator: "\n", omittingEmptySubsequences: true).joined(separator: "\n") + "\n"
+    }
+
+    private var registrar: [(String, String)] {
+        guard registrarPort > 0 else { return [] }
+        return [
+            ("port", "\(registrarPort)"), ("group", "\(topics.prefix)-registrar"),
+            ("requestsPerSecond", "100000"),
+            ("auth", "{serviceKeysFile: \(Self.registrarKeysFile)}"),
+        ]
     }
 
     private func section(_ name: String, _ values: [(String, String)]) -> String {

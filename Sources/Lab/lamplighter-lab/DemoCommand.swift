@@ -11,13 +11,15 @@ struct DemoCommand: ParsableCommand {
         commandName: "demo",
         abstract: "Shows two workers under traffic, kills them, and proves that nothing was lost.",
         discussion: """
-            An embedded Kafka, an APNs simulator, two workers and their traffic, each a process. At \
-            a terminal keys disturb it; without any it disturbs itself: three kills, a stall, a \
-            storm of GOAWAY, a burst of 503, each when pushes flow, as many as the duration has \
-            room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the \
+            An embedded Kafka, an APNs simulator, a registrar, two workers and their traffic, each a \
+            process. Phones register with the registrar over HTTP; 200 of them go on changing what \
+            they show. At a terminal keys disturb it; without any it disturbs itself: three workers \
+            and the registrar are killed, APNs stalls, a storm of GOAWAY, a burst of 503, each when \
+            pushes flow, as many as the duration has room for. Ctrl-C ends the traffic; once more, the wait for what is owed. It ends with the \
             result of the checker (verify).
 
-            Exit codes: 0 nothing was lost; 1 something was, or a worker ended by itself; 69 \
+            Exit codes: 0 nothing was lost; 1 something was, a phone is registered \
+            otherwise than it shows, or a worker ended by itself; 69 \
             lamplighter is not there; 70 it could not be run to its end; 78 a file or folder \
             cannot be used; 130 it was ended before there was a result.
             """)

@@ -14,9 +14,9 @@ extension SimulateCommand {
             abstract: "Registers pretended iPhones with a registrar, as the client package does.",
             discussion: """
                 Each launches, adds and removes controls, changes what they show, gets new tokens \
-                and is reinstalled; it tries a request again until it is acknowledged. At the end \
-                each asks the registrar what is registered of it. Standard output has a line of JSON \
-                each second, and then the sums; with --apns-log, the pushes that the APNs simulator \
+                and is reinstalled; it tries a request again until it is acknowledged. At the end, \
+                or at SIGTERM or SIGINT, each asks the registrar what is registered of it. Standard output has a line of JSON \
+                twice a second, and then the sums; with --apns-log, the pushes that the APNs simulator \
                 has delivered to the devices are among them. The subjects are door-0, door-1 and so \
                 on. Exit code 1 if a registration was refused, is otherwise than the device shows, \
                 or a token was reached that its device had given up.

@@ -2,9 +2,12 @@
 // Part of Lamplighter.
 
 import ArgumentParser
+import Devices
 import Entrypoint
 import FleetKit
+import Foundation
 import Logging
+import PushModel
 
 extension SimulateCommand {
     struct Traffic: ParsableCommand {
@@ -39,6 +42,12 @@ extension SimulateCommand {
         @Option(help: "The Kafka topic of the registrations.")
         var registrationsTopic = "lamplighter.registrations"
 
+        @Option(help: "Register with this registrar, such as http://127.0.0.1:8443.")
+        var registrar: String?
+
+        @Option(help: "The file of a key made by lamplighter registrar-key create.")
+        var keyFile: String?
+
         @Option(help: "The workers' consumer group, whose lag holds events back.")
         var group = "lamplighter"
 
@@ -68,6 +77,13 @@ extension SimulateCommand {
             guard (0...1000).contains(churn) else {
                 throw ValidationError("--churn is from 0 to 1000 changes a second")
             }
+            guard (registrar == nil) == (keyFile == nil) else {
+                throw ValidationError("--registrar and --key-file go together")
+            }
+            guard registrar == nil || churn == 0 else {
+                throw ValidationError(
+                    "--churn writes to Kafka, behind the registrar's back: leave one of them out")
+            }
             guard unreadable >= 0, shortLived >= 0, unreadable + shortLived <= 1 else {
                 throw ValidationError("--unreadable and --short-lived are shares of all events")
             }
@@ -86,6 +102,15 @@ extension SimulateCommand {
             options.churn = churn
             options.unreadableShare = unreadable
             options.shortLivedShare = shortLived
+            if let registrar, let keyFile {
+                guard let key = try? String(contentsOfFile: keyFile, encoding: .utf8) else {
+                    throw ValidationError("--key-file: \(keyFile) cannot be read")
+                }
+                let crowd = RegistrarCrowd(
+                    registrar: registrar, key: key.trimmingCharacters(in: .whitespacesAndNewlines),
+                    app: Neighbourhood.app, environment: .production)
+                options.register = { try crowd.register($0) }
+            }
             let logger = Logger(label: "traffic") { _ in
                 StreamLogHandler.standardError(label: "traffic")
             }
