@@ -234,6 +234,23 @@ import Testing
             ])
     }
 
+    @Test func `writes the newer again once more if that has failed`() {
+        var desk = Self.owner()
+        desk.take(Self.record(18, at: 4))
+        desk.take(Self.record(17, at: 5, writer: 3))
+        guard case .writeAgain(let key, _, _, _)? = desk.takeActions().last else {
+            Issue.record("nothing is written again")
+            return
+        }
+        desk.writeAgain(key, handler: "Garage", partition: 0, offset: 4, value: [1])
+        let writes = Self.split(desk.takeActions()).writes
+        desk.reported(writes[0], offset: nil)
+        let isAskedAgain = desk.takeActions().contains {
+            if case .writeAgain(_, "Garage", partition: 0, offset: 4) = $0 { true } else { false }
+        }
+        #expect(isAskedAgain)
+    }
+
     @Test func `lets an operator write a lower sequence`() {
         var desk = Self.owner()
         desk.take(Self.record(18, at: 4))
