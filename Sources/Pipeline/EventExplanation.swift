@@ -29,7 +29,9 @@ package struct TrialRecord: Sendable {
 package struct EventExplanation: Sendable {
     /// Why the record cannot be read.
     package var unreadable: UnreadableRecord?
-    /// The event; nil if the record cannot be read.
+    /// Whether the topic's binding leaves the record out.
+    package var isFiltered = false
+    /// The event; nil if the record cannot be read or is left out.
     package var event: ReadEvent?
     /// How many entries of the audience have each result.
     package var counts: [Result: Int] = [:]

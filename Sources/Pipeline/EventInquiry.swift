@@ -56,7 +56,10 @@ package struct EventInquiry: Sendable {
         var decoder = EventDecoder(like: pipeline.fanOut.decoder)
         return record.lend { record, header in
             do throws(UnreadableRecord) {
-                let event = try decoder.decode(record, now: now.wall, header: header)
+                guard let event = try decoder.decode(record, now: now.wall, header: header) else {
+                    explanation.isFiltered = true
+                    return .ended
+                }
                 return begin(event, pipeline, now: now)
             } catch {
                 explanation.unreadable = error
@@ -75,8 +78,11 @@ package struct EventInquiry: Sendable {
             delay: event.delay, payload: event.payload?.type, collapseID: event.collapseID)
         let lists =
             event.subject.isEmpty
-            ? event.kinds.map { List(bytes: Array($0.utf8), isKindWide: true) }
-            : [List(bytes: Array(event.subject), isKindWide: false)]
+            ? (event.isAppWide ? pipeline.book.audience.kindNames(of: event.app) : event.kinds)
+                .map { List(bytes: Array($0.utf8), isKindWide: true) }
+            : ([event.subject] + event.furtherSubjects).map {
+                List(bytes: Array($0), isKindWide: false)
+            }
         for number in pipeline.book.routing.apps.indices where !event.subject.isEmpty {
             let app = AppID(rawValue: UInt16(number))
             guard app != event.app,

@@ -16,6 +16,8 @@ package struct EventTally: ~Copyable {
         /// Nobody showed its subject when it was read.
         case unmatched
         case unreadable
+        /// Its topic's binding leaves it out: `when`, an operation, a tombstone, a missing field.
+        case filtered
         /// It had expired when it was read.
         case expired
         /// The operator asked for it not to be read.

@@ -25,8 +25,10 @@ extension FanOut {
         guard let event, event.expiresAt > now.wall else { return }
         let lists =
             event.subject.isEmpty
-            ? event.kinds.map { EventList(kind: $0, of: event, book) }
+            ? (event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds)
+                .map { EventList(kind: $0, of: event, book) }
             : [EventList(subjectOf: event, book)]
+                + event.furtherSubjects.map { EventList(subjectOf: event.about($0), book) }
         let pushed: [[AudienceEntry]]
         switch newcomers {
         case .none: pushed = lists.map { _ in [] }

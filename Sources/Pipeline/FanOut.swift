@@ -80,7 +80,9 @@ struct FanOut: ~Copyable {
                 &outbox, deferral)
         }
         do throws(UnreadableRecord) {
-            let event = try decoder.decode(record, now: now.wall, header: header)
+            guard let event = try decoder.decode(record, now: now.wall, header: header) else {
+                return tally.ended(.filtered, topic: record.binding)
+            }
             var traced: RecordPosition?
             if book.traces.isOn {
                 traced = trace(event, writtenAt: record.timestamp, position, now, &book)
@@ -121,15 +123,38 @@ struct FanOut: ~Copyable {
     ) -> EventTally.Outcome {
         guard event.subject.isEmpty else {
             let list = EventList(subjectOf: event, book)
-            return fanOut(
+            let outcome = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
+            if event.furtherSubjects.isEmpty { return outcome }
+            return fanOutFurther(
+                event, after: outcome, of: id, position, now: now, &book, &late, &outbox, deferral)
         }
         var outcome = EventTally.Outcome.unmatched
-        for name in event.kinds {
+        let names = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
+        for name in names {
             let list = EventList(kind: name, of: event, book)
             let ofKind = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
             if ofKind == .split || outcome == .unmatched { outcome = ofKind }
+        }
+        return outcome
+    }
+
+    // Not inlined: most events have one subject.
+    @inline(never)
+    private mutating func fanOutFurther(
+        _ event: Event, after first: EventTally.Outcome, of id: AssignmentID,
+        _ position: RecordPosition, now: Now, _ book: inout PushBook,
+        _ late: inout LateRegistrations, _ outbox: inout Outbox,
+        _ deferral: borrowing DeferredPushes
+    ) -> EventTally.Outcome {
+        var outcome = first
+        for subject in event.furtherSubjects {
+            let event = event.about(subject)
+            let further = fanOut(
+                event, to: EventList(subjectOf: event, book), of: id, position, now: now, &book,
+                &late, &outbox, deferral)
+            if further == .split || outcome == .unmatched { outcome = further }
         }
         return outcome
     }

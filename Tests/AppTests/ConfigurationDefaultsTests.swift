@@ -108,6 +108,10 @@ private let defaults = """
     kafka.topics.deferred: lamplighter.deferred
     kafka.topics.deadLetters: lamplighter.dead-letters
     kafka.events[lamplighter.events].decode: json
+    kafka.events[lamplighter.events].subjects: []
+    kafka.events[lamplighter.events].when: []
+    kafka.events[lamplighter.events].missing: deadLetter
+    kafka.events[lamplighter.events].operations: [create, update, delete]
     kafka.events[lamplighter.events].kinds: []
     kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
     complication, voip, fileProvider, location, pushToTalk]

@@ -18,7 +18,8 @@ internal import Testing
 
     @Test func `it is bad if a phone is registered otherwise, or was refused`() throws {
         for (part, other) in [
-            (#""mismatches":[]"#, #""mismatches":["device-7-1"]"#), (#""failed":0"#, #""failed":1"#),
+            (#""mismatches":[]"#, #""mismatches":["device-7-1"]"#),
+            (#""failed":0"#, #""failed":1"#),
         ] {
             let report = try #require(PhonesReport(output: good.replacing(part, with: other)))
             #expect(!report.isGood && report.text.contains("WRONG"))

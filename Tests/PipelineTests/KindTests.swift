@@ -74,6 +74,39 @@ internal import Testing
         #expect(fixture.kindsKnown == 2)
     }
 
+    @Test func `an event for a whole app reaches each control and widget of it once`() {
+        let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp]) { settings in
+            settings.events.allowKindWide = true
+        }
+        fixture.registerControl("I", [1], shows: ["s"], kind: "door")
+        fixture.registerControl("L", [2], shows: ["t"], kind: "lamp")
+        fixture.register("W", [.widget([3], shows: ["s", "t"], kind: "lamp")])
+        fixture.register("D", [.device([4], shows: ["s"], hearsChanges: true)])
+        fixture.register(
+            "M", [.control([5], shows: ["inbox"], kind: "mailbox")], app: Self.otherApp)
+        fixture.event(nil, #"{"v":1,"app":"\#(PipelineFixture.app)","all":true}"#)
+        #expect(fixture.deliverAll().map(\.token).sorted { $0[0] < $1[0] } == [[1], [2], [3]])
+        fixture.event(
+            nil, #"{"v":1,"app":"\#(PipelineFixture.app)","all":true,"classes":["control"]}"#)
+        #expect(Set(fixture.deliverAll().map(\.token)) == [[1], [2]])
+        fixture.event(
+            nil, #"{"v":1,"app":"\#(PipelineFixture.app)","kinds":["lamp"]}"#)
+        #expect(Set(fixture.deliverAll().map(\.token)) == [[2], [3]])
+    }
+
+    @Test func `a record about several subjects reaches each token once and holds its offset`() {
+        var binding = TopicBinding(decode: .json, subject: try! SubjectTemplate("a-{/a}"))
+        binding.subjects = [try! SubjectTemplate("b-{/b}")]
+        let fixture = PipelineFixture(bindings: [binding])
+        fixture.register("W", [.widget([1], shows: ["a-1", "b-2"])])
+        fixture.registerControl("C", [2], shows: ["b-2"])
+        fixture.event(nil, #"{"a":1,"b":2}"#)
+        #expect(Set(fixture.deliverAll().map(\.token)) == [[1], [2]])
+        fixture.event(nil, #"{"a":1,"b":3}"#)
+        #expect(fixture.deliverAll().map(\.token) == [[1]])
+        #expect(fixture.isIdle)
+    }
+
     @Test func `a token that goes from one kind of an event to another of them is still owed it`() {
         let fixture = PipelineFixture(apps: [PipelineFixture.app, Self.otherApp]) { settings in
             settings.slots = 16

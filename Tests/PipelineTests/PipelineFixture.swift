@@ -294,6 +294,14 @@ extension RegistrationDraft.Target {
             shows: [RegistrationDraft.Show(kind: kind, subjects: subjects)])
     }
 
+    static func widget(
+        _ token: [UInt8], shows subjects: [String], kind: String? = "doors"
+    ) -> Self {
+        Self(
+            tokenClass: .widget, token: token,
+            shows: [RegistrationDraft.Show(kind: kind, subjects: subjects)])
+    }
+
     static func device(
         _ token: [UInt8], shows subjects: [String], hearsChanges: Bool = false
     ) -> Self {

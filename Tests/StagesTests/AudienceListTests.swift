@@ -37,7 +37,7 @@ private typealias Fixture = AudienceFixture
         #expect(audience.shows("door-1") == ["t599"])
     }
 
-    @Test func `an audience's lists of a kind hold each of its controls once, where allowed`() {
+    @Test func `an audience's lists of a kind hold each control and widget once, where allowed`() {
         var audience = Fixture.audience(allowKindWide: true)
         audience.apply(
             Fixture.registration(
@@ -51,7 +51,8 @@ private typealias Fixture = AudienceFixture
         let names = (0..<audience.count(all)).map { position in
             audience.tokenName(audience.entry(all, at: position).token)
         }
-        #expect(names.sorted() == ["t1", "t2"])
+        #expect(names.sorted() == ["t1", "t2", "w1"])
+        #expect(Set(audience.kindNames(of: Fixture.home)) == ["door", "lamp"])
         #expect(audience.kindWide(named: "door", app: Fixture.mail) == nil)
         #expect(audience.subject(named: "door") == nil)
         #expect(audience.statistics.subscriptions == 4)

@@ -21,6 +21,7 @@ struct EventCopy {
     var app: AppID
     var environment: PushEnvironment?
     var subject: String
+    var furtherSubjects: [String]
     var kinds: [String]
     var classes: TokenClassSet
     var time: WallTime
@@ -38,6 +39,7 @@ struct EventCopy {
         app = event.app
         environment = event.environment
         subject = String(decoding: event.subject, as: UTF8.self)
+        furtherSubjects = event.furtherSubjects.map { String(decoding: $0, as: UTF8.self) }
         kinds = event.kinds
         classes = event.classes
         time = event.time
@@ -52,6 +54,9 @@ struct EventCopy {
     }
 }
 
+/// The binding leaves a record out.
+struct RecordLeftOut: Error {}
+
 /// Decodes one record with one binding.
 func decodeEvent(
     _ value: [UInt8]?, key: String? = "door-42", headers: [String: String] = [:],
@@ -63,10 +68,11 @@ func decodeEvent(
     return try lending(key.map { Array($0.utf8) }) { key in
         try lending(value) { value in
             try lendingHeaders(headers) { lookup in
-                EventCopy(
-                    try decoder.decode(
-                        EventRecord(binding: 0, key: key, value: value, timestamp: timestamp),
-                        now: IntakeFixtures.now, header: lookup))
+                let event = try decoder.decode(
+                    EventRecord(binding: 0, key: key, value: value, timestamp: timestamp),
+                    now: IntakeFixtures.now, header: lookup)
+                guard let event else { throw RecordLeftOut() }
+                return EventCopy(event)
             }
         }
     }

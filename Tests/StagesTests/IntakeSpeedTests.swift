@@ -20,7 +20,7 @@ internal import Testing
                         binding: 0, key: key, value: value, timestamp: IntakeFixtures.now)
                     try measure(name) {
                         try decoder.decode(record, now: IntakeFixtures.now) { _ in nil }
-                            .subject.count == 7
+                            .map { $0.subject.count == 7 } ?? false
                     }
                 }
             }

@@ -20,7 +20,7 @@ internal import Testing
             let record = EventRecord(
                 binding: 0, key: key, value: nil,
                 timestamp: WallTime(milliseconds: milliseconds))
-            return try decoder.decode(record, now: now) { _ in nil }.expiresAt
+            return try decoder.decode(record, now: now) { _ in nil }!.expiresAt
         }
         // A record from 1970 is old; all others are alive, and none for longer than 30 days.
         #expect((expiresAt > now) == (milliseconds != 0))

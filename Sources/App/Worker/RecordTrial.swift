@@ -112,7 +112,11 @@ package struct RecordTrial {
         return try Self.lend(Array(key.utf8), value) { key, value in
             let record = EventRecord(binding: binding, key: key, value: value, timestamp: now)
             do throws(UnreadableRecord) {
-                return .success(found(try decoder.decode(record, now: now) { _ in nil }))
+                guard let event = try decoder.decode(record, now: now, header: { _ in nil }) else {
+                    return .failure(
+                        UselessRecord("the topic's binding leaves this record out: see its when"))
+                }
+                return .success(found(event))
             } catch {
                 return .failure(UselessRecord(error))
             }
@@ -184,7 +188,7 @@ package struct RecordTrial {
         }
     }
 
-    private static func lend<Found>(
+    static func lend<Found>(
         _ key: [UInt8], _ value: [UInt8]?,
         _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer?) -> Result<Found, UselessRecord>
     ) -> Result<Found, UselessRecord> {

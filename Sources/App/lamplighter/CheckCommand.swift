@@ -52,6 +52,7 @@ struct CheckCommand: AsyncParsableCommand {
         try plan.kafka.validate()
         print("ok      signing keys")
         var failures: [Failure] = []
+        report(&failures) { try tryEvents(configuration, plan) }
         let finding = await lastLook(configuration)
         report(&failures) { try report(finding.get()) }
         if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
@@ -66,6 +67,23 @@ struct CheckCommand: AsyncParsableCommand {
             print("wrong   \(failure.message)")
             failures.append(failure)
         }
+    }
+
+    /// Carries out `kafka.eventTests`.
+    private func tryEvents(_ configuration: Configuration, _ plan: WorkerPlan) throws {
+        var problems: [String] = []
+        var count = 0
+        for (topic, tests) in configuration.kafka.eventTests.sorted(by: { $0.key < $1.key }) {
+            for test in tests {
+                count += 1
+                problems += test.failures(topic: topic, plan: plan, now: RecordWriter.now().wall)
+                    .map { "\(topic), \(test.name): \($0)" }
+            }
+        }
+        guard problems.isEmpty else {
+            throw Failure(.configuration, problems.joined(separator: "\nwrong   "))
+        }
+        if count > 0 { print("ok      \(count) event tests") }
     }
 
     private func report(_ finding: KafkaFinding) throws {

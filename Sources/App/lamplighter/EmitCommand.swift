@@ -19,7 +19,7 @@ struct EmitCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOption
 
     @Argument(help: "The subject that has changed; also the record's key.")
-    var subject: String
+    var subject: String?
 
     @Option(
         help: """
@@ -34,8 +34,16 @@ struct EmitCommand: AsyncParsableCommand {
     @Option(help: "production or development; by default all of the app's.")
     var environment: String?
 
-    @Option(name: .customLong("kind"), help: "Only targets of this kind; may be repeated.")
+    @Option(
+        name: .customLong("kind"),
+        help: """
+            Only targets of this kind; may be repeated. Without a subject: every control and widget of \
+            the kind.
+            """)
     var kinds: [String] = []
+
+    @Flag(help: "Every control and widget of the app, without a subject.")
+    var all = false
 
     @Option(help: "For how long the push is worth sending, such as 30s or 2h.")
     var ttl: DurationArgument?
@@ -55,6 +63,12 @@ struct EmitCommand: AsyncParsableCommand {
     var payload: String?
 
     func validate() throws {
+        if subject == nil, kinds.isEmpty, !all {
+            throw ValidationError("a subject is missing, or --kind, or --all")
+        }
+        if all, subject != nil || !kinds.isEmpty {
+            throw ValidationError("--all goes without a subject and without --kind")
+        }
         if collapseID != nil, payload == nil {
             throw ValidationError(
                 "--collapse-id goes with --payload: without one a push says \"look again\", and has "
@@ -73,25 +87,28 @@ struct EmitCommand: AsyncParsableCommand {
             try trial.topicOfEvents(named: self.topic)
         }
         let event = try Arguments.trying { () throws(UselessRecord) in
-            try trial.event(draft, key: subject, topic: topic)
+            try trial.event(draft, key: subject ?? "", topic: topic)
         }
         let writer = try RecordWriter(configuration, topics: [topic])
-        try writer.write(key: Array(subject.utf8), value: event.value)
-        let reading = event.subject == subject ? "" : ", which reads it as \(event.subject)"
-        print("emitted \(subject) to \(topic) for \(event.app)\(reading)")
+        try writer.write(key: subject.map { Array($0.utf8) } ?? [], value: event.value)
+        let what = subject ?? (all ? "all" : kinds.joined(separator: ", "))
+        let reading =
+            event.subject == subject ?? "" ? "" : ", which reads it as \(event.subject)"
+        print("emitted \(what) to \(topic) for \(event.app)\(reading)")
     }
 
     /// The event; nil if no option is set, so that the record's key is enough.
     private func event() throws -> EventDraft? {
         let isPlain =
             app == nil && environment == nil && kinds.isEmpty && ttl == nil && priority == nil
-            && payload == nil && pushType == nil
+            && payload == nil && pushType == nil && subject != nil
         if isPlain { return nil }
         var event = EventDraft()
         event.subject = subject
         event.app = app
         event.environment = try environment.map(Arguments.environment)
         event.kinds = kinds
+        event.all = all
         event.ttlSeconds = ttl?.duration.components.seconds
         event.priority = priority
         event.collapseID = collapseID

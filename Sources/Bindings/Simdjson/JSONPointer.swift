@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 /// A parsed RFC 6901 pointer such as `/order/id` or `/items/0`.
-package struct JSONPointer: Sendable, Equatable {
+package struct JSONPointer: Sendable, Hashable {
     private let steps: [[UInt8]]
 
     /// Nil unless `text` is empty or begins with `/`, and each `~` is part of `~0` or `~1`.

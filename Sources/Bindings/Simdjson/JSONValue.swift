@@ -57,6 +57,16 @@ package struct JSONValue {
         }
     }
 
+    /// The value of any number; beyond 2^53 rounded to the nearest double.
+    package var number: Double? {
+        switch mark {
+        case .signed: Double(Int64(bitPattern: tape[index + 1]))
+        case .unsigned: Double(tape[index + 1])
+        case .double: Double(bitPattern: tape[index + 1])
+        default: nil
+        }
+    }
+
     package var object: JSONObject? { mark == .object ? JSONObject(value: self) : nil }
 
     package var array: JSONArray? { mark == .array ? JSONArray(value: self) : nil }

@@ -29,7 +29,7 @@ extension DemoRun {
         case .killWorker: try killNextWorker()
         case .killRegistrar:
             try fleet.killRegistrar()
-            say("kill -9 of the registrar; another is started, and phones try again until it answers")
+            say("kill -9 of the registrar; another is started, and phones try again until then")
         case .goAwayStorm, .stall, .serverErrors: break
         }
     }

@@ -129,7 +129,8 @@ enum DemoScreen {
         case .starting: [("q", "end")]
         case .running:
             [
-                ("d", "flip a door"), ("k", "kill a worker"), ("r", "the registrar"), ("g", "GOAWAY"),
+                ("d", "flip a door"), ("k", "kill a worker"), ("r", "the registrar"),
+                ("g", "GOAWAY"),
                 ("s", "stall"), ("5", "503"), ("q", "end"),
             ]
         case .draining: [("q", "end now, without a result")]

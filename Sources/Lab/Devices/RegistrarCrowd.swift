@@ -76,7 +76,9 @@ extension Device.Request {
 
     private static func target(_ target: RegistrationDraft.Target) -> JSONText {
         var members: [(String, JSONText)] = []
-        if let token = target.token { members.append(("token", .string(Hexadecimal.encode(token)))) }
+        if let token = target.token {
+            members.append(("token", .string(Hexadecimal.encode(token))))
+        }
         if target.hearsChanges, target.tokenClass == .device {
             members.append(("onChange", "background"))
         }

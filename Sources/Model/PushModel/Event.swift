@@ -8,9 +8,14 @@ package struct Event {
     package var environment: PushEnvironment?
     /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event.
     package var subject: UnsafeRawBufferPointer
+    /// Of a record about several subjects, those after the first; no two are the same.
+    package var furtherSubjects: [UnsafeRawBufferPointer] = []
     /// Only targets of these kinds get a push; empty means any kind.
     package var kinds: [String]
     package var classes: TokenClassSet
+    /// Whether it is for every control and widget of the app, whatever its kind; then there is no
+    /// subject.
+    package var isAppWide = false
     /// Whether the event says only that the subject changed, and lives as long as its binding says.
     package var isPlain = false
     /// When it happened: the event's `time`, else the record's timestamp.
@@ -51,6 +56,20 @@ package struct Event {
         self.classes = classes
         self.delay = delay
         self.isPlain = isPlain
+    }
+}
+
+extension Event {
+    package func hasSubject(_ other: UnsafeRawBufferPointer) -> Bool {
+        subject.elementsEqual(other) || furtherSubjects.contains { $0.elementsEqual(other) }
+    }
+
+    /// The event of a record about several subjects, about one of the further ones.
+    package func about(_ further: UnsafeRawBufferPointer) -> Event {
+        var event = self
+        event.subject = further
+        event.furtherSubjects = []
+        return event
     }
 }
 

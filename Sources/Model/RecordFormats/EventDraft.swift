@@ -11,6 +11,8 @@ package struct EventDraft: Sendable {
     package var app: String?
     package var environment: PushEnvironment?
     package var kinds: [String] = []
+    /// Every control and widget of the app.
+    package var all = false
     package var classes: [TokenClass] = []
     package var ttlSeconds: Int64?
     package var expiresAt: WallTime?

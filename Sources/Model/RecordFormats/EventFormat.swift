@@ -38,8 +38,8 @@ extension RecordFormat {
 }
 
 package enum EventField: UInt8, RecordField {
-    case v, id, subject, time, app, environment, kinds, classes, ttlSeconds, expiresAt, priority
-    case collapseID, apnsExpiration, pushType, payload, shard
+    case v, id, subject, time, app, environment, kinds, all, classes, ttlSeconds, expiresAt
+    case priority, collapseID, apnsExpiration, pushType, payload, shard
 
     package static let table = NameTable<Self>()
 
@@ -78,7 +78,18 @@ package enum EventField: UInt8, RecordField {
         case .kinds:
             .optional(
                 "kinds", .array(.text(RecordLimits.kindBytes), count: RecordLimits.kinds),
-                "Only controls and widgets of these kinds.")
+                """
+                Only controls and widgets of these kinds. Without a subject and a key: all of these \
+                kinds, where `intake.allowKindWide` is set.
+                """)
+        case .all:
+            .optional(
+                "all", .flag,
+                """
+                Every control and widget of the app, whatever it shows, as `reloadAllControls()` and \
+                `reloadAllTimelines()` do on one device. Only where `intake.allowKindWide` is set, \
+                without a subject and without a key.
+                """)
         case .classes:
             .optional(
                 "classes", .array(.oneOf(TokenClass.words), count: 1...Int.max),
@@ -157,6 +168,7 @@ package struct EventFields {
     package var app: UnsafeRawBufferPointer?
     package var environment: PushEnvironment?
     package var kinds: [String]?
+    package var all = false
     package var classes: TokenClassSet?
     package var time: WallTime?
     package var ttl: Duration?
@@ -174,7 +186,7 @@ package struct EventFields {
     /// identifier does not count: without a payload it has no effect.
     package var isPlain: Bool {
         environment == nil && kinds == nil && classes == nil && ttl == nil && expiresAt == nil
-            && priority == nil && expiration == nil && payload == nil && pushType == nil
+            && !all && priority == nil && expiration == nil && payload == nil && pushType == nil
     }
 }
 
@@ -228,6 +240,9 @@ extension EventFields {
         case .app: app = try value.text(field, bytes: RecordLimits.keyPartBytes)
         case .environment: environment = try value.environment(field)
         case .kinds: kinds = try Self.kinds(value)
+        case .all:
+            guard value.bool == true else { throw .field("all", "true") }
+            all = true
         case .classes: classes = try Self.classes(value)
         case .ttlSeconds:
             ttl = .seconds(try value.integer(field, in: RecordLimits.ttlSeconds))
@@ -333,6 +348,7 @@ package enum EventEncoder {
             json.member(.app, event.app)
             json.member(.environment, event.environment?.name)
             json.member(.kinds, array: event.kinds)
+            json.member(.all, flag: event.all)
             json.member(.classes, array: event.classes.map(\.name))
             json.member(.ttlSeconds, event.ttlSeconds)
             json.member(.expiresAt, event.expiresAt)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import PushModel
-internal import Simdjson
+package import PushModel
+package import Simdjson
 
 // The JSON of a push's body in events, deferred pushes and dead letters.
 
@@ -14,6 +14,18 @@ extension EventPayload {
         let told: PushType? = if let named { named } else { try Self.type(toldBy: aps) }
         guard let type = told else { throw Self.untold }
         try self.init(value, aps, as: type)
+    }
+
+    /// Reads a body that a template has made.
+    package init(
+        _ text: [UInt8], as named: PushType?, _ parser: inout JSONParser
+    ) throws(UnreadableRecord) {
+        let parsed = text.withUnsafeBytes { bytes in
+            Result { () throws(UnreadableRecord) in
+                try EventPayload(json: try parser.object(bytes).value, as: named)
+            }
+        }
+        self = try parsed.get()
     }
 
     /// Reads the payload of a push that was made for a token of this class: it was checked then.

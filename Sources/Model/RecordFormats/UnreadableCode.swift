@@ -35,6 +35,8 @@ package enum UnreadableCode: String, CaseIterable, Sendable {
     case invalidPriority
     /// A binding asks for CloudEvents and the record is not one.
     case notCloudEvent
+    /// A binding asks for changes of rows and the record is none.
+    case notChange
     case invalidKey
     /// The value says that it belongs to another key.
     case keyMismatch

@@ -103,7 +103,8 @@ extension Audience {
         let wasSuppressed = tokens.isSuppressed(token)
         tokens.registered(token, at: registration.registeredAt)
         if wasSuppressed, !tokens.isSuppressed(token) { lifted.append(token) }
-        if allowsKindWide, row.tokenClass == .control, kind != .none {
+        let isReloaded = row.tokenClass == .control || row.tokenClass == .widget
+        if allowsKindWide, isReloaded, kind != .none {
             let all = subjects.intern(app: app, bytes: bytes[row.kind], scope: .kindWide)
             incoming.append(
                 Subscription(

@@ -45,7 +45,8 @@ package struct Audience: ~Copyable, Sendable {
 
     /// - Parameters:
     ///   - hashSeed: unpredictable, since registrations bring keys that strangers choose.
-    ///   - allowKindWide: keep a list of all controls of each kind, at 20 bytes a control.
+    ///   - allowKindWide: keep a list of all controls and widgets of each kind, at 20 bytes
+    ///     each.
     package init(routing: RoutingTable, hashSeed: UInt64, allowKindWide: Bool) {
         tokens = TokenTable(seed: hashSeed)
         subjects = SubjectTable(seed: hashSeed)
@@ -79,7 +80,7 @@ package struct Audience: ~Copyable, Sendable {
         subjects.hash(app, bytes, isKindWide ? .kindWide : .subject)
     }
 
-    /// The list of all controls of a kind, each once; nil where there are none or `allowKindWide`
+    /// The list of all controls or widgets of a kind, each once; nil where there are none or `allowKindWide`
     /// is not set.
     ///
     /// - Parameter hash: `hash` of the same app and name, with `isKindWide` set.
@@ -120,6 +121,9 @@ package struct Audience: ~Copyable, Sendable {
 
     /// The most kinds of one app that can be told apart at once.
     package static let kindsMax = KindTable.countMax
+
+    /// The kinds of an app that some registration shows.
+    package func kindNames(of app: AppID) -> [String] { kinds.names(of: app) }
 
     /// Nil for a kind that no registration of this app shows.
     package func kind(_ app: AppID, named name: String) -> KindID? {

@@ -69,6 +69,16 @@ struct KindTable: ~Copyable, Sendable {
         return rows * MemoryLayout<Row>.stride + names.bytes + index.bytes
     }
 
+    /// The names of all kinds of an app that some subscription shows.
+    func names(of app: AppID) -> [String] {
+        (1..<max(1, apps[Int(app.rawValue)].fresh)).compactMap { number in
+            let row = rows[Int(app.rawValue) << 16 | Int(number)]
+            guard row.references > 0 else { return nil }
+            return String(
+                decoding: names.bytes(row.block, offset: 0, count: Int(row.length)), as: UTF8.self)
+        }
+    }
+
     func find(_ app: AppID, _ name: UnsafeRawBufferPointer) -> KindID? {
         row(app, name).map { KindID(rawValue: UInt16(truncatingIfNeeded: $0)) }
     }

@@ -11,8 +11,10 @@ extension EventDecoder {
     package mutating func subject(
         ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
     ) -> [UInt8] {
-        if let template = bindings[record.binding].template {
-            let composed = try? composer.compose(template, from: record, header, &parser)
+        if let template = bindings[record.binding].templates.first {
+            let document = template.needsJSON ? try? document(of: record) : nil
+            composer.begin()
+            let composed = try? composer.compose(template, from: record, document, header)
             return composed.map { Array($0) } ?? []
         }
         guard let subject = ownSubject(of: record, header),

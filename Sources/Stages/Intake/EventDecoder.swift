@@ -12,10 +12,14 @@ internal import Simdjson
 /// parsing.
 package struct EventDecoder: ~Copyable {
     let bindings: [Binding]
-    private let settings: EventSettings
+    let settings: EventSettings
     private let routes: RouteDirectory
     var parser: JSONParser
     var composer = SubjectComposer()
+    /// Reads the payloads that templates make.
+    var payloads = JSONParser(bytesMax: 1 << 17)
+    /// The payload that a template has made last.
+    var filled: [UInt8] = []
     private let byAddress = PassedByAddress()
 
     /// A topic's binding with what can be known before the first record.
@@ -29,7 +33,9 @@ package struct EventDecoder: ~Copyable {
         }
 
         let reading: Reading
-        let template: SubjectTemplate?
+        let templates: [SubjectTemplate]
+        /// What only templates and conditions need; nil where there are none of these.
+        let fields: TopicBinding?
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -49,12 +55,16 @@ package struct EventDecoder: ~Copyable {
         let routes = RouteDirectory(routing)
         self.bindings = bindings.map { binding in
             Binding(
-                reading: Self.reading(of: binding), template: binding.subject,
+                reading: Self.reading(of: binding), templates: binding.templates,
+                fields: binding.readsFields || binding.decode == .debezium || binding.push.isSet
+                    ? binding : nil,
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
                 payloadLife: Milliseconds(binding.ttl ?? settings.payloadTTL),
-                isPlain: binding.kinds.isEmpty && binding.classes == .all)
+                isPlain: binding.kinds.isEmpty && binding.classes == .all
+                    && binding.kindsFrom == nil && binding.classesFrom == nil
+                    && !binding.push.isSet)
         }
         self.routes = routes
         self.settings = settings
@@ -83,7 +93,11 @@ package struct EventDecoder: ~Copyable {
         switch binding.decode {
         case .cloudevents: .cloudEvent
         case .json where binding.holdsOwnEvents: .event
-        case .json, .key: binding.subject?.isKey ?? true ? .key : .template
+        case .debezium: .template
+        case .json, .key:
+            binding.readsFields || binding.push.isSet || binding.templates.contains { !$0.isKey }
+                || binding.templates.count > 1
+                ? .template : .key
         }
     }
 
@@ -94,19 +108,18 @@ package struct EventDecoder: ~Copyable {
     ///   - now: stands in for a missing timestamp, and bounds every deadline to 30 days from then.
     ///   - header: called only for a CloudEvent, for an event of ours with a value, for a template
     ///     that names a header, and where `readsTraceparent` is set.
+    /// - Returns: nil for a record that its binding leaves out.
     /// - Throws: what the record's dead letter says.
     package mutating func decode(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> Event {
+    ) throws(UnreadableRecord) -> Event? {
         let index = record.binding
         switch bindings[index].reading {
         case .key:
             return try plainEvent(
                 subject: SubjectComposer.subject(inKeyOf: record), record, header, now)
         case .template:
-            let subject = try composer.compose(
-                bindings[index].template!, from: record, header, &parser)
-            return try plainEvent(subject: subject, record, header, now)
+            return try composedEvent(record, now, header)
         case .event:
             guard let value = record.value, value.count > 0 else {
                 return try plainEvent(
@@ -138,11 +151,13 @@ package struct EventDecoder: ~Copyable {
     private mutating func cloudEventFields(
         _ record: EventRecord, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> EventFields {
-        guard let template = bindings[record.binding].template else {
+        guard let template = bindings[record.binding].templates.first else {
             return try attributes(record, header)
         }
         // The subject comes first, since the fields point into what the parser parsed last.
-        let subject = try composer.compose(template, from: record, header, &parser)
+        let document = template.needsJSON ? try document(of: record) : nil
+        composer.begin()
+        let subject = try composer.compose(template, from: record, document, header)
         var fields = try attributes(record, header)
         fields.subject = subject
         return fields
@@ -196,11 +211,11 @@ package struct EventDecoder: ~Copyable {
 
     /// The record's timestamp, or `now` where Kafka has none. It is never so far ahead that a life
     /// added to it would overflow.
-    private static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
+    static func recordTime(_ record: EventRecord, _ now: WallTime) -> WallTime {
         record.timestamp.milliseconds < 0 ? now : min(record.timestamp, latest(from: now))
     }
 
-    private func plainEvent(
+    func plainEvent(
         subject: UnsafeRawBufferPointer, _ record: EventRecord,
         _ header: EventRecord.HeaderLookup, _ now: WallTime
     ) throws(UnreadableRecord) -> Event {
@@ -248,6 +263,14 @@ package struct EventDecoder: ~Copyable {
         if let type = fields.payload?.type ?? fields.pushType {
             try Self.narrow(&event.classes, to: type)
         }
+        if fields.all {
+            guard subject.isEmpty else {
+                throw UnreadableRecord(
+                    .invalidSubject, "all is for every control: leave out the subject and the key")
+            }
+            guard fields.kinds == nil else { throw .field("all", "left out beside kinds") }
+            event.isAppWide = true
+        }
         event.environment = fields.environment
         event.shard = fields.shard
         event.priority = fields.priority
@@ -262,7 +285,7 @@ package struct EventDecoder: ~Copyable {
     }
 
     /// A push of this type is for tokens of one class.
-    private static func narrow(
+    static func narrow(
         _ classes: inout TokenClassSet, to type: PushType
     ) throws(UnreadableRecord) {
         guard classes.contains(type.tokenClass) else {
@@ -277,7 +300,7 @@ package struct EventDecoder: ~Copyable {
     /// What every way of decoding promises to those who plan and send.
     private static func isInBounds(_ event: Event) -> Bool {
         event.subject.count <= RecordLimits.subjectBytesMax
-            && (event.subject.count > 0 || !event.kinds.isEmpty)
+            && (event.subject.count > 0 || !event.kinds.isEmpty || event.isAppWide)
             && event.priority.map { $0 == 1 || $0 == 5 || $0 == 10 } ?? true
             && event.collapseID.map { RecordLimits.collapseIDBytes.contains($0.utf8.count) } ?? true
             && event.payload.map { $0.body.count <= $0.type.row.bodyBytesMax } ?? true
@@ -290,21 +313,21 @@ package struct EventDecoder: ~Copyable {
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
         if let subject = fields.subject { return subject }
         let hasKey = record.key.map { $0.count > 0 } ?? false
-        guard !hasKey, fields.kinds != nil else {
+        guard !hasKey, fields.kinds != nil || fields.all else {
             return try SubjectComposer.subject(inKeyOf: record)
         }
         guard settings.allowKindWide else {
             throw UnreadableRecord(
                 .kindWideRefused,
-                "an event with kinds and no subject reaches every control of those kinds: "
-                    + "set intake.allowKindWide if that is meant")
+                "an event with kinds or all, and no subject, reaches every control and widget of those "
+                    + "kinds: set intake.allowKindWide if that is meant")
         }
         return UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
     /// The latest expiry that counts: however wrong a producer's clock is, nothing waits longer
     /// than APNs would keep it.
-    private static func latest(from now: WallTime) -> WallTime {
+    static func latest(from now: WallTime) -> WallTime {
         now + Milliseconds(count: RecordLimits.ttlSecondsMax * 1000)
     }
 

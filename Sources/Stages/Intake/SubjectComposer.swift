@@ -7,8 +7,9 @@ internal import Simdjson
 
 /// Finds a record's subject outside its event: in the key, or by a template.
 struct SubjectComposer: ~Copyable {
-    /// The composed subject, valid until the next composition.
-    private var composed = FixedBytes(capacity: RecordLimits.subjectBytesMax)
+    /// The composed subjects of one record and its collapse identifier, valid until the next `begin`.
+    private var composed = FixedBytes(
+        capacity: RecordLimits.subjectBytesMax * (TopicBinding.subjectsMax + 1))
 
     static func subject(
         inKeyOf record: EventRecord
@@ -26,16 +27,13 @@ struct SubjectComposer: ~Copyable {
             .invalidSubject, "a subject has at most \(RecordLimits.subjectBytesMax) bytes")
     }
 
-    /// - Parameter parser: parses the record's value where the template points into it.
+    /// Composes a further subject of a record; `begin` comes before the first.
+    /// - Parameter document: what the template's fields are read from.
     mutating func compose(
-        _ template: SubjectTemplate, from record: EventRecord,
-        _ header: EventRecord.HeaderLookup, _ parser: inout JSONParser
+        _ template: SubjectTemplate, from record: EventRecord, _ document: RecordDocument?,
+        _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
-        composed.removeAll()
-        var document: JSONObject?
-        if template.needsJSON {
-            document = try parser.object(try Self.found(record.value, "the record's value"))
-        }
+        let start = composed.bytes.count
         for part in template.parts {
             let fits =
                 switch part {
@@ -43,14 +41,17 @@ struct SubjectComposer: ~Copyable {
                 case .key: composed.append(try Self.found(record.key, "the record's key"))
                 case .header(let name):
                     composed.append(try Self.found(header(name), "header " + name))
-                case .pointer(let pointer, let text):
-                    try append(document?.value[pointer], named: text)
+                case .field(let path): try append(document?[path], named: path.text)
                 }
-            guard fits else { throw Self.tooLong }
+            guard fits, composed.bytes.count - start <= RecordLimits.subjectBytesMax else {
+                throw Self.tooLong
+            }
         }
-        assert(!composed.bytes.isEmpty, "a template without a part that says something")
-        return composed.bytes
+        assert(composed.bytes.count > start, "a template without a part that says something")
+        return UnsafeRawBufferPointer(rebasing: composed.bytes[start...])
     }
+
+    mutating func begin() { composed.removeAll() }
 
     private static func found(
         _ bytes: UnsafeRawBufferPointer?, _ place: String

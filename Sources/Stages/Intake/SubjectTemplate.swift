@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Simdjson
-
 /// How the subject of an event is composed from a producer's own record: literal text, `{key}`,
-/// `{header:name}` and JSON pointers such as `{/order/id}`, as in `order-{/order/id}`. Braces
-/// cannot be written literally.
-package struct SubjectTemplate: Sendable, Equatable {
-    enum Part: Sendable, Equatable {
+/// `{header:name}` and fields such as `{/order/id}`, as in `order-{/order/id}`. Braces cannot be
+/// written literally.
+package struct SubjectTemplate: Sendable, Hashable {
+    enum Part: Sendable, Hashable {
         case literal([UInt8])
         case key
         case header(String)
-        case pointer(JSONPointer, text: String)
+        case field(FieldPath)
     }
 
     /// The template as it was written.
@@ -22,7 +20,12 @@ package struct SubjectTemplate: Sendable, Equatable {
 
     /// Whether the record's value must be parsed.
     package var needsJSON: Bool {
-        parts.contains { if case .pointer = $0 { true } else { false } }
+        parts.contains { if case .field = $0 { true } else { false } }
+    }
+
+    /// Whether it reads a row as it was before, or is after, a change.
+    var needsChange: Bool {
+        parts.contains { if case .field(let path) = $0 { path.version != .current } else { false } }
     }
 
     package init(_ text: String) throws(SubjectTemplateError) {
@@ -67,13 +70,14 @@ package struct SubjectTemplate: Sendable, Equatable {
             }
             return .header(name)
         }
-        guard inside.hasPrefix("/") else {
+        let isPath = ["/", "before:/", "after:/"].contains { inside.hasPrefix($0) }
+        guard isPath else {
             throw SubjectTemplateError(.unknownPlaceholder, position: position)
         }
-        guard let pointer = JSONPointer(inside) else {
+        guard let path = FieldPath(inside) else {
             throw SubjectTemplateError(.invalidPointer, position: position)
         }
-        return .pointer(pointer, text: inside)
+        return .field(path)
     }
 }
 

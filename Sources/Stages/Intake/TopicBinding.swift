@@ -17,13 +17,32 @@ package struct TopicBinding: Sendable, Equatable {
     ///   are read from it, so that a field that happens to be called `priority` means nothing here.
     /// - `cloudevents`: a CloudEvent 1.0; anything else is unreadable. A subject template, if any,
     ///   replaces the attribute `subject`; its pointers start at the record's value.
+    /// - `debezium`: a change of a database's row, as Debezium writes it. Fields are those of the
+    ///   row; a tombstone is no event.
     package enum Decode: String, CaseIterable, Sendable {
-        case key, json, cloudevents
+        case key, json, cloudevents, debezium
+    }
+
+    /// What becomes of a record without a field that a template needs.
+    package enum Missing: String, CaseIterable, Sendable {
+        case deadLetter, skip
     }
 
     package var decode: Decode
     /// How the subject is composed; nil takes the event's own subject, else the record's key.
     package var subject: SubjectTemplate?
+    /// Further subjects of the same record.
+    package var subjects: [SubjectTemplate] = []
+    /// All must hold for a record to be an event.
+    package var conditions: [RecordCondition] = []
+    package var missing = Missing.deadLetter
+    /// The changes of a row that are events; a connector's snapshot is none unless it is asked for.
+    package var operations: Set<RowOperation> = [.create, .update, .delete]
+    /// The field with the kinds, a string or an array of strings; nil takes `kinds`.
+    package var kindsFrom: FieldPath?
+    /// The field with the classes.
+    package var classesFrom: FieldPath?
+    package var push = PushBinding()
     /// The app of events that name none.
     package var app: String?
     /// The kinds of events that name none; empty means any kind.
@@ -51,18 +70,91 @@ package struct TopicBinding: Sendable, Equatable {
     package static let standard = TopicBinding(decode: .json)
 
     /// Whether the topic's records are events of ours, so that a worker may write shards to it.
-    package var holdsOwnEvents: Bool { decode == .json && subject == nil }
+    package var holdsOwnEvents: Bool { decode == .json && templates.isEmpty }
+
+    /// The templates of all subjects.
+    package var templates: [SubjectTemplate] { (subject.map { [$0] } ?? []) + subjects }
+
+    package static let subjectsMax = 16
+
+    /// Whether fields of the producer's own record are read.
+    var readsFields: Bool {
+        templates.contains(where: \.needsJSON) || !conditions.isEmpty || kindsFrom != nil
+            || classesFrom != nil || push.needsDocument
+    }
+
+    private var readsChange: Bool {
+        templates.contains(where: \.needsChange) || conditions.contains(where: \.needsChange)
+    }
 
     /// What is wrong with the binding, so that the worker must not start; nil if nothing is.
     package func problem(in routing: RoutingTable) -> TopicBindingError? {
         if let app, routing.app(named: app) == nil { return .unknownApp(app) }
-        if decode == .key, let subject, subject.needsJSON {
-            return .pointerWithoutJSON(subject.text)
+        return ownProblem
+    }
+
+    /// What is wrong with the binding, whatever apps there are.
+    package var ownProblem: TopicBindingError? {
+        if decode == .key, let template = templates.first(where: \.needsJSON) {
+            return .pointerWithoutJSON(template.text)
         }
+        if decode == .debezium, templates.isEmpty { return .noSubject }
+        if templates.count > Self.subjectsMax { return .tooManySubjects(templates.count) }
+        if let key = fieldsKey, holdsOwnEvents || decode == .key || decode == .cloudevents {
+            return .noFields(key)
+        }
+        if readsChange, decode != .debezium { return .noChange }
+        if let problem = push.problem { return .push(problem) }
         let longest = Duration.seconds(RecordLimits.ttlSecondsMax)
         if let ttl, ttl <= .zero || ttl > longest { return .ttlOutOfRange(ttl) }
         if delay < .zero || delay > longest { return .delayOutOfRange(delay) }
         return nil
+    }
+}
+
+/// How a binding makes pushes with a payload of a producer's records.
+package struct PushBinding: Sendable, Equatable {
+    /// Nil lets the payload tell it.
+    package var type: PushType?
+    package var payload: PushTemplate?
+    package var collapseID: SubjectTemplate?
+    /// `apns-priority`; nil takes the push type's own.
+    package var priority: UInt8?
+
+    package init() {}
+
+    var isSet: Bool { self != PushBinding() }
+
+    var needsDocument: Bool {
+        payload?.needsDocument ?? false || collapseID?.needsJSON ?? false
+    }
+
+    /// What no record could make good.
+    fileprivate var problem: String? {
+        guard isSet else { return nil }
+        if let type, !type.row.carriesPayload, payload != nil {
+            return "a push of type \(type.name) has no payload of its own: leave payload out"
+        }
+        if payload == nil, type.map({ $0.row.emptyBody == nil }) ?? true {
+            return type.map { "a push of type \($0.name) needs a payload" }
+                ?? "without a payload or a type it says nothing"
+        }
+        if priority == 10, type == .background { return "a background push has priority 5 or 1" }
+        if priority == 1, type == .liveActivity {
+            return "a Live Activity's push has priority 5 or 10"
+        }
+        return nil
+    }
+}
+
+extension TopicBinding {
+    /// The first key that reads fields of the producer's record, if one is set.
+    fileprivate var fieldsKey: String? {
+        if !subjects.isEmpty, decode == .cloudevents { return "subjects" }
+        if !conditions.isEmpty { return "when" }
+        if kindsFrom != nil { return "kindsFrom" }
+        if classesFrom != nil { return "classesFrom" }
+        return push.isSet ? "push" : nil
     }
 }
 
@@ -71,6 +163,11 @@ package enum TopicBindingError: Error, Sendable, Equatable {
     case pointerWithoutJSON(String)
     case ttlOutOfRange(Duration)
     case delayOutOfRange(Duration)
+    case noSubject
+    case tooManySubjects(Int)
+    case noFields(String)
+    case noChange
+    case push(String)
 
     package var message: String {
         switch self {
@@ -81,6 +178,16 @@ package enum TopicBindingError: Error, Sendable, Equatable {
         case .ttlOutOfRange(let ttl):
             "ttl: \(ttl) is not within 0 s and 30 days, the longest that APNs keeps a push"
         case .delayOutOfRange(let delay): "delay: \(delay) is not within 0 s and 30 days"
+        case .noSubject:
+            "subject: a change of a row names none; write one of its fields, as in order-{/id}"
+        case .tooManySubjects(let count):
+            "subjects: \(count) are more than the \(TopicBinding.subjectsMax) of one record"
+        case .noFields(let key):
+            "\(key): it is for records of the producer's own format, with decode: json and a subject "
+                + "template, or decode: debezium"
+        case .noChange:
+            "before:, after: and changed are for rows that change; say decode: debezium"
+        case .push(let problem): "push: \(problem)"
         }
     }
 }

@@ -16,11 +16,25 @@ enum EventsTarget {
         filtered.delay = .seconds(1)
         let templates = ["order-{/order/id}", "{key}.{header:region}.{/a~1b/0}", "{header:x}{/0}"]
             .map { try! SubjectTemplate($0) }
+        var rows = TopicBinding(decode: .debezium, subject: try! SubjectTemplate("row-{/id}"))
+        rows.subjects = [try! SubjectTemplate("was-{before:/id}"), templates[2]]
+        rows.missing = .skip
+        rows.conditions = [
+            RecordCondition(field: FieldPath("/status")!, tests: [.changed(true)])
+        ]
+        var documents = TopicBinding(decode: .json, subject: templates[0])
+        documents.kindsFrom = FieldPath("/kinds")
+        documents.push.collapseID = templates[0]
+        documents.push.payload = try! PushTemplate(
+            .map([
+                ("aps", .map([("alert", .text("{/order/id}: {/text}"))])),
+                ("n", .map([("$field", .text("/n")), ("default", .nothing)])),
+            ]))
         return [
             .standard, TopicBinding(decode: .key), TopicBinding(decode: .cloudevents), filtered,
             TopicBinding(decode: .json, subject: templates[0]),
             TopicBinding(decode: .json, subject: templates[1]),
-            TopicBinding(decode: .cloudevents, subject: templates[2]),
+            TopicBinding(decode: .cloudevents, subject: templates[2]), rows, documents,
         ]
     }()
     /// That of the topic which shards are written to.
@@ -41,12 +55,13 @@ enum EventsTarget {
             let record = EventRecord(
                 binding: Int(choice?.first ?? 0x30) % bindings.count, key: key, value: value,
                 timestamp: RecordWorld.now)
-            let event: Event
+            let decoded: Event?
             do throws(UnreadableRecord) {
-                event = try decoder.decode(record, now: RecordWorld.now) { name in
+                decoded = try decoder.decode(record, now: RecordWorld.now) { name in
                     headers.last { $0.name == name }?.value.lent
                 }
             } catch { return try promiseReason(error) }
+            guard let event = decoded else { return }
             try promiseBounds(of: event, routing)
             try promiseReturn(of: event, routing, settings)
         }
@@ -105,10 +120,13 @@ enum EventsTarget {
         try lend(ExactBytes(key), ExactBytes(value)) { key, value in
             let record = EventRecord(
                 binding: shardBinding, key: key, value: value, timestamp: RecordWorld.now)
-            let read: Event
+            let decoded: Event?
             do throws(UnreadableRecord) {
-                read = try decoder.decode(record, now: RecordWorld.now) { _ in nil }
+                decoded = try decoder.decode(record, now: RecordWorld.now) { _ in nil }
             } catch { throw BrokenPromise(description: "its shard: \(error.message)") }
+            guard let read = decoded else {
+                throw BrokenPromise(description: "its shard is left out")
+            }
             try promise(read.subject.elementsEqual(event.subject), "a shard of another subject")
             try promise(
                 read.app == event.app && read.environment == event.environment

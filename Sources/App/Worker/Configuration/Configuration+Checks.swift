@@ -76,6 +76,11 @@ extension Configuration {
                 ["kafka", "events"], wrong: "has no topic",
                 remedy: "name one, or leave the key out to read lamplighter.events")
         }
+        for topic in kafka.eventTests.keys.sorted() where kafka.events[topic] == nil {
+            reader.report(
+                ["kafka", "eventTests", topic], wrong: "is no event topic",
+                remedy: "take the topic from kafka.events")
+        }
         guard reader.isSound(["kafka", "events"]) else { return }
         for record in kafka.skip where kafka.events[record.topic] == nil {
             reader.report(
@@ -94,6 +99,10 @@ extension Configuration {
                 reader.report(
                     path + ["subject"], wrong: "has a JSON pointer, but decode is key",
                     remedy: "set decode to json, or use {key} and {header:name} only")
+            } else if let problem = binding.ownProblem {
+                reader.report(
+                    path, wrong: "has a mistake in \(problem.message)", remedy: "see docs/events.md"
+                )
             }
             let ttl = binding.ttl ?? min(planning.ttl, planning.payloadTTL)
             if binding.delay >= ttl {

@@ -15,6 +15,8 @@ extension Configuration {
         package var topics = Topics()
         /// The bindings of the event topics, by Kafka topic.
         package var events = ["lamplighter.events": TopicBinding.standard]
+        /// Examples of the topics' records, which `lamplighter check` tries.
+        package var eventTests: [String: [BindingTest]] = [:]
         /// Where to start without a commit; nil for the default of `Configuration.startFrom`.
         package var startFrom: StartFrom?
         package var skip: [RecordCoordinates] = []

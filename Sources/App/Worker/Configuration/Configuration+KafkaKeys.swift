@@ -30,6 +30,11 @@ extension Configuration.Kafka {
                 TopicBinding.keys,
                 "The event topics, each with how its records are read. Without any, "
                     + "`lamplighter.events` is read."),
+            .map(
+                "eventTests", \.eventTests, names: Self.topicName(placeholder: "<topic>"),
+                to: .bindingTests, showing: { $1.map(\.name).joined(separator: ", ") },
+                "Examples of a topic's records and what is to become of each, which `lamplighter "
+                    + "check` tries; see docs/events.md."),
             .optional(
                 "startFrom", \.startFrom, .startFrom,
                 "Where to begin in a topic of which the group has committed nothing, or whose "
@@ -91,11 +96,39 @@ extension TopicBinding {
                 "decode", \.decode, .choice,
                 "`json`: Lamplighter's event, or any JSON with a `subject` template; `key`: the "
                     + "subject is the record's key and the value is not read; `cloudevents`: "
-                    + "CloudEvents 1.0, in headers or as an envelope."),
+                    + "CloudEvents 1.0, in headers or as an envelope; `debezium`: a change of a "
+                    + "database's row, whose fields are the row's; see docs/events.md."),
             .optional(
                 "subject", \.subject, .subjectTemplate,
                 "The subject, made of the record: `{key}`, `{header:name}` and JSON pointers, as "
                     + "in `order-{/orderId}`. Without it, the one that the event names."),
+            .value(
+                "subjects", \.subjects,
+                .list(of: .subjectTemplate, countMax: TopicBinding.subjectsMax),
+                "Further subjects of the same record, made in the same way."),
+            .value(
+                "when", \.conditions, .conditions,
+                "Only records that meet all of these are events, as in `{field: /status, equals: "
+                    + "shipped}`; the others are counted as `filtered`."),
+            .value(
+                "missing", \.missing, .choice,
+                "A record without a field that a template needs: `deadLetter`, or `skip` to leave "
+                    + "it out; of several subjects, the one that cannot be made."),
+            .value(
+                "operations", \.operationList,
+                .list(of: .choice, countMax: RowOperation.allCases.count),
+                "With `decode: debezium`: the changes that are events. `read` is a row of the "
+                    + "snapshot that a connector takes when it starts."),
+            .optional(
+                "kindsFrom", \.kindsFrom, .fieldPath,
+                "The field with the kinds, a string or an array, instead of `kinds`."),
+            .optional(
+                "classesFrom", \.classesFrom, .fieldPath,
+                "The field with the classes, instead of `classes`."),
+            .section(
+                "push", \.push, PushBinding.keys,
+                "Makes a push with a payload of each record; without it the record says only that "
+                    + "its subject has changed."),
             .optional(
                 "app", \.app, .bundleID,
                 "The app of events that name none; may be left out when only one is configured."
@@ -118,6 +151,35 @@ extension TopicBinding {
                 "How long to wait before its pushes, where the state that a device then asks for "
                     + "lags behind the event."),
         ]
+    }
+}
+
+extension PushBinding {
+    static var keys: [ConfigurationKey<Self>] {
+        [
+            .optional(
+                "type", \.type,
+                .choice(
+                    PushType.allTypes.filter(\.row.carriesPayload).map { ($0.name, $0) }),
+                "`apns-push-type`; by default the payload tells it."),
+            .optional(
+                "payload", \.payload, .pushTemplate,
+                "The payload, with `{/field}` where a value of the record goes; see "
+                    + "docs/events.md."),
+            .optional(
+                "collapseID", \.collapseID, .subjectTemplate,
+                "`apns-collapse-id`, made as a subject is."),
+            .optional(
+                "priority", \.priority, .choice([("10", 10), ("5", 5), ("1", 1)]),
+                "`apns-priority`; by default the push type's own."),
+        ]
+    }
+}
+
+extension TopicBinding {
+    fileprivate var operationList: [RowOperation] {
+        get { RowOperation.allCases.filter(operations.contains) }
+        set { operations = Set(newValue) }
     }
 }
 

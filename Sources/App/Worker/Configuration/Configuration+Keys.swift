@@ -45,8 +45,9 @@ extension Configuration.Intake {
         [
             .value(
                 "allowKindWide", \.allowKindWide, .flag,
-                "Whether an event with an app and kinds but no subject sends a push to every "
-                    + "control of those kinds; if false, such an event becomes a dead letter."),
+                "Whether an event without a subject, and with kinds or `all`, sends a push to every "
+                    + "control and widget of those kinds, or of the app; if false, such an event "
+                    + "becomes a dead letter."),
             .value(
                 "recordBytesMax", \.recordBytesMax, .bytes(1 << 10...64 << 20),
                 "An event record with a larger value becomes a dead letter and is not read."

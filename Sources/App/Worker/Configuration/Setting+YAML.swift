@@ -40,10 +40,12 @@ extension Setting {
             throw unreadable("unfolds to more than \(valuesMax) values", line: line)
         }
         let content: Content
+        var isQuoted = false
         switch node {
         case .scalar(let scalar):
             let isEmpty = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
             content = isEmpty ? .absent : .scalar(scalar.string)
+            isQuoted = ![.plain, .any].contains(scalar.style)
         case .sequence(let sequence):
             var items: [Setting] = []
             for item in sequence { items.append(try convert(item, values: &values)) }
@@ -60,7 +62,7 @@ extension Setting {
         case .alias:
             throw unreadable("has an alias to nothing", line: line)
         }
-        return Setting(content: content, origin: .line(line))
+        return Setting(content: content, origin: .line(line), isQuoted: isQuoted)
     }
 
     private static func problem(_ error: YamlError) -> ConfigurationProblem {

@@ -5,6 +5,8 @@
 package struct Setting: Sendable, Equatable {
     package var content: Content
     package var origin: Origin
+    /// Whether a scalar was in quotes, or in a block: then it is text, whatever it looks like.
+    package var isQuoted = false
 
     package indirect enum Content: Sendable, Equatable {
         /// An empty value, `~` or `null`: the same as leaving the key out.

@@ -11,6 +11,8 @@ package struct EventReply: Codable, Sendable, Equatable {
     /// The events topic as whose record it was read.
     package var topic: String
     package var unreadable: Unreadable?
+    /// True if the topic's binding leaves the record out.
+    package var filtered: Bool?
     package var event: Event?
     package var results: [Result]
     /// Some entries of each result.
@@ -76,6 +78,7 @@ extension EventReply {
         self.phase = "\(phase)"
         self.topic = topic
         unreadable = explanation.unreadable.map { Unreadable(code: $0.code, message: $0.message) }
+        filtered = explanation.isFiltered ? true : nil
         event = explanation.event.map(Event.init)
         results = explanation.counts.map { result, count in
             Result(result: result.name, pushType: result.pushType, entries: count)

@@ -13,6 +13,13 @@ package enum EventText {
                     + "\(problem.message.withFullStop) It would become a dead letter and reach nobody."
             ]
         }
+        if reply.filtered == true {
+            return [
+                "The binding of \(reply.topic) leaves this record out, so it reaches nobody: a "
+                    + "condition of when does not hold, its operation is not asked for, or a field is "
+                    + "missing."
+            ]
+        }
         guard let event = reply.event else { return [] }
         var lines: [String] = []
         if reply.phase == "\(WorkerControl.Phase.replaying)" {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import RecordFormats
+internal import Simdjson
+
+/// Events of records in a producer's own format, of which a binding says what is read.
+extension EventDecoder {
+    /// The record's value as JSON, from which the binding's fields are read. Of a change, the whole
+    /// envelope.
+    mutating func document(of record: EventRecord) throws(UnreadableRecord) -> RecordDocument {
+        guard let value = record.value, value.count > 0 else {
+            throw UnreadableRecord(.missingSubject, "the subject template needs the record's value")
+        }
+        return RecordDocument(try parser.object(value).value)
+    }
+
+    /// - Returns: nil for a record that is no event: a tombstone, an operation that is not asked for, a
+    ///   condition that does not hold, or a field that is missing where that is to be skipped.
+    mutating func composedEvent(
+        _ record: EventRecord, _ now: WallTime, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> Event? {
+        let binding = record.binding
+        composer.begin()
+        guard let fields = bindings[binding].fields else {
+            // The key and headers alone.
+            return try event(ofSubjects: record, nil, now, header)
+        }
+        do throws(UnreadableRecord) {
+            var document: RecordDocument?
+            if fields.decode == .debezium {
+                guard let value = record.value, value.count > 0 else { return nil }
+                document = try RecordDocument.change(
+                    try parser.object(value), of: fields.operations)
+                if document == nil { return nil }
+            } else if fields.readsFields {
+                document = try self.document(of: record)
+            }
+            if let document, !fields.conditions.allSatisfy({ $0.holds(in: document) }) {
+                return nil
+            }
+            guard var event = try event(ofSubjects: record, document, now, header) else {
+                return nil
+            }
+            if let path = fields.kindsFrom {
+                event.kinds = try Self.kinds(document?[path], path)
+            }
+            if let path = fields.classesFrom {
+                event.classes = try Self.classes(document?[path], path)
+            }
+            if fields.push.isSet {
+                try fill(&event, fields, record, document, now, header)
+            }
+            return event
+        } catch {
+            guard fields.missing == .skip, Self.isMissing(error) else { throw error }
+            return nil
+        }
+    }
+
+    private static func isMissing(_ error: UnreadableRecord) -> Bool {
+        [UnreadableCode.missingField, .missingSubject].contains { $0.rawValue == error.code }
+    }
+
+    /// The event with the subjects that can be composed.
+    private mutating func event(
+        ofSubjects record: EventRecord, _ document: RecordDocument?, _ now: WallTime,
+        _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> Event? {
+        let templates = bindings[record.binding].templates
+        let skips = bindings[record.binding].fields?.missing == .skip
+        var event: Event?
+        for template in templates {
+            do throws(UnreadableRecord) {
+                let subject = try composer.compose(template, from: record, document, header)
+                if event == nil {
+                    event = try plainEvent(subject: subject, record, header, now)
+                } else if !event!.hasSubject(subject) {
+                    event!.furtherSubjects.append(subject)
+                }
+            } catch {
+                guard skips, Self.isMissing(error) else { throw error }
+            }
+        }
+        return event
+    }
+
+    private static func kinds(
+        _ value: JSONValue?, _ path: FieldPath
+    ) throws(UnreadableRecord) -> [String] {
+        var kinds: [String] = []
+        for word in try words(value, path) {
+            guard RecordLimits.kindBytes.contains(word.count), kinds.count < RecordLimits.kindsMax
+            else {
+                throw .field(
+                    path.text,
+                    "1 to \(RecordLimits.kindsMax) kinds of 1 to \(RecordLimits.kindBytesMax) bytes"
+                )
+            }
+            kinds.append(String(decoding: word, as: UTF8.self))
+        }
+        return kinds
+    }
+
+    private static func classes(
+        _ value: JSONValue?, _ path: FieldPath
+    ) throws(UnreadableRecord) -> TokenClassSet {
+        var classes: TokenClassSet = []
+        for word in try words(value, path) { classes.formUnion(try EventFields.tokenClass(word)) }
+        return classes
+    }
+
+    /// A string, or an array of one string or more.
+    private static func words(
+        _ value: JSONValue?, _ path: FieldPath
+    ) throws(UnreadableRecord) -> [UnsafeRawBufferPointer] {
+        guard let value else { throw .missing(path.text, "the binding reads it") }
+        if let word = value.string { return [word] }
+        let words = value.array.map { $0.map(\.string) } ?? []
+        guard !words.isEmpty, !words.contains(where: { $0 == nil }) else {
+            throw .field(path.text, "a string or an array of strings")
+        }
+        return words.compactMap(\.self)
+    }
+
+    // MARK: Pushes
+
+    private mutating func fill(
+        _ event: inout Event, _ fields: TopicBinding, _ record: EventRecord,
+        _ document: RecordDocument?, _ now: WallTime, _ header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) {
+        let push = fields.push
+        let values = TemplateValues(
+            record: record, document: document,
+            headers: (push.payload?.headers ?? []).reduce(into: [:]) { $0[$1] = header($1) },
+            time: event.time)
+        var type = push.type
+        if let template = push.payload {
+            let payload = try payload(template, values, as: push.type)
+            type = payload.type
+            event.payload = payload
+        } else if let type, type.row.carriesPayload, let body = type.row.emptyBody {
+            event.payload = EventPayload(body: Array(body.utf8), type: type)
+        }
+        if let type { try Self.narrow(&event.classes, to: type) }
+        event.priority = push.priority
+        if event.priority == 10, type == .background {
+            throw UnreadableRecord(
+                .invalidPriority, "a background push must not have priority 10: leave it out")
+        }
+        if let template = push.collapseID {
+            let text = try composer.compose(template, from: record, document, header)
+            event.collapseID = try EventFields.collapseID(text)
+        }
+        if event.payload != nil {
+            event.expiresAt = min(
+                event.time + bindings[record.binding].payloadLife, Self.latest(from: now))
+        }
+    }
+
+    private mutating func payload(
+        _ template: PushTemplate, _ values: TemplateValues, as type: PushType?
+    ) throws(UnreadableRecord) -> EventPayload {
+        filled.removeAll(keepingCapacity: true)
+        try template.fill(&filled, from: values)
+        return try EventPayload(filled, as: type, &payloads)
+    }
+}

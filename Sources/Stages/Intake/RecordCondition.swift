@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Simdjson
+
+/// A demand on one field of a producer's record. A record that does not meet it is no event.
+package struct RecordCondition: Sendable, Equatable {
+    /// A single value in JSON.
+    package enum Scalar: Sendable, Hashable {
+        case text(String)
+        case number(Double)
+        case flag(Bool)
+
+        fileprivate func equals(_ value: JSONValue) -> Bool {
+            switch self {
+            case .text(let text):
+                value.string.map { $0.elementsEqual(text.utf8) } ?? false
+            case .number(let number): value.number == number
+            case .flag(let flag): value.bool == flag
+            }
+        }
+    }
+
+    package enum Test: Sendable, Equatable {
+        case isOneOf([Scalar])
+        case isNoneOf([Scalar])
+        /// Whether the field is there and has a value.
+        case exists(Bool)
+        /// Whether the field differs in the row before and after the change.
+        case changed(Bool)
+        case above(Double)
+        case below(Double)
+        case atLeast(Double)
+        case atMost(Double)
+    }
+
+    package var field: FieldPath
+    /// All of them must hold.
+    package var tests: [Test]
+
+    package init(field: FieldPath, tests: [Test]) {
+        self.field = field
+        self.tests = tests
+    }
+
+    var needsChange: Bool {
+        field.version != .current
+            || tests.contains { if case .changed = $0 { true } else { false } }
+    }
+
+    func holds(in document: RecordDocument) -> Bool {
+        tests.allSatisfy { holds($0, document) }
+    }
+
+    private func holds(_ test: Test, _ document: RecordDocument) -> Bool {
+        let value = document[field]
+        func compares(_ holds: (Double) -> Bool) -> Bool { value?.number.map(holds) ?? false }
+        switch test {
+        case .isOneOf(let scalars):
+            return value.map { value in scalars.contains { $0.equals(value) } } ?? false
+        case .isNoneOf(let scalars):
+            return value.map { value in !scalars.contains { $0.equals(value) } } ?? true
+        case .exists(let exists): return (value != nil) == exists
+        case .changed(let changed): return hasChanged(document) == changed
+        case .above(let bound): return compares { $0 > bound }
+        case .below(let bound): return compares { $0 < bound }
+        case .atLeast(let bound): return compares { $0 >= bound }
+        case .atMost(let bound): return compares { $0 <= bound }
+        }
+    }
+
+    private func hasChanged(_ document: RecordDocument) -> Bool {
+        let (before, after) = (document.before?[field.pointer], document.after?[field.pointer])
+        return Self.text(before) != Self.text(after)
+    }
+
+    /// The value's JSON; empty where there is none.
+    private static func text(_ value: JSONValue?) -> [UInt8] {
+        guard let value, !value.isNull else { return [] }
+        var text: [UInt8] = []
+        // A document is no larger, and two that are too large for this are told apart by nothing.
+        _ = value.minify(into: &text, bytesMax: 1 << 20)
+        return text
+    }
+}
