@@ -80,9 +80,7 @@ struct FanOut: ~Copyable {
                 &outbox, deferral)
         }
         do throws(UnreadableRecord) {
-            guard let event = try decoder.decode(record, now: now.wall, header: header) else {
-                return tally.ended(.filtered, topic: record.binding)
-            }
+            let event = try decoder.event(of: record, now: now.wall, header: header)
             var traced: RecordPosition?
             if book.traces.isOn {
                 traced = trace(event, writtenAt: record.timestamp, position, now, &book)
@@ -101,6 +99,7 @@ struct FanOut: ~Copyable {
                 tally.ended(outcome, topic: record.binding)
             }
         } catch {
+            if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
             tally.ended(.unreadable, topic: record.binding)
             let hold = book.tracker.hold(id)
             let correlation = decoder.correlation(of: record, header: header)

@@ -34,8 +34,22 @@ struct CheckCommand: AsyncParsableCommand {
     @Option(help: "How long to wait for Kafka, its topics and the rights: 60s, or seconds.")
     var wait: DurationArgument?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Read the last so many records of each partition of each events topic, and say what they \
+            would do.
+            """, valueName: "records"))
+    var sample: Int?
+
     @Flag(name: .customLong("schema"), help: "Print the JSON schema of the configuration and stop.")
     var printsSchema = false
+
+    func validate() throws {
+        guard sample.map({ (1...100_000).contains($0) }) ?? true else {
+            throw ValidationError("--sample is from 1 to 100000 records of each partition")
+        }
+    }
 
     func run() async throws {
         if printsSchema {
@@ -55,6 +69,7 @@ struct CheckCommand: AsyncParsableCommand {
         report(&failures) { try tryEvents(configuration, plan) }
         let finding = await lastLook(configuration)
         report(&failures) { try report(finding.get()) }
+        if let sample { report(&failures) { try readSample(of: sample, configuration, plan) } }
         if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
         if let first = failures.first { throw ExitCode(first.status.rawValue) }
     }
@@ -67,6 +82,40 @@ struct CheckCommand: AsyncParsableCommand {
             print("wrong   \(failure.message)")
             failures.append(failure)
         }
+    }
+
+    /// Reads records as a worker would, and sends nothing.
+    private func readSample(
+        of count: Int, _ configuration: Configuration, _ plan: WorkerPlan
+    ) throws {
+        var sample = EventSample(plan)
+        let now = RecordWriter.now().wall
+        for (number, topic) in plan.eventTopics.enumerated() {
+            for tail in [count, nil] {
+                sample.begin(number)
+                do {
+                    try TopicSweep(configuration, topic: topic, tail: tail).run { record in
+                        sample.record(
+                            at: .init(
+                                topic: number, partition: record.partition, offset: record.offset),
+                            key: record.key, value: record.value,
+                            timestamp: WallTime(milliseconds: record.timestampMilliseconds),
+                            now: now, header: { record.header(named: $0) })
+                        return true
+                    }
+                    break
+                } catch is ShorterLog {
+                    continue
+                }
+            }
+        }
+        try TopicSweep(configuration, topic: configuration.kafka.topics.registrations).run {
+            sample.registration(
+                key: $0.key, value: $0.value,
+                timestamp: WallTime(milliseconds: $0.timestampMilliseconds))
+            return true
+        }
+        for line in sample.lines { print("sample  \(TerminalText.visible(line))") }
     }
 
     /// Carries out `kafka.eventTests`.

@@ -6,6 +6,9 @@ import KafkaLog
 import LinuxIO
 import Worker
 
+/// A partition has fewer records than were asked for: reading all of them is no more work.
+struct ShorterLog: Error {}
+
 /// Reads one topic from its beginning to its end, for the commands. It takes no part in the group
 /// and commits nothing.
 struct TopicSweep {
@@ -14,14 +17,17 @@ struct TopicSweep {
 
     private let configuration: Configuration
     private let topic: String
+    /// How many records of each partition are read, the last ones; nil for all.
+    private var tail: Int?
 
     /// How long Kafka may send neither a record nor an end before it counts as unavailable.
     private static let silenceMax = Duration.seconds(20)
     private static let batch = 1000
 
-    init(_ configuration: Configuration, topic: String) {
+    init(_ configuration: Configuration, topic: String, tail: Int? = nil) {
         self.configuration = configuration
         self.topic = topic
+        self.tail = tail
     }
 
     /// Lends each record to `body`, in order within a partition, until `body` returns false. Throws
@@ -34,7 +40,7 @@ struct TopicSweep {
         upTo ends: Ends? = nil, _ body: (borrowing KafkaRecord) throws -> Bool
     ) throws -> Ends {
         let reader = try TableReader(
-            settings: configuration.kafka.clientSettings, topics: [topic],
+            settings: configuration.kafka.clientSettings, topics: [topic], tail: tail,
             now: RecordWriter.now(), logger: ConfigurationOption.logger(configuration.log))
         defer { reader.close(timeout: .seconds(5)) }
         let epoll = try Epoll()
@@ -69,6 +75,7 @@ struct TopicSweep {
         for reader: TableReader, _ epoll: borrowing Epoll, since heard: ContinuousClock.Instant
     ) throws {
         if let error = reader.failure {
+            if tail != nil, reader.isOutsideLog { throw ShorterLog() }
             throw Failure(.unavailable, "\(topic) cannot be read: \(error)")
         }
         guard heard.duration(to: .now) < Self.silenceMax else {

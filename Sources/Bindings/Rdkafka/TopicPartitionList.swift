@@ -86,6 +86,8 @@ package final class TopicPartitionList {
 package enum Offset {
     /// RD_KAFKA_OFFSET_BEGINNING; as a time in `offsetsForTimes`: the log start offset.
     package static let beginning: Int64 = -2
+    /// RD_KAFKA_OFFSET_TAIL: so many records before the end.
+    package static func tail(_ count: Int) -> Int64 { -2000 - Int64(count) }
     /// RD_KAFKA_OFFSET_END; as a time in `offsetsForTimes`: the high watermark.
     package static let end: Int64 = -1
     /// RD_KAFKA_OFFSET_INVALID: none.

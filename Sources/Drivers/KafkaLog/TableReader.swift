@@ -15,6 +15,8 @@ package import Rdkafka
 /// partition.
 package final class TableReader {
     package let topics: [String]
+    /// Where a partition is begun: `Offset.beginning`, or so many records before its end.
+    private let start: Int64
     private let session: ConsumerSession
     private let waker = Waker()
     private var partitions: [[Row]]
@@ -33,6 +35,10 @@ package final class TableReader {
     /// Set once the table can no longer be trusted, for instance because its topic was recreated.
     /// The caller must start again with an empty table.
     package private(set) var failure: RdkafkaError?
+    /// Whether `failure` is that the log has no record where it was to be read.
+    package var isOutsideLog: Bool {
+        failure?.code == .offsetOutOfRange || failure?.code == .autoOffsetReset
+    }
     /// The number of records read from all topics since the start.
     package private(set) var recordsRead: UInt64 = 0
 
@@ -62,13 +68,17 @@ package final class TableReader {
 
     /// Finds every topic's partitions and starts to read them.
     ///
-    /// - Parameter timeout: the time limit for finding all partitions.
+    /// - Parameters:
+    ///   - tail: how many records of each partition are read, the last ones; nil for all. If the log
+    ///     has fewer, it may fail as `isOutsideLog`.
+    ///   - timeout: the time limit for finding all partitions.
     package init(
-        settings: KafkaClientSettings, topics: [String], timeout: Duration = .seconds(15),
+        settings: KafkaClientSettings, topics: [String], tail: Int? = nil, timeout: Duration = .seconds(15),
         now: Now, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a reader without a topic")
         self.topics = topics
+        start = tail.map(Offset.tail) ?? Offset.beginning
         partitions = Array(repeating: [], count: topics.count)
         freshness = TableFreshness(topics: topics.count)
         replay = ReplayProgress(topics: topics.count)
@@ -191,7 +201,7 @@ package final class TableReader {
                 let received = rows[partition].received
                 list.append(
                     topic: topics[topic], partition: Int32(partition),
-                    offset: received < 0 ? Offset.beginning : received + 1)
+                    offset: received < 0 ? start : received + 1)
             }
             pendingWarnings.append(
                 KafkaWarning(
@@ -341,7 +351,7 @@ package final class TableReader {
         guard Int(count) > known else { return }
         let list = TopicPartitionList(capacity: Int(count) - known)
         for partition in Int32(known)..<count {
-            list.append(topic: topics[topic], partition: partition, offset: Offset.beginning)
+            list.append(topic: topics[topic], partition: partition, offset: start)
             everyPartition.append(topic: topics[topic], partition: partition, offset: Offset.end)
         }
         do {

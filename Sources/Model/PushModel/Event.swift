@@ -8,8 +8,9 @@ package struct Event {
     package var environment: PushEnvironment?
     /// The subject: 1 to 256 opaque, case-sensitive bytes; empty for a kind-wide event.
     package var subject: UnsafeRawBufferPointer
-    /// Of a record about several subjects, those after the first; no two are the same.
-    package var furtherSubjects: [UnsafeRawBufferPointer] = []
+    /// Of a record about several subjects, those after the first; no two are the same. Lent, as the
+    /// subject is: an array would cost every event its reference counts.
+    package var furtherSubjects = UnsafeBufferPointer<UnsafeRawBufferPointer>(start: nil, count: 0)
     /// Only targets of these kinds get a push; empty means any kind.
     package var kinds: [String]
     package var classes: TokenClassSet
@@ -68,7 +69,7 @@ extension Event {
     package func about(_ further: UnsafeRawBufferPointer) -> Event {
         var event = self
         event.subject = further
-        event.furtherSubjects = []
+        event.furtherSubjects = UnsafeBufferPointer(start: nil, count: 0)
         return event
     }
 }
@@ -165,4 +166,10 @@ package struct UnreadableRecord: Error, Sendable, Equatable {
         self.code = code
         self.message = message
     }
+
+    /// Thrown for a record that its binding leaves out: it can be read, and is no event. An optional
+    /// event would cost each event several copies, 460 of 4,250 instructions per push.
+    package static let leftOut = UnreadableRecord(code: "filtered", message: "")
+
+    package var isLeftOut: Bool { code == Self.leftOut.code }
 }

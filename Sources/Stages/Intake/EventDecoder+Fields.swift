@@ -16,33 +16,33 @@ extension EventDecoder {
         return RecordDocument(try parser.object(value).value)
     }
 
-    /// - Returns: nil for a record that is no event: a tombstone, an operation that is not asked for, a
-    ///   condition that does not hold, or a field that is missing where that is to be skipped.
+    /// - Throws: `leftOut` for a record that is no event: a tombstone, an operation that is not asked
+    ///   for, a condition that does not hold, or a field that is missing where that is to be skipped.
+    // Not inlined, since records without a template would pay for it.
+    @inline(never)
     mutating func composedEvent(
         _ record: EventRecord, _ now: WallTime, _ header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> Event? {
+    ) throws(UnreadableRecord) -> Event {
         let binding = record.binding
         composer.begin()
-        guard let fields = bindings[binding].fields else {
+        guard let fields = bindings[binding].fields.map({ fieldBindings[$0] }) else {
             // The key and headers alone.
             return try event(ofSubjects: record, nil, now, header)
         }
         do throws(UnreadableRecord) {
             var document: RecordDocument?
             if fields.decode == .debezium {
-                guard let value = record.value, value.count > 0 else { return nil }
+                guard let value = record.value, value.count > 0 else { throw .leftOut }
                 document = try RecordDocument.change(
                     try parser.object(value), of: fields.operations)
-                if document == nil { return nil }
+                if document == nil { throw .leftOut }
             } else if fields.readsFields {
                 document = try self.document(of: record)
             }
             if let document, !fields.conditions.allSatisfy({ $0.holds(in: document) }) {
-                return nil
+                throw .leftOut
             }
-            guard var event = try event(ofSubjects: record, document, now, header) else {
-                return nil
-            }
+            var event = try event(ofSubjects: record, document, now, header)
             if let path = fields.kindsFrom {
                 event.kinds = try Self.kinds(document?[path], path)
             }
@@ -54,8 +54,7 @@ extension EventDecoder {
             }
             return event
         } catch {
-            guard fields.missing == .skip, Self.isMissing(error) else { throw error }
-            return nil
+            throw fields.missing == .skip && Self.isMissing(error) ? .leftOut : error
         }
     }
 
@@ -67,9 +66,10 @@ extension EventDecoder {
     private mutating func event(
         ofSubjects record: EventRecord, _ document: RecordDocument?, _ now: WallTime,
         _ header: EventRecord.HeaderLookup
-    ) throws(UnreadableRecord) -> Event? {
+    ) throws(UnreadableRecord) -> Event {
         let templates = bindings[record.binding].templates
-        let skips = bindings[record.binding].fields?.missing == .skip
+        let skips =
+            bindings[record.binding].fields.map { fieldBindings[$0].missing == .skip } ?? false
         var event: Event?
         for template in templates {
             do throws(UnreadableRecord) {
@@ -77,12 +77,14 @@ extension EventDecoder {
                 if event == nil {
                     event = try plainEvent(subject: subject, record, header, now)
                 } else if !event!.hasSubject(subject) {
-                    event!.furtherSubjects.append(subject)
+                    composer.add(further: subject)
+                    event!.furtherSubjects = composer.furtherSubjects
                 }
             } catch {
                 guard skips, Self.isMissing(error) else { throw error }
             }
         }
+        guard let event else { throw .leftOut }
         return event
     }
 

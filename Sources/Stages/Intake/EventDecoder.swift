@@ -12,6 +12,8 @@ internal import Simdjson
 /// parsing.
 package struct EventDecoder: ~Copyable {
     let bindings: [Binding]
+    /// Apart from `bindings`, which are copied for each event.
+    let fieldBindings: [TopicBinding]
     let settings: EventSettings
     private let routes: RouteDirectory
     var parser: JSONParser
@@ -34,8 +36,9 @@ package struct EventDecoder: ~Copyable {
 
         let reading: Reading
         let templates: [SubjectTemplate]
-        /// What only templates and conditions need; nil where there are none of these.
-        let fields: TopicBinding?
+        /// The position in `fieldBindings` of what only fields, conditions and pushes need; nil where
+        /// there are none of these.
+        let fields: Int?
         let app: AppID?
         let kinds: [String]
         let classes: TokenClassSet
@@ -52,12 +55,14 @@ package struct EventDecoder: ~Copyable {
         for binding in bindings {
             if let problem = binding.problem(in: routing) { throw problem }
         }
+        let fieldBindings = bindings.filter {
+            $0.readsFields || $0.decode == .debezium || $0.push.isSet
+        }
         let routes = RouteDirectory(routing)
         self.bindings = bindings.map { binding in
             Binding(
                 reading: Self.reading(of: binding), templates: binding.templates,
-                fields: binding.readsFields || binding.decode == .debezium || binding.push.isSet
-                    ? binding : nil,
+                fields: fieldBindings.firstIndex(of: binding),
                 app: binding.app.flatMap { routing.app(named: $0) } ?? routes.soleApp,
                 kinds: binding.kinds, classes: binding.classes, delay: binding.delay,
                 changeLife: Milliseconds(binding.ttl ?? settings.changeTTL),
@@ -66,6 +71,7 @@ package struct EventDecoder: ~Copyable {
                     && binding.kindsFrom == nil && binding.classesFrom == nil
                     && !binding.push.isSet)
         }
+        self.fieldBindings = fieldBindings
         self.routes = routes
         self.settings = settings
         parser = JSONParser(bytesMax: settings.recordBytesMax)
@@ -75,6 +81,7 @@ package struct EventDecoder: ~Copyable {
     /// record is shared, and not worked out again.
     package init(like other: borrowing EventDecoder) {
         bindings = other.bindings
+        fieldBindings = other.fieldBindings
         settings = other.settings
         routes = other.routes
         parser = JSONParser(bytesMax: settings.recordBytesMax)
@@ -113,6 +120,19 @@ package struct EventDecoder: ~Copyable {
     package mutating func decode(
         _ record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> Event? {
+        do throws(UnreadableRecord) {
+            return try event(of: record, now: now, header: header)
+        } catch {
+            if error.isLeftOut { return nil }
+            throw error
+        }
+    }
+
+    /// As `decode`, for where each copy of an event counts.
+    /// - Throws: also `UnreadableRecord.leftOut`.
+    package mutating func event(
+        of record: EventRecord, now: WallTime, header: EventRecord.HeaderLookup
+    ) throws(UnreadableRecord) -> Event {
         let index = record.binding
         switch bindings[index].reading {
         case .key:

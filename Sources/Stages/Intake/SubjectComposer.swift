@@ -11,6 +11,23 @@ struct SubjectComposer: ~Copyable {
     private var composed = FixedBytes(
         capacity: RecordLimits.subjectBytesMax * (TopicBinding.subjectsMax + 1))
 
+    /// The subjects after the first of the record that is being composed.
+    private let further = UnsafeMutableBufferPointer<UnsafeRawBufferPointer>.allocate(
+        capacity: TopicBinding.subjectsMax)
+    private var furtherCount = 0
+
+    deinit { further.deallocate() }
+
+    /// Those that were added since `begin`.
+    var furtherSubjects: UnsafeBufferPointer<UnsafeRawBufferPointer> {
+        UnsafeBufferPointer(rebasing: further[..<furtherCount])
+    }
+
+    mutating func add(further subject: UnsafeRawBufferPointer) {
+        further[furtherCount] = subject
+        furtherCount += 1
+    }
+
     static func subject(
         inKeyOf record: EventRecord
     ) throws(UnreadableRecord) -> UnsafeRawBufferPointer {
@@ -51,7 +68,10 @@ struct SubjectComposer: ~Copyable {
         return UnsafeRawBufferPointer(rebasing: composed.bytes[start...])
     }
 
-    mutating func begin() { composed.removeAll() }
+    mutating func begin() {
+        composed.removeAll()
+        furtherCount = 0
+    }
 
     private static func found(
         _ bytes: UnsafeRawBufferPointer?, _ place: String
