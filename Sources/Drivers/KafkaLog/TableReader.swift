@@ -69,12 +69,12 @@ package final class TableReader {
     /// Finds every topic's partitions and starts to read them.
     ///
     /// - Parameters:
-    ///   - tail: how many records of each partition are read, the last ones; nil for all. If the log
-    ///     has fewer, it may fail as `isOutsideLog`.
+    ///   - tail: how many records of each partition are read, the last ones; nil for all. If the
+    ///     log has fewer, it may fail as `isOutsideLog`.
     ///   - timeout: the time limit for finding all partitions.
     package init(
-        settings: KafkaClientSettings, topics: [String], tail: Int? = nil, timeout: Duration = .seconds(15),
-        now: Now, logger: Logger
+        settings: KafkaClientSettings, topics: [String], tail: Int? = nil,
+        timeout: Duration = .seconds(15), now: Now, logger: Logger
     ) throws(KafkaError) {
         precondition(!topics.isEmpty, "a reader without a topic")
         self.topics = topics
