@@ -43,7 +43,7 @@ extension Configuration.APNS.AddedPushType {
                 "The largest body that APNs accepts."),
             .optional(
                 "changeBody", \.changeBody,
-                .text("a JSON object", matching: "\\{[^\\x00]{0,4999}\\}"),
+                .text("a JSON object", matching: "\\{[^\\x00]*\\}"),
                 "What a plain event sends, such as `{\"aps\":{\"content-changed\":true}}`. Without "
                     + "it only events with a payload are sent."),
         ]
