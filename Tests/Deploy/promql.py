@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""Holds queries of Prometheus against docs/metrics.md: the names and labels that they may use."""
+"""Holds queries of Prometheus against docs/metrics.md and docs/registrar.md: the names and labels that they may use."""
 
 import json
 import pathlib
@@ -24,9 +24,9 @@ WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
 def metrics():
-    """Every metric of docs/metrics.md: its type and its labels, of a histogram each of its series."""
+    """Every metric of workers and of registrars: its labels, of a histogram those of each series."""
     found = {}
-    page = (ROOT / "docs/metrics.md").read_text()
+    page = "".join((ROOT / name).read_text() for name in ("docs/metrics.md", "docs/registrar.md"))
     for name, kind, labels in re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", page, re.M):
         labels = set(re.findall(r"`(\w+)`", labels))
         if kind == "histogram":
