@@ -187,7 +187,13 @@ class Interface(unittest.TestCase):
 
 
 def without_further_members(schema):
-    """The description with objects that have no members but the described."""
+    """The description as generated values need it to be acceptable.
+
+    Objects have no members but the described, and free text is so short that
+    it is within the described length in bytes too: JSON Schema's `maxLength`
+    counts characters, of which each takes up to 4 bytes, and the registrar
+    counts bytes, as Kafka and APNs do.
+    """
     if isinstance(schema, list):
         return [without_further_members(each) for each in schema]
     if not isinstance(schema, dict):
@@ -195,6 +201,8 @@ def without_further_members(schema):
     copy = {name: without_further_members(value) for name, value in schema.items()}
     if copy.get("type") == "object" and "properties" in copy and "additionalProperties" not in copy:
         copy["additionalProperties"] = False
+    if copy.get("type") == "string" and "maxLength" in copy and "pattern" not in copy:
+        copy["maxLength"] = max(copy["maxLength"] // 4, copy.get("minLength", 0))
     return copy
 
 
