@@ -58,6 +58,8 @@ let stages: [Target] = [
     .stage("Deferral", uses: ["FlatMemory"], above: ["Planning", "Ledger"]),
     // The registrar's: what may be written to the registrations topic.
     .stage("Registering", uses: ["RecordFormats", "Simdjson"]),
+    // Records that are written with a schema: what Intake reads is JSON.
+    .stage("RecordSchemas", uses: ["Simdjson", "FlatMemory"]),
 ]
 
 // MARK: Pipeline: composes the stages, and decides what needs several of them. As pure as they are.
@@ -227,7 +229,7 @@ let tests: [Target] = [
         "StagesTests",
         [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "Registering", "Simdjson",
+            "Ledger", "Registering", "RecordSchemas", "Simdjson", "FlatMemory",
         ]),
     .tests(
         "PipelineTests",
