@@ -36,6 +36,12 @@ package struct OutputBuffer: ~Copyable {
         hasOverflowed = false
     }
 
+    /// Takes the end away again.
+    package mutating func truncate(to count: Int) {
+        precondition((0...self.count).contains(count), "more than there is")
+        self.count = count
+    }
+
     package mutating func append(_ byte: UInt8) {
         guard reserve(1) else { return }
         memory.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)

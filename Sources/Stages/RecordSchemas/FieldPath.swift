@@ -35,7 +35,7 @@ struct FieldPath {
 enum ValueFault: Sendable {
     case endsTooEarly, longVarint, outOfRange, negativeLength, noSuchBranch, noSuchSymbol, noBoolean
     case blockSize, notUTF8, longDecimal, tooDeep, tooManySteps, tooLarge, bytesLeft
-    case fieldNumber, wireType, strayEndGroup, noTime, noDuration
+    case fieldNumber, wireType, strayEndGroup, noTime, noDuration, noMask
 
     var text: String {
         switch self {
@@ -59,6 +59,7 @@ enum ValueFault: Sendable {
         case .strayEndGroup: "a group ends that has not begun"
         case .noTime: "a timestamp is not in the years 1 to 9999"
         case .noDuration: "a duration is not within 10,000 years, or has two signs"
+        case .noMask: "a field mask has a path that is none"
         }
     }
 }
