@@ -106,6 +106,10 @@ let drivers: [Target] = [
     // Metrics and spans, to an OpenTelemetry collector.
     .floor(
         "Drivers", "OTLPExporter", ["PushModel", "Delivery", "Telemetry", "Curl"]),
+    // Schemas of records, by the API of Confluent's registry.
+    .floor(
+        "Drivers", "SchemaRegistry",
+        ["PushModel", "Delivery", "RecordSchemas", "Curl", "Simdjson", "LinuxIO"]),
     // The one HTTP server: for probes, metrics and the operator's questions.
     .floor(
         "Drivers", "HTTPListener", ["PushModel", "OpenSSL"], logs: true,
@@ -242,7 +246,7 @@ let tests: [Target] = [
         "DriversTests",
         [
             "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter",
-            "Telemetry", "APNSSimulator",
+            "Telemetry", "SchemaRegistry", "RecordSchemas", "APNSSimulator",
             "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
             "LinuxIO", "Rdkafka",
         ], logs: true),
@@ -286,9 +290,9 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Registering", "Nghttp2", "CNghttp2", "OpenSSL",
-        "TestCertificates",
-        "Simdjson",
+        "APNSSimulator", "RegistrarAccess", "Registering", "RecordSchemas", "Nghttp2", "CNghttp2",
+        "OpenSSL", "TestCertificates",
+        "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
