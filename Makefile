@@ -5,7 +5,7 @@
 
 # A variable has one meaning. Five have a short form, for the verb's main one: ROUNDS of chaos and of
 # the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of mutate,
-# fuzz, check-surfaces, check-deploy and check-examples.
+# fuzz, check-surfaces, check-schemas, check-deploy and check-examples.
 
 # With 1 check-examples also builds the backend in Swift.
 SWIFT ?= 0
@@ -47,7 +47,7 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
-	check-surfaces check-registrar check-deploy check-examples conformance fuzz sanitize \
+	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
 	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling \
 	check-performance clean
 .DEFAULT_GOAL := help
@@ -129,6 +129,9 @@ check-mutations: ## See that each mutation still applies to the sources
 
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
 	scripts/check-registrar.sh $(ONLY)
+
+check-schemas: ## See records of fastavro, Protobuf and Confluent's serializers become the same JSON (ONLY=test_avro)
+	scripts/check-schemas.sh $(ONLY)
 
 check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
 	scripts/check-surfaces.sh $(ONLY)

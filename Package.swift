@@ -210,7 +210,7 @@ let lab: [Target] = [
         name: "lamplighter-lab",
         dependencies: [
             "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator",
-            "EmbeddedKafka",
+            "EmbeddedKafka", "RecordSchemas", "SchemaRegistry", "LinuxIO",
             "PushModel",
             "OpenSSL", "TestCertificates",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -290,8 +290,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Registering", "RecordSchemas", "Nghttp2", "CNghttp2",
-        "OpenSSL", "TestCertificates",
+        "APNSSimulator", "RegistrarAccess", "Registering", "RecordSchemas", "SchemaRegistry",
+        "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
         "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),
     ]

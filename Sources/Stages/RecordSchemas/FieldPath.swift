@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import PushModel
+
 /// Where in a value something is wrong. It is put together backwards, on the way out of what is
 /// nested, so that it costs nothing where nothing is wrong.
 struct FieldPath {
@@ -8,7 +10,8 @@ struct FieldPath {
 
     /// Names of a schema may be long, and they are many.
     private static let stepsMax = 64
-    private static let stepCharactersMax = 100
+    private static let stepCharactersMax = 60
+    private static let charactersMax = 500
 
     mutating func enclose(inField name: borrowing [UInt8], _ range: Range<Int>) {
         enclose(String(decoding: name[range], as: UTF8.self))
@@ -27,7 +30,10 @@ struct FieldPath {
 
     /// A JSON pointer with `*` for any key of a map, and for any item that is passed over.
     var text: String {
-        steps.isEmpty ? "the top" : steps.reversed().map { "/" + $0 }.joined()
+        guard !steps.isEmpty else { return "the top" }
+        let text = steps.reversed().map { "/" + $0 }.joined()
+        guard text.count > Self.charactersMax else { return text.printable }
+        return String(text.prefix(Self.charactersMax)).printable + "…"
     }
 }
 
