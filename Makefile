@@ -35,7 +35,7 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling: \
+bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records bench-scaling: \
 	export BENCH_ROUNDS := $(BENCH_ROUNDS)
 bench-latency bench-listeners bench-registrar: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
@@ -48,8 +48,8 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
 	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
-	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling \
-	check-performance clean
+	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records \
+	bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -167,6 +167,9 @@ bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplic
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
+
+bench-records: deps ## Measure records in Avro and Protobuf beside JSON (BENCH_ROUNDS=5, RECORDS=500000)
+	benchmarks/records.py
 
 bench-scaling: deps ## Measure threads, workers and connections, what limits each (BENCH_ROUNDS=5, PUSHES=500000)
 	benchmarks/scaling.py

@@ -316,6 +316,7 @@ let benchmarks: [Target] = [
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
             "Pipeline", "KafkaLog", "APNSDelivery", "FleetKit", "Rdkafka", "OpenSSL", "LinuxIO",
+            "RecordSchemas", "Simdjson",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),

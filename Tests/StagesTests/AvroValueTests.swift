@@ -19,6 +19,9 @@ internal import Testing
         ("\"bytes\"", AvroBytes().bytes([0xFB, 0xFF]), #""+/8=""#),
         ("\"string\"", AvroBytes().string("a\"\\\n\u{1}é"), #""a\"\\\u000a\u0001é""#),
         ("\"string\"", AvroBytes().string("eight letters, plain"), #""eight letters, plain""#),
+        ("\"string\"", AvroBytes().string("eight \"letters"), #""eight \"letters""#),
+        ("\"string\"", AvroBytes().string("eight \\letters"), #""eight \\letters""#),
+        ("\"string\"", AvroBytes().string("eight \u{7}letters"), #""eight \u0007letters""#),
         (#"{"type":"fixed","name":"f","size":3}"#, [1, 2, 3], #""AQID""#),
         (#"{"type":"enum","name":"e","symbols":["A","B"]}"#, AvroBytes().long(1), #""B""#),
     ]

@@ -10,8 +10,8 @@ internal import RecordSchemas
 struct RegistryClient: ~Copyable {
     private let settings: RegistrySettings
     private let conversation = HTTPConversation()
-    /// The instance that answered last, which is asked first.
-    private var preferred = 0
+    /// The instance that answered last, which is asked first: its place among the URLs.
+    private(set) var preferred: Int
 
     private static let connectTimeMax = Duration.seconds(3)
     /// In less nothing is answered, and libcurl takes 0 ms for no limit.
@@ -21,7 +21,10 @@ struct RegistryClient: ~Copyable {
     private static let schemaNotFound: Int64 = 40403
     private static let notFound: [Int64] = [40401, 40402, 40403]
 
-    init(_ settings: RegistrySettings) { self.settings = settings }
+    init(_ settings: RegistrySettings, preferred: Int = 0) {
+        self.settings = settings
+        self.preferred = preferred
+    }
 
     private enum Reply {
         case found(RegistryAnswer)

@@ -14,6 +14,8 @@ package final class SchemaSource: Sendable {
     private struct State {
         var book: SchemaBook
         var counts = Counts()
+        /// The instance that answered last, for the thread's next life.
+        var preferred = 0
         /// Whether the thread runs.
         var isServed = false
         var isStopped = false
@@ -94,7 +96,7 @@ package final class SchemaSource: Sendable {
     private static let sleepMax = Duration.milliseconds(500)
 
     private func run() {
-        var client = RegistryClient(settings)
+        var client = RegistryClient(settings, preferred: state.withLock { $0.preferred })
         while let next = next() {
             let wait = next.at - Self.now()
             guard wait <= .zero else {
@@ -102,7 +104,9 @@ package final class SchemaSource: Sendable {
                 continue
             }
             let outcome = client.fetch(next.schema)
+            let preferred = client.preferred
             state.withLock { state in
+                state.preferred = preferred
                 state.counts.count(outcome)
                 state.book.ended(next.schema, outcome, now: Self.now())
             }
