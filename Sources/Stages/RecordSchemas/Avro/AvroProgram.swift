@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 /// A schema of Avro and what is wanted of its values, as flat tables that are walked through for each
-/// value. They hold no reference to other memory, so that a step retains and allocates nothing.
-struct AvroProgram: Sendable {
+/// value. A class, so that handing it on retains nothing, and not each table.
+final class AvroProgram: Sendable {
     enum Operation: UInt8, Sendable {
         case null, boolean, int, long, float, double, bytes, string, fixed, uuid, decimal
         case sizedDecimal, enumeration, array, map, union, record
@@ -32,12 +32,21 @@ struct AvroProgram: Sendable {
         var name: SchemaTexts.Place
     }
 
-    private(set) var nodes: [Node] = []
-    private(set) var fields: [Field] = []
-    private(set) var branches: [Int32] = []
+    let nodes: [Node]
+    let fields: [Field]
+    let branches: [Int32]
     /// The symbols of enums in quotes, and the keys of maps without.
-    private(set) var words: [SchemaTexts.Place] = []
-    private(set) var texts = SchemaTexts()
+    let words: [SchemaTexts.Place]
+    let texts: SchemaTexts
+
+    /// The tables while they are made.
+    private struct Tables {
+        var nodes: [Node] = []
+        var fields: [Field] = []
+        var branches: [Int32] = []
+        var words: [SchemaTexts.Place] = []
+        var texts = SchemaTexts()
+    }
 
     /// About what the program takes in memory.
     var byteCount: Int {
@@ -46,16 +55,22 @@ struct AvroProgram: Sendable {
     }
 
     init(_ schema: AvroSchema, _ projection: Projection = .whole) throws(UnusableSchema) {
+        var tables = Tables()
         var compiler = Compiler(schema: schema, projection: projection)
         let root = compiler.projection.isWhole(.root) ? Projection.Place.all : .root
-        _ = compiler.node(Compiler.Source(type: schema.root, place: root), &self)
+        _ = compiler.node(Compiler.Source(type: schema.root, place: root), &tables)
         // A loop and not a recursion: types may refer to each other as deep as they are many.
         while let (source, node) = compiler.open.popLast() {
-            nodes[node] = compiler.filled(source, &self)
-            guard nodes.count + fields.count <= SchemaLimits.partsMax * 4 else {
+            tables.nodes[node] = compiler.filled(source, &tables)
+            guard tables.nodes.count + tables.fields.count <= SchemaLimits.partsMax * 4 else {
                 throw UnusableSchema("the schema has too many parts for so many pointers")
             }
         }
+        nodes = tables.nodes
+        fields = tables.fields
+        branches = tables.branches
+        words = tables.words
+        texts = tables.texts
     }
 
     /// What is only needed while the tables are made.
@@ -76,7 +91,7 @@ struct AvroProgram: Sendable {
         }
 
         /// The node of a type, which is filled in later.
-        mutating func node(_ source: Source, _ program: inout AvroProgram) -> Int32 {
+        mutating func node(_ source: Source, _ program: inout Tables) -> Int32 {
             if let node = known[source] { return Int32(node) }
             let node = program.nodes.count
             program.nodes.append(Node(operation: .null))
@@ -85,7 +100,7 @@ struct AvroProgram: Sendable {
             return Int32(node)
         }
 
-        mutating func filled(_ source: Source, _ program: inout AvroProgram) -> Node {
+        mutating func filled(_ source: Source, _ program: inout Tables) -> Node {
             switch schema.types[source.type] {
             case .null, .undefined: return Node(operation: .null)
             case .boolean: return Node(operation: .boolean)
@@ -122,7 +137,7 @@ struct AvroProgram: Sendable {
         }
 
         private mutating func array(
-            _ items: Int, _ place: Projection.Place, _ program: inout AvroProgram
+            _ items: Int, _ place: Projection.Place, _ program: inout Tables
         ) -> Node {
             let wanted = projection.itemsMax(of: place)
             let inner = Source(type: items, place: projection.anyChild(of: place))
@@ -132,7 +147,7 @@ struct AvroProgram: Sendable {
         }
 
         private mutating func map(
-            _ values: Int, _ place: Projection.Place, _ program: inout AvroProgram
+            _ values: Int, _ place: Projection.Place, _ program: inout Tables
         ) -> Node {
             let first = program.words.count
             let keys = projection.keys(of: place)
@@ -144,7 +159,7 @@ struct AvroProgram: Sendable {
         }
 
         private mutating func record(
-            _ list: [AvroSchema.Field], _ place: Projection.Place, _ program: inout AvroProgram
+            _ list: [AvroSchema.Field], _ place: Projection.Place, _ program: inout Tables
         ) -> Node {
             let first = program.fields.count
             var isFirst = true

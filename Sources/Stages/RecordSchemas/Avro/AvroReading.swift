@@ -19,7 +19,7 @@ struct AvroReading {
     /// Reads all of `bytes`.
     /// - Returns: what is wrong, as a sentence; nil if `output` has the JSON.
     static func write(
-        _ bytes: UnsafeRawBufferPointer, _ program: borrowing AvroProgram,
+        _ bytes: UnsafeRawBufferPointer, _ program: AvroProgram,
         to output: inout OutputBuffer
     ) -> String? {
         var reading = AvroReading(bytes)
@@ -44,7 +44,7 @@ struct AvroReading {
     // MARK: Writing
 
     private mutating func write(
-        _ index: Int32, _ program: borrowing AvroProgram, _ output: inout OutputBuffer
+        _ index: Int32, _ program: AvroProgram, _ output: inout OutputBuffer
     ) -> Bool {
         steps -= 1
         guard steps >= 0 else { return fail(.tooManySteps) }
@@ -120,7 +120,7 @@ struct AvroReading {
     }
 
     private mutating func writeRecord(
-        _ node: AvroProgram.Node, _ program: borrowing AvroProgram, _ output: inout OutputBuffer
+        _ node: AvroProgram.Node, _ program: AvroProgram, _ output: inout OutputBuffer
     ) -> Bool {
         guard enter() else { return false }
         output.append(UInt8(ascii: "{"))
@@ -169,7 +169,7 @@ struct AvroReading {
     }
 
     private mutating func writeArray(
-        _ node: AvroProgram.Node, _ program: borrowing AvroProgram, _ output: inout OutputBuffer
+        _ node: AvroProgram.Node, _ program: AvroProgram, _ output: inout OutputBuffer
     ) -> Bool {
         guard enter() else { return false }
         output.append(UInt8(ascii: "["))
@@ -206,7 +206,7 @@ struct AvroReading {
     }
 
     private mutating func writeMap(
-        _ node: AvroProgram.Node, _ program: borrowing AvroProgram, _ output: inout OutputBuffer
+        _ node: AvroProgram.Node, _ program: AvroProgram, _ output: inout OutputBuffer
     ) -> Bool {
         guard enter() else { return false }
         output.append(UInt8(ascii: "{"))
@@ -231,7 +231,7 @@ struct AvroReading {
     }
 
     private mutating func writeEntry(
-        _ node: AvroProgram.Node, _ program: borrowing AvroProgram, _ output: inout OutputBuffer,
+        _ node: AvroProgram.Node, _ program: AvroProgram, _ output: inout OutputBuffer,
         _ isFirst: inout Bool
     ) -> Bool {
         guard let key = sized() else { return false }
@@ -244,7 +244,7 @@ struct AvroReading {
     }
 
     private func isWanted(
-        _ key: UnsafeRawBufferPointer, _ node: AvroProgram.Node, _ program: borrowing AvroProgram
+        _ key: UnsafeRawBufferPointer, _ node: AvroProgram.Node, _ program: AvroProgram
     ) -> Bool {
         guard node.count != AvroProgram.allKeys else { return true }
         for index in Int(node.other)..<Int(node.other) + Int(node.count)
@@ -257,7 +257,7 @@ struct AvroReading {
     // MARK: Skipping
 
     /// Passes over a value. Of what it passes over, only the bounds are checked.
-    private mutating func skip(_ index: Int32, _ program: borrowing AvroProgram) -> Bool {
+    private mutating func skip(_ index: Int32, _ program: AvroProgram) -> Bool {
         steps -= 1
         guard steps >= 0 else { return fail(.tooManySteps) }
         let node = program.nodes[Int(index)]
@@ -291,7 +291,7 @@ struct AvroReading {
     }
 
     private mutating func skipBlocks(
-        of inner: Int32, _ program: borrowing AvroProgram, haveKeys: Bool
+        of inner: Int32, _ program: AvroProgram, haveKeys: Bool
     ) -> Bool {
         guard enter() else { return false }
         while true {

@@ -3,7 +3,7 @@
 
 /// A message of a Protobuf schema and what is wanted of its values, as flat tables that are walked
 /// through for each value, like `AvroProgram`.
-struct ProtobufProgram: Sendable {
+final class ProtobufProgram: Sendable {
     enum Operation: UInt8, Sendable {
         case double, float, int32, int64, uint32, uint64, sint32, sint64
         case fixed32, fixed64, sfixed32, sfixed64, bool, string, bytes
@@ -55,15 +55,25 @@ struct ProtobufProgram: Sendable {
     }
 
     /// The fields of each message. The first message is that of the record.
-    private(set) var messages: [Part] = []
+    let messages: [Part]
     /// Those of one message are sorted by their numbers.
-    private(set) var fields: [Field] = []
-    private(set) var enumerations: [Part] = []
+    let fields: [Field]
+    let enumerations: [Part]
     /// Those of one enum are sorted by their numbers.
-    private(set) var values: [Value] = []
+    let values: [Value]
     /// The keys of maps.
-    private(set) var words: [SchemaTexts.Place] = []
-    private(set) var texts = SchemaTexts()
+    let words: [SchemaTexts.Place]
+    let texts: SchemaTexts
+
+    /// The tables while they are made.
+    private struct Tables {
+        var messages: [Part] = []
+        var fields: [Field] = []
+        var enumerations: [Part] = []
+        var values: [Value] = []
+        var words: [SchemaTexts.Place] = []
+        var texts = SchemaTexts()
+    }
 
     /// About what the program takes in memory.
     var byteCount: Int {
@@ -75,16 +85,23 @@ struct ProtobufProgram: Sendable {
     init(
         _ schema: ProtobufSchema, root: Int, _ projection: Projection = .whole
     ) throws(UnusableSchema) {
+        var tables = Tables()
         var compiler = Compiler(schema: schema, projection: projection)
         let place = compiler.projection.isWhole(.root) ? Projection.Place.all : .root
-        _ = compiler.message(Compiler.Source(message: root, place: place), &self)
+        _ = compiler.message(Compiler.Source(message: root, place: place), &tables)
         // A loop and not a recursion: messages may refer to each other as deep as they are many.
         while let (source, message) = compiler.open.popLast() {
-            compiler.fill(message, source, &self)
-            guard fields.count + values.count <= SchemaLimits.partsMax * 4 else {
+            compiler.fill(message, source, &tables)
+            guard tables.fields.count + tables.values.count <= SchemaLimits.partsMax * 4 else {
                 throw UnusableSchema("the schema has too many parts for so many pointers")
             }
         }
+        messages = tables.messages
+        fields = tables.fields
+        enumerations = tables.enumerations
+        values = tables.values
+        words = tables.words
+        texts = tables.texts
     }
 
     /// What is only needed while the tables are made.
@@ -105,7 +122,7 @@ struct ProtobufProgram: Sendable {
             self.projection = projection
         }
 
-        mutating func message(_ source: Source, _ program: inout ProtobufProgram) -> Int32 {
+        mutating func message(_ source: Source, _ program: inout Tables) -> Int32 {
             if let known = knownMessages[source] { return Int32(known) }
             let place = program.messages.count
             program.messages.append(Part())
@@ -115,7 +132,7 @@ struct ProtobufProgram: Sendable {
         }
 
         mutating func fill(
-            _ message: Int, _ source: Source, _ program: inout ProtobufProgram
+            _ message: Int, _ source: Source, _ program: inout Tables
         ) {
             let declared = schema.messages[source.message].fields
             let wantedOneofs = Set(
@@ -137,7 +154,7 @@ struct ProtobufProgram: Sendable {
 
         private mutating func field(
             _ field: ProtobufSchema.Field, _ wanted: Projection.Place?,
-            _ program: inout ProtobufProgram
+            _ program: inout Tables
         ) -> Field {
             var entry = Field(
                 number: field.number, operation: .bytes, cardinality: .single,
@@ -171,7 +188,7 @@ struct ProtobufProgram: Sendable {
 
         private mutating func setType(
             of entry: inout Field, _ type: ProtobufSchema.FieldType, _ place: Projection.Place?,
-            _ program: inout ProtobufProgram
+            _ program: inout Tables
         ) {
             entry.operation = operation(type)
             switch type {
@@ -189,7 +206,7 @@ struct ProtobufProgram: Sendable {
         }
 
         private mutating func enumeration(
-            _ type: Int, _ program: inout ProtobufProgram
+            _ type: Int, _ program: inout Tables
         ) -> Int32 {
             if let known = knownEnumerations[type] { return Int32(known) }
             let place = program.enumerations.count
