@@ -241,6 +241,17 @@ internal import Testing
                 .hasPrefix("the value has far more parts than its bytes can hold"))
     }
 
+    @Test func `messages of many fields are read in whatever order these come`() throws {
+        let fields = (1...400).map { "optional int32 f\($0) = \($0);" }.joined()
+        let schema = "message M { repeated N n = 1; } message N { \(fields) }"
+        for numbers in [Array(1...400), Array((1...400).reversed())] {
+            let inner = numbers.reduce(ProtobufBytes()) { $0.varint($1, Int64($1)) }
+            let value = (1...50).reduce(ProtobufBytes()) { all, _ in all.message(1, inner) }
+            let json = try ProtobufFixture.json(schema, value)
+            #expect(json.hasPrefix(#"{"n":[{"f"#) && json.contains(#""f400":400"#))
+        }
+    }
+
     @Test func `times that there are not are refused`() throws {
         for (type, field) in [("Timestamp", 253_402_300_800), ("Duration", 315_576_000_001)] {
             let schema = """

@@ -10,11 +10,11 @@ internal import FlatMemory
 ///   its usual form; dates, times and timestamps are the integers that they are.
 /// - NaN and the infinities, which JSON lacks, are `null`.
 struct AvroReading {
-    private var cursor: ByteCursor
-    private var steps: Int
-    private var depth = 0
-    private(set) var fault: ValueFault?
-    private(set) var path = FieldPath()
+    var cursor: ByteCursor
+    var steps: Int
+    var depth = 0
+    var fault: ValueFault?
+    var path = FieldPath()
 
     /// Reads all of `bytes`.
     /// - Returns: what is wrong, as a sentence; nil if `output` has the JSON.
@@ -36,7 +36,7 @@ struct AvroReading {
         steps = SchemaLimits.steps(bytes: bytes.count)
     }
 
-    private mutating func fail(_ fault: ValueFault) -> Bool {
+    mutating func fail(_ fault: ValueFault) -> Bool {
         self.fault = fault
         return false
     }
@@ -100,7 +100,7 @@ struct AvroReading {
     }
 
     /// Bytes after their length.
-    private mutating func sized() -> UnsafeRawBufferPointer? {
+    mutating func sized() -> UnsafeRawBufferPointer? {
         guard let length = cursor.zigzag() else { return nil }
         guard length >= 0 else {
             fault = .negativeLength
@@ -110,7 +110,7 @@ struct AvroReading {
     }
 
     /// The place of the symbol or the branch that a value names.
-    private mutating func choice(of node: AvroProgram.Node, _ fault: ValueFault) -> Int? {
+    mutating func choice(of node: AvroProgram.Node, _ fault: ValueFault) -> Int? {
         guard let number = cursor.zigzag() else { return nil }
         guard (0..<Int64(node.count)).contains(number) else {
             self.fault = fault
@@ -143,19 +143,19 @@ struct AvroReading {
         return true
     }
 
-    private mutating func enter() -> Bool {
+    mutating func enter() -> Bool {
         depth += 1
         return depth <= SchemaLimits.depthMax || fail(.tooDeep)
     }
 
     /// The beginning of a block of an array or a map.
-    private struct Block {
+    struct Block {
         var items: UInt64
         /// Where the block ends, if it says so.
         var end: Int?
     }
 
-    private mutating func block() -> Block? {
+    mutating func block() -> Block? {
         guard let count = cursor.zigzag() else { return nil }
         guard count < 0 else { return Block(items: UInt64(count)) }
         guard let size = cursor.zigzag() else { return nil }
@@ -252,65 +252,5 @@ struct AvroReading {
             return true
         }
         return false
-    }
-
-    // MARK: Skipping
-
-    /// Passes over a value. Of what it passes over, only the bounds are checked.
-    private mutating func skip(_ index: Int32, _ program: AvroProgram) -> Bool {
-        steps -= 1
-        guard steps >= 0 else { return fail(.tooManySteps) }
-        let node = program.nodes[Int(index)]
-        switch node.operation {
-        case .null: return true
-        case .boolean: return cursor.skip(1)
-        case .int, .long, .enumeration: return cursor.varint() != nil
-        case .float: return cursor.skip(4)
-        case .double: return cursor.skip(8)
-        case .bytes, .string, .decimal: return sized() != nil
-        case .fixed: return cursor.skip(Int(node.first))
-        case .uuid: return cursor.skip(16)
-        case .sizedDecimal: return cursor.skip(Int(node.other))
-        case .union:
-            guard let number = choice(of: node, .noSuchBranch) else { return false }
-            return skip(program.branches[number], program)
-        case .array: return skipBlocks(of: node.first, program, haveKeys: false)
-        case .map: return skipBlocks(of: node.first, program, haveKeys: true)
-        case .record:
-            guard enter() else { return false }
-            for index in Int(node.first)..<Int(node.first) + Int(node.count) {
-                let field = program.fields[index]
-                guard skip(field.node, program) else {
-                    path.enclose(inField: program.texts.bytes, field.name.range)
-                    return false
-                }
-            }
-            depth -= 1
-            return true
-        }
-    }
-
-    private mutating func skipBlocks(
-        of inner: Int32, _ program: AvroProgram, haveKeys: Bool
-    ) -> Bool {
-        guard enter() else { return false }
-        while true {
-            guard let block = block() else { return false }
-            if block.items == 0 { break }
-            if let end = block.end {
-                steps -= 1
-                guard steps >= 0 else { return fail(.tooManySteps) }
-                cursor.rewind(to: end)
-                continue
-            }
-            for _ in 0..<block.items {
-                guard !haveKeys || sized() != nil, skip(inner, program) else {
-                    path.encloseInAny()
-                    return false
-                }
-            }
-        }
-        depth -= 1
-        return true
     }
 }

@@ -25,7 +25,7 @@ struct ProtobufReading {
     var steps: Int
     var depth = 0
     var fault: ValueFault?
-    private(set) var path = FieldPath()
+    var path = FieldPath()
     /// The fields found in the messages that are being read, innermost last.
     private var occurrences: [Occurrence]
 
@@ -69,65 +69,6 @@ struct ProtobufReading {
         return depth <= SchemaLimits.depthMax || fail(.tooDeep)
     }
 
-    // MARK: The wire
-
-    struct Tag: Equatable {
-        var number: UInt32
-        var wire: UInt8
-
-        static let varint: UInt8 = 0
-        static let fixed64: UInt8 = 1
-        static let sized: UInt8 = 2
-        static let fixed32: UInt8 = 5
-    }
-
-    mutating func tag(_ cursor: inout ByteCursor) -> Tag? {
-        guard step() else { return nil }
-        guard let raw = cursor.varint() else {
-            fault = cursor.fault
-            return nil
-        }
-        guard let word = UInt32(exactly: raw), word >= 8 else {
-            fault = .fieldNumber
-            return nil
-        }
-        return Tag(number: word >> 3, wire: UInt8(word & 7))
-    }
-
-    /// Passes over the value after a tag.
-    mutating func skip(_ tag: Tag, _ cursor: inout ByteCursor) -> Bool {
-        switch tag.wire {
-        case Tag.varint: return cursor.varint() != nil || fail(cursor.fault)
-        case Tag.fixed64: return cursor.skip(8) || fail(.endsTooEarly)
-        case Tag.sized: return sized(&cursor) != nil
-        case Tag.fixed32: return cursor.skip(4) || fail(.endsTooEarly)
-        case 3: return skipGroup(tag.number, &cursor)
-        case 4: return fail(.strayEndGroup)
-        default: return fail(.wireType)
-        }
-    }
-
-    mutating func sized(_ cursor: inout ByteCursor) -> UnsafeRawBufferPointer? {
-        guard let length = cursor.varint(), let bytes = cursor.take(length) else {
-            fault = cursor.fault
-            return nil
-        }
-        return bytes
-    }
-
-    private mutating func skipGroup(_ number: UInt32, _ cursor: inout ByteCursor) -> Bool {
-        guard enter() else { return false }
-        while !cursor.isAtEnd {
-            guard let tag = tag(&cursor) else { return false }
-            if tag.wire == 4 {
-                depth -= 1
-                return tag.number == number || fail(.strayEndGroup)
-            }
-            guard skip(tag, &cursor) else { return false }
-        }
-        return fail(.endsTooEarly)
-    }
-
     // MARK: Messages
 
     mutating func writeMessage(
@@ -166,13 +107,14 @@ struct ProtobufReading {
     ) -> Bool {
         var cursor = ByteCursor(bytes)
         var guess = fields.range.lowerBound
+        var highest: Int32 = -1
         while !cursor.isAtEnd {
             let start = cursor.position
             guard let tag = tag(&cursor), skip(tag, &cursor) else { return false }
             guard let index = Self.field(tag.number, fields, program, &guess),
                 program.fields[index].accepts(tag.wire)
             else { continue }
-            guard note(Int32(index), at: start, program, base) else { return false }
+            guard note(Int32(index), at: start, program, base, &highest) else { return false }
         }
         return true
     }
@@ -198,40 +140,57 @@ struct ProtobufReading {
         return low
     }
 
+    /// - Parameter highest: the last of the fields found so far, in the order of their numbers, which is
+    ///   the order in which they are usually written: what is beyond it needs no search.
     private mutating func note(
-        _ field: Int32, at start: Int, _ program: ProtobufProgram, _ base: Int
+        _ field: Int32, at start: Int, _ program: ProtobufProgram, _ base: Int,
+        _ highest: inout Int32
     ) -> Bool {
         let oneof = program.fields[Int(field)].oneof
-        // Most often it is the one before.
-        var index = occurrences.count - 1
-        var found: Int?
-        while index >= base {
-            if occurrences[index].field == field {
-                found = index
-                if oneof == ProtobufProgram.noOneof { break }
-            } else if oneof != ProtobufProgram.noOneof,
-                program.fields[Int(occurrences[index].field)].oneof == oneof
-            {
-                // Of a oneof the last field counts.
-                occurrences[index].count = 0
-            }
-            index -= 1
-            guard step() else { return false }
+        if oneof != ProtobufProgram.noOneof {
+            guard displace(oneof, by: field, program, base) else { return false }
         }
-        guard let found else {
+        guard field <= highest else {
+            highest = field
             occurrences.append(Occurrence(field: field, count: 1, first: start, last: start))
             return true
         }
-        if occurrences[found].count == 0 { occurrences[found].first = start }
-        occurrences[found].last = start
+        // Most often it is the one before.
+        var index = occurrences.count - 1
+        while index >= base, occurrences[index].field != field { index -= 1 }
+        guard charge(searched: occurrences.count - 1 - index) else { return false }
+        guard index >= base else {
+            occurrences.append(Occurrence(field: field, count: 1, first: start, last: start))
+            return true
+        }
+        if occurrences[index].count == 0 { occurrences[index].first = start }
+        occurrences[index].last = start
         // More than the bytes of a record cannot be counted.
-        occurrences[found].count += 1
+        occurrences[index].count += 1
         return true
+    }
+
+    /// Of a oneof the last field counts.
+    private mutating func displace(
+        _ oneof: Int32, by field: Int32, _ program: ProtobufProgram, _ base: Int
+    ) -> Bool {
+        for index in base..<occurrences.count where occurrences[index].field != field {
+            if program.fields[Int(occurrences[index].field)].oneof == oneof {
+                occurrences[index].count = 0
+            }
+        }
+        return charge(searched: occurrences.count - base)
+    }
+
+    /// A look at an entry costs a small part of a step.
+    private mutating func charge(searched entries: Int) -> Bool {
+        steps -= entries / 16
+        return steps >= 0 || fail(.tooManySteps)
     }
 
     // MARK: Fields
 
-    private mutating func write(
+    mutating func write(
         _ field: ProtobufProgram.Field, _ found: Occurrence, _ bytes: UnsafeRawBufferPointer,
         _ program: ProtobufProgram, _ output: inout OutputBuffer
     ) -> Bool {
@@ -349,102 +308,5 @@ struct ProtobufReading {
         case .fieldMask: writeFieldMask(bytes, &output)
         default: writeMessage(field.place, bytes, program, &output)
         }
-    }
-
-    // MARK: Maps
-
-    private mutating func writeEntries(
-        _ field: ProtobufProgram.Field, _ found: Occurrence, _ cursor: inout ByteCursor,
-        _ program: ProtobufProgram, _ output: inout OutputBuffer
-    ) -> Bool {
-        guard enter() else { return false }
-        output.append(UInt8(ascii: "{"))
-        var isFirst = true
-        cursor.rewind(to: found.first)
-        while cursor.position <= found.last {
-            guard let tag = tag(&cursor) else { return false }
-            guard tag == Tag(number: field.number, wire: Tag.sized) else {
-                guard skip(tag, &cursor) else { return false }
-                continue
-            }
-            guard !output.hasOverflowed else { return fail(.tooLarge) }
-            guard let entry = sized(&cursor),
-                writeEntry(field, entry, program, &output, &isFirst)
-            else {
-                path.encloseInAny()
-                return false
-            }
-        }
-        output.append(UInt8(ascii: "}"))
-        depth -= 1
-        return true
-    }
-
-    private mutating func writeEntry(
-        _ field: ProtobufProgram.Field, _ entry: UnsafeRawBufferPointer,
-        _ program: ProtobufProgram, _ output: inout OutputBuffer, _ isFirst: inout Bool
-    ) -> Bool {
-        var cursor = ByteCursor(entry)
-        var key: Int?
-        var value = Occurrence(field: 0, count: 0, first: 0, last: 0)
-        while !cursor.isAtEnd {
-            let start = cursor.position
-            guard let tag = tag(&cursor), skip(tag, &cursor) else { return false }
-            if tag == Tag(number: 1, wire: field.key.wire) {
-                key = start
-            } else if tag == Tag(number: 2, wire: field.operation.wire) {
-                if value.count == 0 { value.first = start }
-                value.last = start
-                value.count += 1
-            }
-        }
-        let mark = output.count
-        if !isFirst { output.append(UInt8(ascii: ",")) }
-        guard writeKey(field, key, ByteCursor(entry), program, &output) else { return false }
-        guard isWanted(field, after: isFirst ? mark : mark + 1, program, output) else {
-            output.truncate(to: mark)
-            return true
-        }
-        isFirst = false
-        output.append(UInt8(ascii: ":"))
-        guard value.count > 0 else { return writeDefault(field, program, &output) }
-        var single = field
-        single.cardinality = .single
-        single.number = 2
-        return write(single, value, entry, program, &output)
-    }
-
-    private mutating func writeKey(
-        _ field: ProtobufProgram.Field, _ position: Int?, _ start: ByteCursor,
-        _ program: ProtobufProgram, _ output: inout OutputBuffer
-    ) -> Bool {
-        let isQuoted = field.key == .string
-        if !isQuoted { output.append(UInt8(ascii: "\"")) }
-        if let position {
-            var cursor = start
-            cursor.rewind(to: position)
-            guard tag(&cursor) != nil,
-                writeScalar(field.key, 0, &cursor, program, &output)
-            else { return false }
-        } else {
-            writeDefault(field.key, 0, program, &output)
-        }
-        if !isQuoted { output.append(UInt8(ascii: "\"")) }
-        return true
-    }
-
-    /// Whether the key that is the end of the output, in quotes, is one of those that are wanted.
-    private func isWanted(
-        _ field: ProtobufProgram.Field, after start: Int, _ program: ProtobufProgram,
-        _ output: borrowing OutputBuffer
-    ) -> Bool {
-        guard field.count != ProtobufProgram.allKeys else { return true }
-        guard output.count >= start + 2 else { return true }
-        let key = UnsafeRawBufferPointer(rebasing: output.bytes[start + 1..<output.count - 1])
-        for index in Int(field.keys)..<Int(field.keys) + Int(field.count)
-        where program.texts.holds(key, at: program.words[index]) {
-            return true
-        }
-        return false
     }
 }
