@@ -5,7 +5,7 @@
 
 # A variable has one meaning. Five have a short form, for the verb's main one: ROUNDS of chaos and of
 # the benchmarks, SECONDS of fuzz and bench-latency, MINUTES of soak, SEEDS of simulate, ONLY of mutate,
-# fuzz, check-surfaces, check-deploy and check-examples.
+# fuzz, check-surfaces, check-schemas, check-deploy and check-examples.
 
 # With 1 check-examples also builds the backend in Swift.
 SWIFT ?= 0
@@ -35,7 +35,7 @@ FUZZ_SECONDS ?= $(or $(SECONDS),300)
 # default when empty.
 BENCH_ROUNDS ?= $(ROUNDS)
 LATENCY_SECONDS ?= $(SECONDS)
-bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling: \
+bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records bench-scaling: \
 	export BENCH_ROUNDS := $(BENCH_ROUNDS)
 bench-latency bench-listeners bench-registrar: export LATENCY_SECONDS := $(LATENCY_SECONDS)
 
@@ -47,9 +47,9 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
-	check-surfaces check-registrar check-deploy check-examples conformance fuzz sanitize \
-	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-scaling \
-	check-performance clean
+	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
+	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records \
+	bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -130,6 +130,9 @@ check-mutations: ## See that each mutation still applies to the sources
 check-registrar: ## See what registrars answer, to schemathesis, killed replicas and the client package
 	scripts/check-registrar.sh $(ONLY)
 
+check-schemas: ## See records of fastavro, Protobuf and Confluent's serializers become the same JSON (ONLY=test_avro)
+	scripts/check-schemas.sh $(ONLY)
+
 check-surfaces: ## See the live page in Chromium, metrics with promtool, exports with OTLP's types
 	scripts/check-surfaces.sh $(ONLY)
 
@@ -164,6 +167,9 @@ bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplic
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py
+
+bench-records: deps ## Measure records in Avro and Protobuf beside JSON (BENCH_ROUNDS=5, RECORDS=500000)
+	benchmarks/records.py
 
 bench-scaling: deps ## Measure threads, workers and connections, what limits each (BENCH_ROUNDS=5, PUSHES=500000)
 	benchmarks/scaling.py

@@ -58,6 +58,8 @@ let stages: [Target] = [
     .stage("Deferral", uses: ["FlatMemory"], above: ["Planning", "Ledger"]),
     // The registrar's: what may be written to the registrations topic.
     .stage("Registering", uses: ["RecordFormats", "Simdjson"]),
+    // Records that are written with a schema: what Intake reads is JSON.
+    .stage("RecordSchemas", uses: ["Simdjson", "FlatMemory"]),
 ]
 
 // MARK: Pipeline: composes the stages, and decides what needs several of them. As pure as they are.
@@ -104,6 +106,10 @@ let drivers: [Target] = [
     // Metrics and spans, to an OpenTelemetry collector.
     .floor(
         "Drivers", "OTLPExporter", ["PushModel", "Delivery", "Telemetry", "Curl"]),
+    // Schemas of records, by the API of Confluent's registry.
+    .floor(
+        "Drivers", "SchemaRegistry",
+        ["PushModel", "Delivery", "RecordSchemas", "Curl", "Simdjson", "LinuxIO"]),
     // The one HTTP server: for probes, metrics and the operator's questions.
     .floor(
         "Drivers", "HTTPListener", ["PushModel", "OpenSSL"], logs: true,
@@ -204,7 +210,7 @@ let lab: [Target] = [
         name: "lamplighter-lab",
         dependencies: [
             "Entrypoint", "Checker", "FleetKit", "Demo", "Devices", "APNSSimulator",
-            "EmbeddedKafka",
+            "EmbeddedKafka", "RecordSchemas", "SchemaRegistry", "LinuxIO",
             "PushModel",
             "OpenSSL", "TestCertificates",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -227,7 +233,7 @@ let tests: [Target] = [
         "StagesTests",
         [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "Registering", "Simdjson",
+            "Ledger", "Registering", "RecordSchemas", "Simdjson", "FlatMemory",
         ]),
     .tests(
         "PipelineTests",
@@ -240,7 +246,7 @@ let tests: [Target] = [
         "DriversTests",
         [
             "PushModel", "Delivery", "KafkaLog", "APNSDelivery", "HTTPListener", "OTLPExporter",
-            "Telemetry", "APNSSimulator",
+            "Telemetry", "SchemaRegistry", "RecordSchemas", "APNSSimulator",
             "EmbeddedKafka", "FleetKit", "Nghttp2", "OpenSSL", "TestCertificates", "Curl",
             "LinuxIO", "Rdkafka",
         ], logs: true),
@@ -284,9 +290,9 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Registering", "Nghttp2", "CNghttp2", "OpenSSL",
-        "TestCertificates",
-        "Simdjson",
+        "APNSSimulator", "RegistrarAccess", "Registering", "RecordSchemas", "SchemaRegistry",
+        "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
+        "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),
     ]
     guard Context.environment["LAMPLIGHTER_FUZZ"] != nil else {
@@ -310,6 +316,7 @@ let benchmarks: [Target] = [
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Delivery", "Ledger",
             "Pipeline", "KafkaLog", "APNSDelivery", "FleetKit", "Rdkafka", "OpenSSL", "LinuxIO",
+            "RecordSchemas", "Simdjson",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Histogram", package: "hdrhistogram-swift"),
             .product(name: "Logging", package: "swift-log"),

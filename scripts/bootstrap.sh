@@ -5,8 +5,8 @@
 # Makes sure that everything is installed that the build and the tests need: installs missing
 # packages where there is apt, and says in one sentence what is missing on other systems. Changes
 # nothing if nothing is missing. With the argument `surfaces` it also installs what only `make
-# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `registrar`,
-# Python's environments; with `registrar-bench`, wrk. With `deploy`, what only `make check-deploy` needs:
+# check-surfaces` needs: a browser, unless CHROMIUM names one, and a font for it. With `registrar` or
+# `schemas`, Python's environments; with `registrar-bench`, wrk. With `deploy`, what only `make check-deploy` needs:
 # kubectl, docker-compose, what Helm is built on, and what checks a systemd unit. With `examples`, what only
 # `make check-examples` needs: Go, its libraries and SQLite's. With `deb` or `image`, what only `make deb` or
 # `make check-image` needs: the tools of Debian's packagers.
@@ -140,7 +140,7 @@ if [ "${1:-}" = deploy ]; then
     is_installed kubectl || test_programs+=(kubernetes-client)
 fi
 case ${1:-} in
-registrar) test_programs+=(python3-venv) ;;
+registrar | schemas) test_programs+=(python3-venv) ;;
 registrar-bench) test_programs+=(wrk) ;;
 examples)
     test_programs+=(

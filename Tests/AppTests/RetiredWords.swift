@@ -54,6 +54,8 @@ struct RetiredWord: Sendable, CustomTestStringConvertible {
             instead: "tombstone (a record whose value is null)",
             allowed: [
                 "/dev/null", "nullDevice", "NSNull", "is(Not)?Null", "(?i)nonnull", "null_?ptr",
+                // Avro's and Protobuf's names for it.
+                "NullValue", "NULL_VALUE", "null_value",
                 // An option of GNU tar's.
                 "--null",
                 // JSON's and YAML's literal, in documents and in the code that reads them.

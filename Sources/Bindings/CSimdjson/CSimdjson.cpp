@@ -76,3 +76,7 @@ csimdjson_status csimdjson_parse(
     document->message = error_message(error);
     return status(error);
 }
+
+bool csimdjson_is_utf8(const void *bytes, size_t count) {
+    return validate_utf8(static_cast<const char *>(bytes), count);
+}

@@ -22,7 +22,7 @@ struct LamplighterLab: ParsableCommand {
         subcommands: [
             DemoCommand.self, FleetCommand.self, SimulateCommand.self, VerifyCommand.self,
             ChaosCommand.self,
-            DemoPictureCommand.self,
+            DecodeCommand.self, DemoPictureCommand.self,
         ])
 
     static func main() { Program.main(Self.self) }

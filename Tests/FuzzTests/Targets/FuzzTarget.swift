@@ -12,6 +12,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case explainQueries, explainBodies, logLevels
     case attestations, accessTokens, accessHeaders, accessFiles
     case registrarPaths, registrarBodies
+    case avroSchemas, avroValues, protobufSchemas, protobufValues, schemaFrames, registryAnswers
 
     /// - Throws: `BrokenPromise`.
     func run(_ input: UnsafeRawBufferPointer) throws {
@@ -38,6 +39,12 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .accessFiles: try AccessFilesTarget.run(input)
         case .registrarPaths: try RegistrarPathsTarget.run(input)
         case .registrarBodies: try RegistrarBodiesTarget.run(input)
+        case .avroSchemas: try AvroSchemasTarget.run(input)
+        case .avroValues: try AvroValuesTarget.run(input)
+        case .protobufSchemas: try ProtobufSchemasTarget.run(input)
+        case .protobufValues: try ProtobufValuesTarget.run(input)
+        case .schemaFrames: try SchemaFramesTarget.run(input)
+        case .registryAnswers: try RegistryAnswersTarget.run(input)
         }
     }
 }

@@ -4,6 +4,7 @@
 #ifndef CSIMDJSON_H
 #define CSIMDJSON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,9 @@ void csimdjson_parser_destroy(csimdjson_parser *parser);
 /// costs a few nanoseconds.
 csimdjson_status csimdjson_parse(
     csimdjson_parser *parser, const void *bytes, size_t count, csimdjson_document *document);
+
+/// Whether the bytes are UTF-8. Reads none beyond them.
+bool csimdjson_is_utf8(const void *bytes, size_t count);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import FlatMemory
+
+extension OutputBuffer {
+    /// A string with the decimal digits of a number, such as "-0.05".
+    ///
+    /// - Parameters:
+    ///   - bytes: the number without its scale in two's complement, big-endian; none means 0.
+    ///   - scale: how many digits are after the point.
+    /// - Returns: false if there are more than `SchemaLimits.decimalBytesMax` bytes, with nothing
+    ///   written.
+    mutating func append(decimal bytes: UnsafeRawBufferPointer, scale: Int) -> Bool {
+        guard bytes.count <= SchemaLimits.decimalBytesMax else { return false }
+        append(UInt8(ascii: "\""))
+        let isNegative = bytes.first.map { $0 >= 0x80 } ?? false
+        if isNegative { append(UInt8(ascii: "-")) }
+        // 128 bytes have 309 digits, and a scale has as many at most.
+        let digitsMax = bytes.count * 5 / 2 + 2
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: bytes.count / 4 + 1) { words in
+            Self.fill(words, from: bytes, isNegative: isNegative)
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: digitsMax + 9) { digits in
+                let count = Self.digits(of: words, into: digits)
+                append(digits: digits, count, scale: scale)
+            }
+        }
+        append(UInt8(ascii: "\""))
+        return true
+    }
+
+    /// The magnitude in words, the lowest first.
+    private static func fill(
+        _ words: UnsafeMutableBufferPointer<UInt32>, from bytes: UnsafeRawBufferPointer,
+        isNegative: Bool
+    ) {
+        words.initialize(repeating: 0)
+        var carry: UInt32 = isNegative ? 1 : 0
+        for position in 0..<bytes.count {
+            var byte = UInt32(bytes[bytes.count - 1 - position])
+            if isNegative {
+                byte = (byte ^ 0xFF) + carry
+                carry = byte >> 8
+                byte &= 0xFF
+            }
+            words[position / 4] |= byte << UInt32(position % 4 * 8)
+        }
+        assert(carry == 0, "a negative number of zeros")
+    }
+
+    /// The decimal digits, the lowest first, as numbers; at least one.
+    private static func digits(
+        of words: UnsafeMutableBufferPointer<UInt32>, into digits: UnsafeMutableBufferPointer<UInt8>
+    ) -> Int {
+        var count = 0
+        var length = words.count
+        while length > 0 {
+            // Nine digits are divided off at a time.
+            var rest: UInt64 = 0
+            for index in stride(from: length - 1, through: 0, by: -1) {
+                let value = rest << 32 | UInt64(words[index])
+                words[index] = UInt32(value / 1_000_000_000)
+                rest = value % 1_000_000_000
+            }
+            while length > 0, words[length - 1] == 0 { length -= 1 }
+            for _ in 0..<9 {
+                digits.initializeElement(at: count, to: UInt8(rest % 10))
+                rest /= 10
+                count += 1
+                if length == 0, rest == 0 { break }
+            }
+        }
+        return count
+    }
+
+    private mutating func append(
+        digits: UnsafeMutableBufferPointer<UInt8>, _ count: Int, scale: Int
+    ) {
+        for position in stride(from: max(count, scale + 1) - 1, through: 0, by: -1) {
+            append(UInt8(ascii: "0") + (position < count ? digits[position] : 0))
+            if position == scale, scale > 0 { append(UInt8(ascii: ".")) }
+        }
+    }
+}
