@@ -133,14 +133,15 @@ class Prometheus(unittest.TestCase):
         self.assertIn("1 rule files found", told.stdout)
         self.assertEqual(COMPOSE.options("prometheus")["config.file"], self.PATH)
 
-    def test_scrapes_each_worker_at_the_port_of_its_metrics(self):
+    def test_scrapes_each_worker_and_registrar_at_the_port_of_its_metrics(self):
         jobs = yaml.safe_load(COMPOSE.text("prometheus", self.PATH))["scrape_configs"]
-        self.assertEqual(len(jobs), 1)
-        found = jobs[0]["dns_sd_configs"][0]
-        self.assertEqual(found["names"], ["worker"])
-        self.assertEqual(found["type"], "A")
-        self.assertEqual(found["port"], COMPOSE.configuration()["health"]["port"])
-
+        found = {job["job_name"]: job["dns_sd_configs"][0] for job in jobs}
+        names = {name: each["names"] for name, each in found.items()}
+        self.assertEqual(names, {"lamplighter": ["worker"], "lamplighter-registrar": ["registrar"]})
+        for each in found.values():
+            self.assertIn(each["names"][0], COMPOSE.services)
+            self.assertEqual(each["type"], "A")
+            self.assertEqual(each["port"], COMPOSE.configuration()["health"]["port"])
 
     def test_serves_the_page_that_its_alerts_link_to(self):
         options = COMPOSE.options("prometheus")

@@ -47,6 +47,12 @@ BREAKER = "credential, environment, apns_topic"
 # The alerts have no worker where they are a fleet's.
 FIRING = 'ALERTS{alertname=~"Lamplighter.*", alertstate="firing", namespace=~"$namespace", job=~"$job"}'
 
+
+def registrars(before, metric, after):
+    """A query of registrars: they are another job than the workers, so that only the namespace is chosen."""
+    return f'{before}lamplighter_registrar_{metric}{{namespace=~"$namespace"}}{after}'
+
+
 # Rows, each with its panels: title, kind, unit, queries with their legends, and what it means where
 # the title does not say it.
 ROWS = [
@@ -207,6 +213,30 @@ ROWS = [
            "{{instance}}")], ""),
         ("Versions", "timeseries", "short",
          [(f"count by (version, commit) ({chosen('lamplighter_build_info')})", "{{version}} {{commit}}")], ""),
+    ]),
+    ("Registrars", [
+        ("Requests", "timeseries", "reqps",
+         [(registrars("sum by (method, status) (rate(", "requests_total", "[$__rate_interval]))"),
+           "{{method}} {{status}}")], "Of all registrars of the namespace; a batch is one."),
+        ("Writes that wait for Kafka", "timeseries", "short",
+         [(registrars("sum by (job, instance) (", "writes_in_flight", ")"), "{{instance}}")], ""),
+        ("Refused or written again", "timeseries", "short",
+         [(registrars("sum by (job) (increase(", "unacknowledged_total", "[$__rate_interval]))"),
+           "{{job}} not acknowledged in time"),
+          (registrars("sum by (job) (increase(", "written_again_total", "[$__rate_interval]))"),
+           "{{job}} written again after an older one")], ""),
+        ("Partitions owned", "timeseries", "short",
+         [(registrars("sum by (job, instance) (", "partitions", ")"), "{{instance}}")],
+         "Together all partitions of the registrations topic."),
+        ("Registrations remembered", "timeseries", "short",
+         [(registrars("sum by (job) (", "registrations", ")"), "{{job}}")], ""),
+        ("Memory of registrations", "timeseries", "bytes",
+         [(registrars("sum by (job, instance) (", "memory_bytes", ")"), "{{instance}}")], ""),
+        ("Registrations read", "timeseries", "ops",
+         [(registrars("sum by (job, instance) (rate(", "records_read_total", "[$__rate_interval]))"),
+           "{{instance}}")], "Those of other writers too, and replays."),
+        ("Versions of registrars", "timeseries", "short",
+         [(registrars("count by (version, commit) (", "build_info", ")"), "{{version}} {{commit}}")], ""),
     ]),
     ("OpenTelemetry", [
         ("Exports", "timeseries", "ops",
