@@ -50,7 +50,7 @@ let model: [Target] = [
 // was planned. The two bindings they may use (flat memory, the JSON parser) touch nothing but memory.
 
 let stages: [Target] = [
-    .stage("Intake", uses: ["RecordFormats", "Simdjson", "FlatMemory"]),
+    .stage("Intake", uses: ["RecordFormats", "Simdjson", "FlatMemory"], above: ["RecordSchemas"]),
     .stage("Audience", uses: ["FlatMemory"]),
     .stage("Delivery", uses: ["Simdjson", "FlatMemory"]),
     .stage("Ledger", uses: ["FlatMemory"]),
@@ -69,7 +69,7 @@ let pipeline: [Target] = [
         name: "Pipeline",
         dependencies: [
             "PushModel", "RecordFormats", "Intake", "Audience", "Planning", "Deferral", "Delivery",
-            "Ledger", "FlatMemory",
+            "Ledger", "RecordSchemas", "FlatMemory",
         ],
         path: "Sources/Pipeline", swiftSettings: .house)
 ]
@@ -148,7 +148,8 @@ let app: [Target] = [
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Audience", "Intake", "Delivery",
             "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
-            "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka", "Simdjson",
+            "SchemaRegistry", "RecordSchemas", "LinuxIO", "FlatMemory", "OpenSSL", "Rdkafka",
+            "Simdjson",
         ],
         logs: true,
         products: [
@@ -178,7 +179,7 @@ let app: [Target] = [
         dependencies: [
             "Entrypoint", "Worker", "Registrar", "Pipeline", "PushModel", "RecordFormats",
             "Delivery", "HTTPListener", "RegistrarAccess", "KafkaLog",
-            "APNSDelivery", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
+            "APNSDelivery", "SchemaRegistry", "LinuxIO", "OpenSSL", "Rdkafka", "Nghttp2", "Curl",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
             .product(name: "Logging", package: "swift-log"),
             .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -239,7 +240,7 @@ let tests: [Target] = [
         "PipelineTests",
         [
             "PushModel", "RecordFormats", "Lifecycle", "Pipeline", "Intake", "Audience", "Planning",
-            "Deferral", "Delivery", "Ledger",
+            "Deferral", "Delivery", "Ledger", "RecordSchemas",
         ]),
     .tests("LifecycleTests", ["Lifecycle", "Pipeline", "PushModel"]),
     .tests(
@@ -270,7 +271,8 @@ let tests: [Target] = [
         [
             "PushModel", "RecordFormats", "Worker", "Lifecycle", "Pipeline", "Intake", "Delivery",
             "KafkaLog", "APNSDelivery", "HTTPListener", "LivePage", "OTLPExporter", "Telemetry",
-            "EmbeddedKafka", "FleetKit", "LinuxIO", "OpenSSL", "Rdkafka",
+            "EmbeddedKafka", "FleetKit", "RecordSchemas", "SchemaRegistry", "LinuxIO", "OpenSSL",
+            "Rdkafka",
         ],
         logs: true),
     .tests(

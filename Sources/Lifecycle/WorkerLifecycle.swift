@@ -185,6 +185,9 @@ package struct WorkerLifecycle: Sendable {
         return PollPlan(actions: actions, limit: limit)
     }
 
+    /// Whether no events are to be read: there is no room, or the worker stops.
+    package var isIntakePaused: Bool { stop != nil || valve.isPaused }
+
     /// What a turn ends with: a restart that is due, or a drain that is over.
     ///
     /// - Parameter facts: nil unless `isDraining`.

@@ -3,7 +3,7 @@
 
 internal import Audience
 internal import Delivery
-internal import Intake
+package import Intake
 internal import Planning
 package import PushModel
 
@@ -193,7 +193,7 @@ private struct TrialEvent: Sendable {
 
 extension TrialRecord {
     /// Lends the record as a Kafka client would.
-    fileprivate func lend<Found>(
+    package func lend<Found>(
         _ body: (EventRecord, EventRecord.HeaderLookup) throws -> Found
     ) rethrows -> Found {
         // Values that are looked up must stay where they are: they lie in one block.

@@ -10,6 +10,7 @@ internal import Ledger
 internal import Planning
 package import PushModel
 internal import RecordFormats
+package import RecordSchemas
 
 /// The journey of a push, from record to committable offset: facts in, actions out. The planner
 /// thread owns it. It performs nothing, reads no clock, and always does the same for the same
@@ -31,8 +32,10 @@ package struct PushPipeline: ~Copyable {
     var index: AudienceFeed
     private let byAddress = PassedByAddress()
 
+    /// - Parameter schemas: tells what is known of a schema; needed where a binding has some.
     package init(
-        routing: RoutingTable, bindings: [TopicBinding], settings: PipelineSettings, slab: PushSlab
+        routing: RoutingTable, bindings: [TopicBinding], settings: PipelineSettings, slab: PushSlab,
+        schemas: SchemaLookup? = nil
     ) throws(TopicBindingError) {
         settings.check()
         book = PushBook(routing: routing, settings: settings, slab: slab)
@@ -40,7 +43,7 @@ package struct PushPipeline: ~Copyable {
             routing: routing, backoff: settings.breakerBackoff,
             tokenBackoff: settings.retryBackoff, limits: settings.tokenGuard, seed: settings.seed)
         let decoder = try EventDecoder(
-            bindings: bindings, routing: routing, settings: settings.events)
+            bindings: bindings, routing: routing, settings: settings.events, schemas: schemas)
         fanOut = FanOut(bindings: bindings, decoder: decoder, settings: settings)
         late = LateRegistrations(settings: settings)
         outbox = Outbox(settings: settings)
@@ -61,7 +64,8 @@ package struct PushPipeline: ~Copyable {
         let settings = book.settings.adopting(other)
         settings.check()
         fanOut.decoder = try EventDecoder(
-            bindings: bindings, routing: book.routing, settings: settings.events)
+            bindings: bindings, routing: book.routing, settings: settings.events,
+            schemas: fanOut.decoder.lookup)
         book.settings = settings
         breakers.adopt(
             backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,
@@ -146,6 +150,12 @@ package struct PushPipeline: ~Copyable {
     /// several.
     package mutating func prefetch(key: UnsafeRawBufferPointer, binding: Int) {
         fanOut.prefetch(key: key, binding: binding, book)
+    }
+
+    /// The schema that must be known before the record can be read; nil if there is none. Otherwise
+    /// the record must not be passed to `eventRecord` yet, nor any that follows it in its partition.
+    package mutating func awaitedSchema(of record: EventRecord) -> AwaitedSchema? {
+        fanOut.decoder.awaitedSchema(of: record)
     }
 
     /// Reads a record of an events topic. Whatever it contains, it is fanned out, counted, or

@@ -36,6 +36,32 @@ import Testing
         reading.close()
     }
 
+    @Test func `a held partition is silent whatever is resumed, until it is released`()
+        async throws
+    {
+        let fixture = try KafkaFixture(["events": 2])
+        let reading = Reading(try fixture.consumer(["events"]))
+        try await reading.waitForAssignment()
+        let consumer = reading.consumer
+        let held = try #require(reading.assignments.first { $0.partition == 0 }).id
+        consumer.hold(held, now: .current)
+        consumer.hold(held, now: .current)
+        consumer.pauseAll(now: .current)
+        consumer.resumeAll(now: .current)
+        #expect(consumer.pausedPartitions == [held])
+        for partition in Int32(0)...1 {
+            try fixture.write(500, to: "events", partition: partition)
+        }
+        try await reading.waitForRecords(500)
+        #expect(reading.records.allSatisfy { $0.partition == 1 })
+        consumer.release(held, now: .current)
+        #expect(consumer.pausedPartitions.isEmpty)
+        try await reading.waitForRecords(1000)
+        let offsets = reading.records.filter { $0.partition == 0 }.map(\.offset)
+        #expect(offsets == Array(0..<500))
+        reading.close()
+    }
+
     @Test func `keys are prefetched a few records ahead, in the order of the records`() async throws
     {
         let fixture = try KafkaFixture(["events": 1])

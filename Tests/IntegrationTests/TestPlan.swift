@@ -26,6 +26,8 @@ struct TestPlan: Sendable {
 
     /// A push type of `apns.pushTypes`, which the simulator knows, too.
     var addedPushType: SimulatorPushType?
+    /// The URL of a schema registry; then the records of `orders` are Avro.
+    var schemaRegistry: String?
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
     var saysAll = false
 
@@ -46,6 +48,11 @@ struct TestPlan: Sendable {
             ("orders", "{app: \(TestApp.home), decode: json, subject: \"order-{/orderId}\"}"),
             ("cloudEvents", "{app: \(TestApp.home), decode: cloudevents}"),
         ].map { (configuration.topics.name(of: $0.0), $0.1) }
+        if let schemaRegistry {
+            configuration.kafka = [("schemaRegistry", "{urls: [\"\(schemaRegistry)\"]}")]
+            configuration.events[1].binding =
+                "{app: \(TestApp.home), valueSchema: avro, subject: \"order-{/orderId}\"}"
+        }
         configuration.properties["queue.buffering.max.messages"] = "\(producerRecordsMax)"
         configuration.registrationGrace = registrationGrace
         configuration.holdMax = holdMax

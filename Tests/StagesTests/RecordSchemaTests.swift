@@ -26,7 +26,8 @@ internal import Testing
             _ decoder: inout RecordDecoder, _ bytes: [UInt8], as language: SchemaLanguage = .avro,
             projection: Int = 0
         ) -> String {
-            bytes.withUnsafeBytes { bytes in
+            decoder.begin()
+            return bytes.withUnsafeBytes { bytes in
                 do throws(UndecodableRecord) {
                     let decoded = try decoder.decode(bytes, as: language, projection: projection) {
                         asked.append($0)

@@ -81,7 +81,8 @@ package struct BindingTest: Sendable, Hashable {
     package func failures(topic: String, plan: WorkerPlan, now: WallTime) -> [String] {
         guard let binding = plan.eventTopics.firstIndex(of: topic),
             var decoder = try? EventDecoder(
-                bindings: plan.bindings, routing: plan.routing, settings: plan.pipeline.events)
+                bindings: plan.bindings.map(\.withoutSchemas), routing: plan.routing,
+                settings: plan.pipeline.events)
         else { return ["\(topic) is no topic of events"] }
         let block = headers.mapValues { ContiguousArray($0 + [0]) }
         let lookup: (String) -> UnsafeRawBufferPointer? = { name in

@@ -2,9 +2,12 @@
 // Part of Lamplighter.
 
 internal import Intake
+internal import LinuxIO
 internal import Pipeline
 package import PushModel
 internal import RecordFormats
+internal import RecordSchemas
+package import SchemaRegistry
 
 /// What real records of events topics would do: read them with `record`, then all registrations with
 /// `registration`.
@@ -39,6 +42,7 @@ package struct EventSample: ~Copyable {
     }
 
     private let plan: WorkerPlan
+    private let schemas: SchemaSource?
     private var decoder: EventDecoder
     private var registrations: RegistrationDecoder
     private var registration = Registration()
@@ -49,11 +53,17 @@ package struct EventSample: ~Copyable {
     private var byKey: [[UInt8]: Set<Name>] = [:]
 
     private static let examplesMax = 3
+    /// How long one schema may be waited for.
+    private static let schemaPatience = Duration.seconds(15)
 
-    package init(_ plan: WorkerPlan) {
+    /// - Parameter registry: where the records' schemas are; nil if none is configured.
+    package init(_ plan: WorkerPlan, registry: RegistrySettings?) {
         self.plan = plan
+        let schemas = registry.map { SchemaSource($0) {} }
+        self.schemas = schemas
         decoder = try! EventDecoder(
-            bindings: plan.bindings, routing: plan.routing, settings: plan.pipeline.events)
+            bindings: plan.bindings, routing: plan.routing, settings: plan.pipeline.events,
+            schemas: schemas.map { $0.lookup })
         registrations = RegistrationDecoder(routing: plan.routing)
         topics = Array(repeating: Topic(), count: plan.eventTopics.count)
     }
@@ -70,6 +80,7 @@ package struct EventSample: ~Copyable {
         let record = EventRecord(
             binding: place.topic, key: key, value: value, timestamp: timestamp)
         let name = "\(plan.eventTopics[place.topic])/\(place.partition)/\(place.offset)"
+        waitForSchema(of: record)
         do throws(UnreadableRecord) {
             guard let event = try decoder.decode(record, now: now, header: header) else {
                 topics[place.topic].filtered += 1
@@ -81,6 +92,16 @@ package struct EventSample: ~Copyable {
             topics[place.topic].unreadable[error.code] = (
                 (first?.count ?? 0) + 1, first?.first ?? "\(name): \(error.message)"
             )
+        }
+    }
+
+    /// A schema that does not come makes the record unreadable, which its line says.
+    private mutating func waitForSchema(of record: EventRecord) {
+        let deadline = ContinuousClock.now + Self.schemaPatience
+        while let awaited = decoder.awaitedSchema(of: record), awaited.unreachable == nil,
+            ContinuousClock.now < deadline
+        {
+            NamedThread.sleep(.milliseconds(2))
         }
     }
 

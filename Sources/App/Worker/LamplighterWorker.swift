@@ -12,6 +12,7 @@ package import Logging
 internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
+internal import SchemaRegistry
 internal import ServiceLifecycle
 internal import Synchronization
 
@@ -190,11 +191,16 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             throw WorkerFailure.kafka(error)
         }
         plan.pipeline.shards = shardTopic()
+        let waker = control.waker
+        let schemas = configuration.kafka.schemaRegistry.settings.map { settings in
+            SchemaSource(settings) { waker.signal() }
+        }
         var loop = PlannerLoop(
             pipeline: try PushPipeline(
                 routing: plan.routing, bindings: plan.bindings, settings: plan.pipeline,
-                slab: ports[0].slab),
+                slab: ports[0].slab, schemas: schemas.map { $0.lookup }),
             plan: plan, ports: ports, tables: tables, producer: producer, control: control,
+            schemas: schemas,
             epoll: try PlannerLoop.makeEpoll(
                 port: ports[0], control: control, tables: tables, producer: producer),
             logger: logger)

@@ -99,7 +99,10 @@ extension PlannerLoop {
                 """)
         }
         perform(poll.actions, now: now)
-        guard let limit = poll.limit else { return false }
+        guard var limit = poll.limit else { return false }
+        let readAgain = held.isEmpty ? 0 : readHeld(limit: limit, now: now)
+        // A poll for no record answers no rebalance.
+        limit = max(1, limit - readAgain)
         var isFirst = true
         let read = consumer.poll(now: now, limit: limit) { topic, key in
             if topic != plan.deferredConsumed { pipeline.prefetch(key: key, binding: topic) }
@@ -117,7 +120,7 @@ extension PlannerLoop {
             readEvent(record, now: now)
         }
         takeFacts(of: consumer, now: now)
-        if read > 0 { lifecycle.schedule.wasBusy(now) }
+        if read + readAgain > 0 { lifecycle.schedule.wasBusy(now) }
         return read == limit
     }
 
@@ -129,13 +132,16 @@ extension PlannerLoop {
             return readDeferred(record, of: assignment, now: now)
         }
         assert(record.topic < plan.bindings.count, "a record of a topic without a binding")
-        if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset) {
+        if plan.isSkipped(topic: record.topic, partition: record.partition, offset: record.offset),
+            !held.isHeld(assignment)
+        {
             pipeline.skippedRecord(of: assignment, offset: record.offset, now: now)
             return
         }
         let event = EventRecord(
             binding: record.topic, key: record.key, value: record.value,
             timestamp: WallTime(milliseconds: record.timestampMilliseconds))
+        if hasSchema[record.topic], holds(record, event, of: assignment, now: now) { return }
         plan.recordInHand?.take(
             topic: record.topic, partition: record.partition, offset: record.offset)
         pipeline.eventRecord(event, of: assignment, offset: record.offset, now: now) { name in
@@ -211,6 +217,7 @@ extension PlannerLoop {
         }
         unmatchedReport.report(unmatched, now: now, logger: logger)
         setAsideReport.report(setAside, now: now, logger: logger)
+        heldReport.report(heldPartitions(now: now), now: now, logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {
             logger.warning("Kafka: \(warning.text)", metadata: ["code": "\(warning.code)"])
         }

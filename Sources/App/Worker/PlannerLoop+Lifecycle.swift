@@ -8,6 +8,7 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 internal import Rdkafka
+internal import SchemaRegistry
 
 /// Passes facts to `WorkerLifecycle` and performs the actions that it returns.
 extension PlannerLoop {
@@ -151,7 +152,10 @@ extension PlannerLoop {
 
     private mutating func unassign(_ ids: [AssignmentID]) {
         assert(!ids.contains(where: lifecycle.open.contains), "a partition given up is ours still")
-        for id in ids { pipeline.unassigned(id) }
+        for id in ids {
+            pipeline.unassigned(id)
+            held.forget(id)
+        }
         logger.info("unassigned", metadata: ["partitions": .stringConvertible(ids.count)])
     }
 
@@ -161,6 +165,7 @@ extension PlannerLoop {
     /// the group.
     mutating func close(_ end: WorkerEnd) -> WorkerEnd {
         let now = Self.clock()
+        schemas?.stop()
         for step in ClosingStep.allCases { take(step, now: now) }
         control.publish(
             WorkerControl.Snapshot(counters: pipeline.counters, load: pipeline.load))

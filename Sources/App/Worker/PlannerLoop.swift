@@ -11,6 +11,7 @@ internal import Logging
 internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
+internal import SchemaRegistry
 
 /// The planner thread. It owns intake, index, planning, deferral and ledger, so nothing on the path
 /// of a push is shared or locked. Each turn does a bounded amount of each kind of work
@@ -42,6 +43,12 @@ struct PlannerLoop: ~Copyable {
     var tableWatch = TableWatch()
     var unmatchedReport = UnmatchedReport()
     var setAsideReport = SetAsideReport()
+    /// Tells what is known of schemas; nil where no registry is configured.
+    let schemas: SchemaSource?
+    /// Whether records of each events topic have a schema.
+    let hasSchema: [Bool]
+    var held = HeldPartitions()
+    var heldReport = HeldReport()
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 
@@ -59,7 +66,7 @@ struct PlannerLoop: ~Copyable {
     init(
         pipeline: consuming PushPipeline, plan: WorkerPlan, ports: [DeliveryPort],
         tables: TableReader, producer: RecordProducer, control: WorkerControl,
-        epoll: consuming Epoll, logger: Logger
+        schemas: SchemaSource? = nil, epoll: consuming Epoll, logger: Logger
     ) {
         precondition(!ports.isEmpty, "a planner without a delivery thread")
         precondition(
@@ -70,6 +77,8 @@ struct PlannerLoop: ~Copyable {
         self.tables = tables
         self.producer = producer
         self.control = control
+        self.schemas = schemas
+        hasSchema = plan.bindings.map(\.hasSchema)
         self.logger = logger
         outstanding = ports.map { _ in plan.routing.pools.map { _ in 0 } }
         outlets = RecordOutlet.all(properties: plan.kafka.properties.mapValues(\.text))

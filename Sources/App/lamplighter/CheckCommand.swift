@@ -9,6 +9,7 @@ import Glibc
 import KafkaLog
 import Logging
 import PushModel
+import SchemaRegistry
 import Worker
 
 struct CheckCommand: AsyncParsableCommand {
@@ -69,6 +70,14 @@ struct CheckCommand: AsyncParsableCommand {
         report(&failures) { try tryEvents(configuration, plan) }
         let finding = await lastLook(configuration)
         report(&failures) { try report(finding.get()) }
+        if let registry = configuration.kafka.schemaRegistry.settings {
+            report(&failures) {
+                if let problem = SchemaSource.trial(registry) {
+                    throw Failure(.unavailable, "the schema registry: \(problem)")
+                }
+                print("ok      schema registry")
+            }
+        }
         if let sample { report(&failures) { try readSample(of: sample, configuration, plan) } }
         if !skipAPNS { checkAPNS(configuration, plan, keys, &failures) }
         if let first = failures.first { throw ExitCode(first.status.rawValue) }
@@ -88,7 +97,7 @@ struct CheckCommand: AsyncParsableCommand {
     private func readSample(
         of count: Int, _ configuration: Configuration, _ plan: WorkerPlan
     ) throws {
-        var sample = EventSample(plan)
+        var sample = EventSample(plan, registry: configuration.kafka.schemaRegistry.settings)
         let now = RecordWriter.now().wall
         for (number, topic) in plan.eventTopics.enumerated() {
             for tail in [count, nil] {

@@ -64,12 +64,32 @@ extension EventConsumer {
 
     /// Resumes exactly the partitions that these methods paused.
     package func resumeAll(now: Now, where isWanted: (_ topic: Int) -> Bool = { _ in true }) {
-        resume(partitions.assigned { $0.isPaused && isWanted($0.topic) }, now: now)
+        resume(
+            partitions.assigned { $0.isPaused && !$0.isHeld && isWanted($0.topic) }, now: now)
     }
 
     package func resume(_ id: AssignmentID, now: Now) {
         guard partitions.row(id)?.isPaused == true else { return }
         resume([id], now: now)
+    }
+
+    /// Whether records of the assignment may be dealt with: it is ours, and the group is not taking it
+    /// back.
+    package func isReading(_ id: AssignmentID) -> Bool {
+        partitions.row(id).map { !$0.isMuted } ?? false
+    }
+
+    /// Pauses one partition until `release`, whatever is resumed meanwhile. Records of it that were
+    /// read ahead still come; calling this again is without effect.
+    package func hold(_ id: AssignmentID, now: Now) {
+        partitions.update(id) { $0.isHeld = true }
+        pause(id, now: now)
+    }
+
+    /// Ends `hold`.
+    package func release(_ id: AssignmentID, now: Now) {
+        partitions.update(id) { $0.isHeld = false }
+        resume(id, now: now)
     }
 
     package var pausedPartitions: [AssignmentID] { partitions.assigned { $0.isPaused } }

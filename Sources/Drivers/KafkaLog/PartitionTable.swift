@@ -19,6 +19,8 @@ struct PartitionTable {
         /// Whether this consumer has paused the partition. This must be exact: resuming a partition
         /// that is not paused rewinds it, and librdkafka's own flag outlives the assignment.
         var isPaused = false
+        /// Whether the caller holds the partition, so that nothing but `release` resumes it.
+        var isHeld = false
         /// Whether this user may not read the partition. librdkafka keeps trying.
         var isRefused = false
         /// Whether no record has come since the end was reached.

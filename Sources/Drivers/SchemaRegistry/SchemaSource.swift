@@ -81,6 +81,14 @@ package final class SchemaSource: Sendable {
     /// Asks no more; a request under way ends by itself.
     package func stop() { state.withLock { $0.isStopped = true } }
 
+    /// Asks the registry once, for a schema of any number, and waits for the answer.
+    /// - Returns: why it gives none; nil if it does.
+    package static func trial(_ settings: RegistrySettings) -> String? {
+        var client = RegistryClient(settings)
+        if case .unreachable(let cause, _) = client.fetch(SchemaID(rawValue: 1)) { return cause }
+        return nil
+    }
+
     // MARK: The thread
 
     private func serve() {

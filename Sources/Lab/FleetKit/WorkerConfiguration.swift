@@ -52,9 +52,10 @@ package struct WorkerConfiguration: Sendable {
     package var holdMax = Duration.seconds(10)
     /// Properties of librdkafka.
     package var properties: [String: String]
-    /// Additional keys of the section `delivery`, with values in YAML; likewise `planning` and
-    /// `apns`.
+    /// Additional keys of the section `delivery`, with values in YAML; likewise `kafka`, `planning`
+    /// and `apns`.
     package var delivery: [(key: String, value: String)] = []
+    package var kafka: [(key: String, value: String)] = []
     package var planning: [(key: String, value: String)] = []
     package var apns: [(key: String, value: String)] = []
 
@@ -104,6 +105,7 @@ package struct WorkerConfiguration: Sendable {
           bootstrap: \(bootstrap)
           group: \(topics.prefix)
           startFrom: earliest
+        \(lines(kafka.map { ($0.key, $0.value) }, indent: 2))
           topics:
             registrations: \(topics.name(of: "registrations"))
             suppressions: \(topics.name(of: "suppressions"))

@@ -71,6 +71,7 @@ struct DecodeCommand: ParsableCommand {
         guard let bytes = Data(base64Encoded: line) else { return "error line it is no base64" }
         let deadline = ContinuousClock.now + .seconds(patience)
         while true {
+            decoder.begin()
             let text = bytes.withUnsafeBytes { bytes -> String? in
                 do throws(UndecodableRecord) {
                     switch try decoder.decode(bytes, as: language, lookup: source.lookup) {

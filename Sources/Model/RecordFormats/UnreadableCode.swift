@@ -37,6 +37,14 @@ package enum UnreadableCode: String, CaseIterable, Sendable {
     case notCloudEvent
     /// A binding asks for changes of rows and the record is none.
     case notChange
+    /// A binding asks for a schema, and the bytes do not begin as a schema registry's do.
+    case schemaFrame
+    /// The schema registry does not have the schema.
+    case unknownSchema
+    /// The schema cannot be used.
+    case unusableSchema
+    /// The content is not what its schema says.
+    case schemaMismatch
     case invalidKey
     /// The value says that it belongs to another key.
     case keyMismatch

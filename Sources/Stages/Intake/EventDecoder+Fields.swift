@@ -23,22 +23,27 @@ extension EventDecoder {
     mutating func composedEvent(
         _ record: EventRecord, _ now: WallTime, _ header: EventRecord.HeaderLookup
     ) throws(UnreadableRecord) -> Event {
-        let binding = record.binding
         composer.begin()
-        guard let fields = bindings[binding].fields.map({ fieldBindings[$0] }) else {
+        guard let number = bindings[record.binding].fields else {
             // The key and headers alone.
             return try event(ofSubjects: record, nil, now, header)
         }
+        let fields = fieldBindings[number]
+        if fields.decode == .debezium, record.value.map(\.isEmpty) ?? true { throw .leftOut }
         do throws(UnreadableRecord) {
+            let (record, key) = try plain(record, number: number, header)
             var document: RecordDocument?
             if fields.decode == .debezium {
-                guard let value = record.value, value.count > 0 else { throw .leftOut }
+                guard let value = record.value else { throw .leftOut }
                 document = try RecordDocument.change(
                     try parser.object(value), of: fields.operations)
                 if document == nil { throw .leftOut }
-            } else if fields.readsFields {
+            } else if fields.readsValue {
                 document = try self.document(of: record)
+            } else if fields.readsKey || fields.keySchema != nil {
+                document = RecordDocument(nil)
             }
+            document?.key = key
             if let document, !fields.conditions.allSatisfy({ $0.holds(in: document) }) {
                 throw .leftOut
             }

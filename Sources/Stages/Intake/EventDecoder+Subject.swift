@@ -12,8 +12,11 @@ extension EventDecoder {
         ofUnreadable record: EventRecord, header: EventRecord.HeaderLookup
     ) -> [UInt8] {
         if let template = bindings[record.binding].templates.first {
-            let document = template.needsJSON ? try? document(of: record) : nil
             composer.begin()
+            if let number = bindings[record.binding].fields {
+                return subject(ofUnreadable: record, template, number: number, header)
+            }
+            let document = template.needsJSON ? try? document(of: record) : nil
             let composed = try? composer.compose(template, from: record, document, header)
             return composed.map { Array($0) } ?? []
         }
@@ -21,6 +24,26 @@ extension EventDecoder {
             RecordLimits.subjectBytes.contains(subject.count)
         else { return [] }
         return Array(subject)
+    }
+
+    private mutating func subject(
+        ofUnreadable record: EventRecord, _ template: SubjectTemplate, number: Int,
+        _ header: EventRecord.HeaderLookup
+    ) -> [UInt8] {
+        guard let (record, key) = try? plain(record, number: number, header) else { return [] }
+        var document: RecordDocument?
+        if fieldBindings[number].decode == .debezium {
+            let object = record.value.flatMap { try? parser.object($0) }
+            document = object.flatMap {
+                try? RecordDocument.change($0, of: Set(RowOperation.allCases))
+            }
+        } else if template.needsJSON {
+            document = try? self.document(of: record)
+        }
+        if key != nil, document == nil { document = RecordDocument(nil) }
+        document?.key = key
+        let composed = try? composer.compose(template, from: record, document, header)
+        return composed.map { Array($0) } ?? []
     }
 
     /// What the event names, else the key. A value that is no object may have named another.

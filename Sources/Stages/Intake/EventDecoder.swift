@@ -4,6 +4,7 @@
 internal import FlatMemory
 package import PushModel
 internal import RecordFormats
+package import RecordSchemas
 internal import Simdjson
 
 /// Reads records of events topics. One per planner thread; its buffers are reused.
@@ -22,6 +23,13 @@ package struct EventDecoder: ~Copyable {
     var payloads = JSONParser(bytesMax: 1 << 17)
     /// The payload that a template has made last.
     var filled: [UInt8] = []
+    /// Reads keys and values that were written with a schema.
+    var schemas: RecordDecoder
+    package let lookup: SchemaLookup
+    /// Reads keys of which fields are read.
+    var keyParser = JSONParser(bytesMax: 1 << 17)
+    /// The last key that is a number.
+    var keyDigits = FixedBytes(capacity: 24)
     private let byAddress = PassedByAddress()
 
     /// A topic's binding with what can be known before the first record.
@@ -49,14 +57,16 @@ package struct EventDecoder: ~Copyable {
         let isPlain: Bool
     }
 
+    /// - Parameter schemas: tells what is known of a schema; needed where a binding has some.
     package init(
-        bindings: [TopicBinding], routing: RoutingTable, settings: EventSettings
+        bindings: [TopicBinding], routing: RoutingTable, settings: EventSettings,
+        schemas: SchemaLookup? = nil
     ) throws(TopicBindingError) {
         for binding in bindings {
             if let problem = binding.problem(in: routing) { throw problem }
         }
         let fieldBindings = bindings.filter {
-            $0.readsFields || $0.decode == .debezium || $0.push.isSet
+            !$0.fields.isEmpty || $0.decode == .debezium || $0.hasSchema || $0.push.isSet
         }
         let routes = RouteDirectory(routing)
         self.bindings = bindings.map { binding in
@@ -75,6 +85,16 @@ package struct EventDecoder: ~Copyable {
         self.routes = routes
         self.settings = settings
         parser = JSONParser(bytesMax: settings.recordBytesMax)
+        lookup = schemas ?? { _ in .unusable("kafka.schemaRegistry is not set") }
+        self.schemas = Self.recordDecoder(fieldBindings, settings)
+    }
+
+    private static func recordDecoder(
+        _ bindings: [TopicBinding], _ settings: EventSettings
+    ) -> RecordDecoder {
+        var limits = SchemaLimits()
+        limits.outputBytesMax = settings.recordBytesMax
+        return RecordDecoder(projections: projections(of: bindings), limits: limits)
     }
 
     /// A decoder that reads as `other` does, with buffers of its own. What was known before the first
@@ -84,7 +104,9 @@ package struct EventDecoder: ~Copyable {
         fieldBindings = other.fieldBindings
         settings = other.settings
         routes = other.routes
+        lookup = other.lookup
         parser = JSONParser(bytesMax: settings.recordBytesMax)
+        schemas = Self.recordDecoder(fieldBindings, settings)
     }
 
     /// The app of a binding's records where the key is the subject and the binding names the app;
@@ -102,7 +124,8 @@ package struct EventDecoder: ~Copyable {
         case .json where binding.holdsOwnEvents: .event
         case .debezium: .template
         case .json, .key:
-            binding.readsFields || binding.push.isSet || binding.templates.contains { !$0.isKey }
+            !binding.fields.isEmpty || binding.hasSchema || binding.push.isSet
+                || binding.templates.contains { !$0.isKey }
                 || binding.templates.count > 1
                 ? .template : .key
         }

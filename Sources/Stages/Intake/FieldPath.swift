@@ -5,13 +5,18 @@ internal import PushModel
 internal import RecordFormats
 internal import Simdjson
 
-/// A field of a producer's record: a JSON pointer such as `/order/id`, which in a change of a
-/// database's row may follow `before:` or `after:`.
+/// A field of a producer's record: a JSON pointer such as `/order/id` into its value, or into its
+/// key after `key:`. In a change of a database's row it may follow `before:` or `after:`.
 package struct FieldPath: Sendable, Hashable {
     enum Version: Sendable, Hashable {
         /// The document; of a change, the row after it, or the one that was deleted.
         case current
         case before, after
+        case key
+
+        static let byPrefix: KeyValuePairs<String, Version> = [
+            "before:": .before, "after:": .after, "key:": .key,
+        ]
     }
 
     /// The path as it was written.
@@ -21,29 +26,32 @@ package struct FieldPath: Sendable, Hashable {
 
     /// Nil unless the text is a path.
     package init?(_ text: String) {
-        var rest = Substring(text)
-        if rest.hasPrefix("before:") {
-            version = .before
-            rest = rest.dropFirst("before:".count)
-        } else if rest.hasPrefix("after:") {
-            version = .after
-            rest = rest.dropFirst("after:".count)
-        } else {
-            version = .current
-        }
+        let named = Version.byPrefix.first { text.hasPrefix($0.key) }
+        let rest = text.dropFirst(named?.key.count ?? 0)
+        version = named?.value ?? .current
         guard rest.hasPrefix("/"), let pointer = JSONPointer(String(rest)) else { return nil }
         self.text = text
         self.pointer = pointer
     }
+
+    /// The JSON pointer alone.
+    var pointerText: String {
+        String(text.drop { $0 != "/" })
+    }
+
+    /// Whether only a change of a row has it.
+    var needsChange: Bool { version == .before || version == .after }
 }
 
 /// A producer's record whose fields templates and conditions read.
 struct RecordDocument {
-    let current: JSONValue
+    /// Nil where no field of the record's value is read.
+    let current: JSONValue?
     var before: JSONValue?
     var after: JSONValue?
+    var key: JSONValue?
 
-    init(_ current: JSONValue) { self.current = current }
+    init(_ current: JSONValue?) { self.current = current }
 
     /// The field; nil if it is not there or null.
     subscript(path: FieldPath) -> JSONValue? {
@@ -52,6 +60,7 @@ struct RecordDocument {
             case .current: current
             case .before: before
             case .after: after
+            case .key: key
             }
         guard let found = root?[path.pointer], !found.isNull else { return nil }
         return found

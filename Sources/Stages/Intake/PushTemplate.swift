@@ -93,8 +93,6 @@ package struct PushTemplate: Sendable, Equatable {
             }
         }
 
-        var needsDocument: Bool { if case .field = self { true } else { false } }
-
         var text: String {
             switch self {
             case .key: "the record's key"
@@ -223,7 +221,10 @@ package struct PushTemplate: Sendable, Equatable {
 
     // MARK: What it needs
 
-    var needsDocument: Bool { root.origins.contains(where: \.needsDocument) }
+    /// The fields that it reads.
+    var fields: [FieldPath] {
+        root.origins.compactMap { if case .field(let path) = $0 { path } else { nil } }
+    }
 
     /// The names of the headers that it needs.
     var headers: [String] {

@@ -44,7 +44,7 @@ package struct RecordCondition: Sendable, Equatable {
     }
 
     var needsChange: Bool {
-        field.version != .current
+        field.needsChange
             || tests.contains { if case .changed = $0 { true } else { false } }
     }
 

@@ -55,7 +55,14 @@ struct SubjectComposer: ~Copyable {
             let fits =
                 switch part {
                 case .literal(let text): text.withUnsafeBytes { composed.append($0) }
-                case .key: composed.append(try Self.found(record.key, "the record's key"))
+                case .key:
+                    composed.append(
+                        try Self.found(
+                            record.key,
+                            document?.key == nil
+                                ? "the record's key"
+                                : "a key that is a string or an integer, or one of its fields: {key:/id}"
+                        ))
                 case .header(let name):
                     composed.append(try Self.found(header(name), "header " + name))
                 case .field(let path): try append(document?[path], named: path.text)

@@ -2,8 +2,8 @@
 // Part of Lamplighter.
 
 /// How the subject of an event is composed from a producer's own record: literal text, `{key}`,
-/// `{header:name}` and fields such as `{/order/id}`, as in `order-{/order/id}`. Braces cannot be
-/// written literally.
+/// `{header:name}` and fields such as `{/order/id}` or `{key:/id}`, as in `order-{/order/id}`. Braces
+/// cannot be written literally.
 package struct SubjectTemplate: Sendable, Hashable {
     enum Part: Sendable, Hashable {
         case literal([UInt8])
@@ -19,13 +19,11 @@ package struct SubjectTemplate: Sendable, Hashable {
     var isKey: Bool { parts == [.key] }
 
     /// Whether the record's value must be parsed.
-    package var needsJSON: Bool {
-        parts.contains { if case .field = $0 { true } else { false } }
-    }
+    package var needsJSON: Bool { fields.contains { $0.version != .key } }
 
-    /// Whether it reads a row as it was before, or is after, a change.
-    var needsChange: Bool {
-        parts.contains { if case .field(let path) = $0 { path.version != .current } else { false } }
+    /// The fields that it reads.
+    var fields: [FieldPath] {
+        parts.compactMap { if case .field(let path) = $0 { path } else { nil } }
     }
 
     package init(_ text: String) throws(SubjectTemplateError) {
@@ -70,7 +68,9 @@ package struct SubjectTemplate: Sendable, Hashable {
             }
             return .header(name)
         }
-        let isPath = ["/", "before:/", "after:/"].contains { inside.hasPrefix($0) }
+        let isPath = ([""] + FieldPath.Version.byPrefix.map(\.key)).contains {
+            inside.hasPrefix($0 + "/")
+        }
         guard isPath else {
             throw SubjectTemplateError(.unknownPlaceholder, position: position)
         }

@@ -3,6 +3,7 @@
 
 package import PushModel
 internal import RecordFormats
+package import RecordSchemas
 
 /// How the records of one Kafka topic are read as events.
 package struct TopicBinding: Sendable, Equatable {
@@ -29,6 +30,10 @@ package struct TopicBinding: Sendable, Equatable {
     }
 
     package var decode: Decode
+    /// The language of the schema that keys were written with; nil for keys of plain bytes.
+    package var keySchema: SchemaLanguage?
+    /// The language of the schema that values were written with; nil for plain JSON.
+    package var valueSchema: SchemaLanguage?
     /// How the subject is composed; nil takes the event's own subject, else the record's key.
     package var subject: SubjectTemplate?
     /// Further subjects of the same record.
@@ -77,14 +82,31 @@ package struct TopicBinding: Sendable, Equatable {
 
     package static let subjectsMax = 16
 
-    /// Whether fields of the producer's own record are read.
-    var readsFields: Bool {
-        templates.contains(where: \.needsJSON) || !conditions.isEmpty || kindsFrom != nil
-            || classesFrom != nil || push.needsDocument
+    /// The fields of the producer's own record that are read.
+    var fields: [FieldPath] {
+        templates.flatMap(\.fields) + conditions.map(\.field)
+            + [kindsFrom, classesFrom].compactMap(\.self)
+            + (push.payload?.fields ?? []) + (push.collapseID?.fields ?? [])
+    }
+
+    /// Whether fields of the record's value are read.
+    var readsValue: Bool { fields.contains { $0.version != .key } }
+
+    var readsKey: Bool { fields.contains { $0.version == .key } }
+
+    /// Whether a schema is needed to read the records.
+    package var hasSchema: Bool { keySchema != nil || valueSchema != nil }
+
+    /// The binding for records whose keys and values are given as JSON.
+    package var withoutSchemas: TopicBinding {
+        var copy = self
+        copy.keySchema = nil
+        copy.valueSchema = nil
+        return copy
     }
 
     private var readsChange: Bool {
-        templates.contains(where: \.needsChange) || conditions.contains(where: \.needsChange)
+        fields.contains(where: \.needsChange) || conditions.contains(where: \.needsChange)
     }
 
     /// What is wrong with the binding, so that the worker must not start; nil if nothing is.
@@ -104,6 +126,10 @@ package struct TopicBinding: Sendable, Equatable {
             return .noFields(key)
         }
         if readsChange, decode != .debezium { return .noChange }
+        if hasSchema, holdsOwnEvents || decode == .cloudevents || templates.isEmpty {
+            return .noSubjectOfSchema
+        }
+        if valueSchema != nil, decode == .key { return .schemaOfUnreadValue }
         if let problem = push.problem { return .push(problem) }
         let longest = Duration.seconds(RecordLimits.ttlSecondsMax)
         if let ttl, ttl <= .zero || ttl > longest { return .ttlOutOfRange(ttl) }
@@ -124,10 +150,6 @@ package struct PushBinding: Sendable, Equatable {
     package init() {}
 
     var isSet: Bool { self != PushBinding() }
-
-    var needsDocument: Bool {
-        payload?.needsDocument ?? false || collapseID?.needsJSON ?? false
-    }
 
     /// What no record could make good.
     fileprivate var problem: String? {
@@ -167,6 +189,8 @@ package enum TopicBindingError: Error, Sendable, Equatable {
     case tooManySubjects(Int)
     case noFields(String)
     case noChange
+    case noSubjectOfSchema
+    case schemaOfUnreadValue
     case push(String)
 
     package var message: String {
@@ -187,6 +211,11 @@ package enum TopicBindingError: Error, Sendable, Equatable {
                 + "template, or decode: debezium"
         case .noChange:
             "before:, after: and changed are for rows that change; say decode: debezium"
+        case .noSubjectOfSchema:
+            "keySchema, valueSchema: they are for records of the producer's own format; say decode: json, "
+                + "debezium or key, and write a subject, as in order-{/id}"
+        case .schemaOfUnreadValue:
+            "valueSchema: decode is key, which reads no value; say decode: json"
         case .push(let problem): "push: \(problem)"
         }
     }

@@ -23,6 +23,13 @@ package struct RecordDecoder: ~Copyable {
         let message: MessageIndexes
     }
 
+    /// What has become of a schema, of which a program is wanted.
+    private enum Resolved {
+        case place(Int)
+        case waiting(AwaitedSchema)
+        case refused(UndecodableRecord)
+    }
+
     private enum Program {
         case avro(AvroProgram)
         case protobuf(ProtobufProgram)
@@ -43,6 +50,8 @@ package struct RecordDecoder: ~Copyable {
     private var places: [Key: Int] = [:]
     /// The program of the record before, since the next one has the same most often.
     private var last: (key: Key, place: Int)?
+    /// Why schemas of the current record cannot be used.
+    private var refused: [Key: UndecodableRecord] = [:]
 
     /// Programs are thrown away, all of them, when they are more than this: then they are made again.
     static let programsMax = 2000
@@ -54,6 +63,30 @@ package struct RecordDecoder: ~Copyable {
         output = OutputBuffer(bytesMax: limits.outputBytesMax)
     }
 
+    /// A record follows. Whoever asks `awaited` of its parts must call this before.
+    package mutating func begin() {
+        if !refused.isEmpty { refused.removeAll(keepingCapacity: true) }
+        // Not while a record is read, which may need two of them.
+        if isFull { forget() }
+    }
+
+    /// The schema without which nothing can be told of a key or a value; nil if there is none. Then
+    /// `decode` does not wait either until the next record.
+    package mutating func awaited(
+        _ bytes: UnsafeRawBufferPointer, as language: SchemaLanguage, projection: Int = 0,
+        lookup: (SchemaID) -> SchemaAnswer
+    ) -> AwaitedSchema? {
+        guard language != .json, let (key, _) = try? Self.key(of: bytes, language, projection)
+        else { return nil }
+        switch resolve(key, as: language, lookup) {
+        case .place: return nil
+        case .waiting(let awaited): return awaited
+        case .refused(let problem):
+            refused[key] = problem
+            return nil
+        }
+    }
+
     /// Decodes a record's key or value, frame included.
     ///
     /// - Parameters:
@@ -63,30 +96,50 @@ package struct RecordDecoder: ~Copyable {
         _ bytes: UnsafeRawBufferPointer, as language: SchemaLanguage, projection: Int = 0,
         lookup: (SchemaID) -> SchemaAnswer
     ) throws(UndecodableRecord) -> Decoded {
+        guard language != .json else { return .json(try SchemaFrame(bytes).content) }
+        let (key, content) = try Self.key(of: bytes, language, projection)
+        switch resolve(key, as: language, lookup) {
+        case .place(let place): return .json(try json(of: content, place))
+        case .waiting(let awaited):
+            return .waiting(for: awaited.schema, unreachable: awaited.unreachable)
+        case .refused(let problem): throw problem
+        }
+    }
+
+    private static func key(
+        of bytes: UnsafeRawBufferPointer, _ language: SchemaLanguage, _ projection: Int
+    ) throws(UndecodableRecord) -> (Key, content: UnsafeRawBufferPointer) {
         let frame = try SchemaFrame(bytes)
-        guard language != .json else { return .json(frame.content) }
         var content = frame.content
         var message = MessageIndexes.first
         if language == .protobuf {
             (message, content) = try MessageIndexes.read(from: frame.content)
         }
-        let key = Key(schema: frame.schema, projection: projection, message: message)
-        let place: Int
-        if let last, last.key == key {
-            place = last.place
-        } else if let known = places[key] {
-            place = known
-        } else {
-            switch lookup(frame.schema) {
-            case .known(let schema): place = try add(schema, as: language, key)
-            case .pending: return .waiting(for: frame.schema, unreachable: nil)
-            case .unreachable(let cause): return .waiting(for: frame.schema, unreachable: cause)
-            case .unknown(let reason): throw UndecodableRecord(.unknownSchema, reason)
-            case .unusable(let reason): throw UndecodableRecord(.unusableSchema, reason)
-            }
+        return (Key(schema: frame.schema, projection: projection, message: message), content)
+    }
+
+    private mutating func resolve(
+        _ key: Key, as language: SchemaLanguage, _ lookup: (SchemaID) -> SchemaAnswer
+    ) -> Resolved {
+        if let last, last.key == key { return .place(last.place) }
+        if let known = places[key] {
+            last = (key, known)
+            return .place(known)
         }
-        last = (key, place)
-        return .json(try json(of: content, place))
+        if let problem = refused[key] { return .refused(problem) }
+        switch lookup(key.schema) {
+        case .known(let schema):
+            do throws(UndecodableRecord) {
+                let place = try add(schema, as: language, key)
+                last = (key, place)
+                return .place(place)
+            } catch { return .refused(error) }
+        case .pending: return .waiting(AwaitedSchema(schema: key.schema, unreachable: nil))
+        case .unreachable(let cause):
+            return .waiting(AwaitedSchema(schema: key.schema, unreachable: cause))
+        case .unknown(let reason): return .refused(UndecodableRecord(.unknownSchema, reason))
+        case .unusable(let reason): return .refused(UndecodableRecord(.unusableSchema, reason))
+        }
     }
 
     private mutating func json(
@@ -119,10 +172,6 @@ package struct RecordDecoder: ~Copyable {
             throw UndecodableRecord(.unusableSchema, "schema \(key.schema): \(error.description)")
         }
         programBytes += program.byteCount
-        if programs.count >= Self.programsMax || programBytes > Self.programBytesMax {
-            forget()
-            programBytes = program.byteCount
-        }
         programs.append(program)
         places[key] = programs.count - 1
         return programs.count - 1
@@ -140,6 +189,10 @@ package struct RecordDecoder: ~Copyable {
             return .protobuf(try ProtobufProgram(schema, root: message, projection))
         case .json: preconditionFailure("JSON needs no program")
         }
+    }
+
+    private var isFull: Bool {
+        programs.count >= Self.programsMax || programBytes > Self.programBytesMax
     }
 
     /// Forgets all schemas, as is right when another registry is asked.

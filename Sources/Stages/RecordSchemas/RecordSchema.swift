@@ -66,6 +66,21 @@ package struct RecordSchema: Sendable {
     }
 }
 
+/// Asks what is known of a schema, without waiting for a registry.
+package typealias SchemaLookup = @Sendable (SchemaID) -> SchemaAnswer
+
+/// A schema that a record waits for.
+package struct AwaitedSchema: Sendable, Equatable {
+    package let schema: SchemaID
+    /// Why the registry gives no answer; nil while it has hardly been asked.
+    package let unreachable: String?
+
+    package init(schema: SchemaID, unreachable: String? = nil) {
+        self.schema = schema
+        self.unreachable = unreachable
+    }
+}
+
 /// What is known of a schema's number. The decoder asks for one once, and then keeps what it has made
 /// of the schema.
 package enum SchemaAnswer: Sendable {

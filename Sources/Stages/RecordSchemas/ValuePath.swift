@@ -5,7 +5,7 @@ internal import PushModel
 
 /// Where in a value something is wrong. It is put together backwards, on the way out of what is
 /// nested, so that it costs nothing where nothing is wrong.
-struct FieldPath {
+struct ValuePath {
     private var steps: [String] = []
 
     /// Names of a schema may be long, and they are many.

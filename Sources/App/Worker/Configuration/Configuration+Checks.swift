@@ -20,6 +20,7 @@ extension Configuration {
         }
         checkTopics(&reader)
         checkBindings(&reader)
+        kafka.schemaRegistry.check(&reader, kafka.events)
         checkProperties(&reader)
         checkCredentials(&reader)
         apns.checkPushTypes(&reader)

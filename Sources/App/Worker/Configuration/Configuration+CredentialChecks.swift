@@ -119,6 +119,7 @@ extension Configuration {
                 apns.endpoints.development.caFile, false
             ),
             (["otlp", "caFile"], otlp.caFile, false),
+            (["kafka", "schemaRegistry", "caFile"], kafka.schemaRegistry.caFile, false),
             (["otlp", "headersFile"], otlp.headersFile, true),
         ]
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {

@@ -17,6 +17,7 @@ extension Configuration {
         package var events = ["lamplighter.events": TopicBinding.standard]
         /// Examples of the topics' records, which `lamplighter check` tries.
         package var eventTests: [String: [BindingTest]] = [:]
+        package var schemaRegistry = SchemaRegistry()
         /// Where to start without a commit; nil for the default of `Configuration.startFrom`.
         package var startFrom: StartFrom?
         package var skip: [RecordCoordinates] = []

@@ -35,6 +35,10 @@ extension Configuration.Kafka {
                 to: .bindingTests, showing: { $1.map(\.name).joined(separator: ", ") },
                 "Examples of a topic's records and what is to become of each, which `lamplighter "
                     + "check` tries; see docs/events.md."),
+            .section(
+                "schemaRegistry", \.schemaRegistry, SchemaRegistry.keys,
+                "The schema registry of records in Avro or Protobuf, by the API of Confluent's; see "
+                    + "docs/record-schemas.md."),
             .optional(
                 "startFrom", \.startFrom, .startFrom,
                 "Where to begin in a topic of which the group has committed nothing, or whose "
@@ -99,9 +103,17 @@ extension TopicBinding {
                     + "CloudEvents 1.0, in headers or as an envelope; `debezium`: a change of a "
                     + "database's row, whose fields are the row's; see docs/events.md."),
             .optional(
+                "valueSchema", \.valueSchema, .schemaLanguage,
+                "The values were written with a schema registry, in this language; their fields are "
+                    + "read like those of JSON. See docs/record-schemas.md."),
+            .optional(
+                "keySchema", \.keySchema, .schemaLanguage,
+                "The same of the keys: `{key}` is then the string or the integer in them."),
+            .optional(
                 "subject", \.subject, .subjectTemplate,
                 "The subject, made of the record: `{key}`, `{header:name}` and JSON pointers, as "
-                    + "in `order-{/orderId}`. Without it, the one that the event names."),
+                    + "in `order-{/orderId}`, or `{key:/id}` for a field of a key that is JSON or "
+                    + "has a schema. Without it, the one that the event names."),
             .value(
                 "subjects", \.subjects,
                 .list(of: .subjectTemplate, countMax: TopicBinding.subjectsMax),

@@ -51,6 +51,7 @@ extension Configuration {
         for stray in strays { reader.report(stray) }
         if let folder { configuration.resolvePaths(in: folder) }
         configuration.admin.readToken(&reader)
+        configuration.kafka.schemaRegistry.readPassword(&reader)
         configuration.check(&reader, for: purpose)
         guard reader.problems.isEmpty else {
             throw InvalidConfiguration(problems: reader.problems)
@@ -99,6 +100,8 @@ extension Configuration {
         resolve(&apns.caFile)
         resolve(&otlp.headersFile)
         resolve(&otlp.caFile)
+        resolve(&kafka.schemaRegistry.passwordFile)
+        resolve(&kafka.schemaRegistry.caFile)
         resolveRegistrarPaths(resolve)
         resolve(&apns.endpoints.production.caFile)
         resolve(&apns.endpoints.development.caFile)

@@ -84,6 +84,9 @@ struct Diagnosis {
     /// How long reading may stand still before the first event.
     private static let standstillMax = Duration.seconds(5)
 
+    /// How long a schema may be asked for.
+    private static let schemaPatience = Duration.seconds(5)
+
     private var standstill: Duration { status.index.elapsed - status.earlier.readAt }
 
     private mutating func checkKafka() {
@@ -114,6 +117,15 @@ struct Diagnosis {
                 "\(status.unavailablePartitions.counted("partition")) of this worker cannot be read",
                 "bring back the brokers that have their replicas; the log names the partitions and "
                     + "the cause")
+        }
+        if let held = status.held.first, held.held > Self.schemaPatience {
+            report(
+                .error,
+                "\(status.held.count.counted("partition")) of this worker \(status.held.count == 1 ? "is" : "are") "
+                    + "held: \(held.topic)/\(held.partition) waits at offset \(held.offset) for schema "
+                    + "\(held.schema), and \(held.cause?.printable ?? "the schema registry has not answered yet")",
+                "bring the schema registry back, or correct kafka.schemaRegistry; the worker asks again "
+                    + "by itself, and loses nothing")
         }
         for topic in status.troubledTopics {
             report(topic.topic == .events ? .warning : .error, topic.trouble, topic.remedy)

@@ -23,6 +23,8 @@ extension PlannerLoop {
                     ? nil : consumer?.lag(topic: topic, partition: partition))
         }
         status.unavailablePartitions = consumer?.unavailableCount ?? 0
+        status.held = heldPartitions(now: now)
+        status.schemas = schemaStatus
         status.breakers = pipeline.trippedBreakers(now: now)
         status.troubledTopics = troubledTopics(now: now)
         status.transports = ports.map(\.counters.snapshot)

@@ -3,6 +3,7 @@
 
 internal import Pipeline
 internal import PushModel
+internal import SchemaRegistry
 internal import Telemetry
 
 extension WorkerMetrics {
@@ -150,6 +151,29 @@ extension WorkerMetrics {
             "Partitions of this worker that cannot be read at the moment."
         ) { $0.unavailablePartitions },
         metric(
+            "lamplighter_partitions_held", .gauge, labels: ["topic"],
+            "Partitions of this worker that wait until the schema registry gives the schema of their "
+                + "next record."
+        ) { status in
+            guard status.schemas != nil else { return [] }
+            let counts = Dictionary(grouping: status.held, by: \.topic)
+            return labelled(
+                "topic", status.consumedTopics.map { ($0, counts[$0]?.count ?? 0) })
+        },
+        metric(
+            "lamplighter_schema_requests_total", .counter, labels: ["outcome"],
+            "What came of asking the schema registry for a schema: `fetched`, `unknown` to it, "
+                + "`unusable`, or it was `unreachable`."
+        ) { status in
+            guard let counts = status.schemas?.counts else { return [] }
+            return labelled(
+                "outcome",
+                [
+                    ("fetched", counts.fetched), ("unknown", counts.unknown),
+                    ("unusable", counts.unusable), ("unreachable", counts.unreachable),
+                ])
+        },
+        metric(
             "lamplighter_topic_blocked", .gauge, labels: ["topic"],
             "1 while Kafka takes none of the records that this worker writes to the topic."
         ) { status in
@@ -188,8 +212,9 @@ extension WorkerMetrics {
             "lamplighter_events_total", .counter, labels: ["topic", "outcome"],
             "Events by what came of them when they were read. `matched` ones asked for pushes; nobody "
                 + "showed the subject of an `unmatched` one, though a token that registers just "
-                + "afterwards is still sent it; one that was `split` comes again as shards; a "
-                + "`remembered` one had ended under the worker that had its partition before."
+                + "afterwards is still sent it; one that was `filtered` is left out by its topic's "
+                + "binding; one that was `split` comes again as shards; a `remembered` one had ended "
+                + "under the worker that had its partition before."
         ) { status in
             status.events.map { events in
                 MetricFamily.Series(

@@ -7,6 +7,7 @@ internal import KafkaLog
 internal import OTLPExporter
 internal import Pipeline
 internal import PushModel
+internal import SchemaRegistry
 
 /// The state of a worker at one moment: what probes, metrics and the status report are made of. The
 /// planner thread fills it in when it is asked.
@@ -19,6 +20,10 @@ struct WorkerStatus: Sendable {
     var partitions: [Partition] = []
     /// How many of the worker's partitions cannot be read at the moment.
     var unavailablePartitions = 0
+    /// The partitions that wait for schemas, the longest held first.
+    var held: [HeldPartition] = []
+    /// Nil where no schema registry is configured.
+    var schemas: Schemas?
     var counters: Counters
     var load: PushPipeline.Load
     var breakers: [TrippedBreaker] = []
@@ -80,6 +85,26 @@ struct WorkerStatus: Sendable {
 
     /// The records of events that are not committed yet.
     var lag: Int64 { partitions.reduce(0) { $0 + ($1.lag ?? 0) } }
+
+    /// A partition of events that is not read, since its next record waits for its schema.
+    struct HeldPartition: Sendable {
+        var topic: String
+        var partition: Int32
+        /// The record's.
+        var offset: Int64
+        var schema: UInt32
+        /// Why the schema registry gives no answer; nil while it is asked for the first time.
+        var cause: String?
+        var held: Duration
+    }
+
+    struct Schemas: Sendable {
+        var known: Int
+        var awaited: Int
+        /// Why the registry gives no answer; nil if it does.
+        var failure: String?
+        var counts: SchemaSource.Counts
+    }
 
     struct Export: Sendable {
         var traced = TraceCounts()

@@ -14,7 +14,7 @@ struct AvroReading {
     var steps: Int
     var depth = 0
     var fault: ValueFault?
-    var path = FieldPath()
+    var path = ValuePath()
 
     /// Reads all of `bytes`.
     /// - Returns: what is wrong, as a sentence; nil if `output` has the JSON.

@@ -25,7 +25,7 @@ struct ProtobufReading {
     var steps: Int
     var depth = 0
     var fault: ValueFault?
-    var path = FieldPath()
+    var path = ValuePath()
     /// The fields found in the messages that are being read, innermost last.
     private var occurrences: [Occurrence]
 

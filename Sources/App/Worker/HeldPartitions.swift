@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+internal import RecordSchemas
+
+/// The partitions whose next record waits for its schema. Kafka had already lent that record and some
+/// that follow it, so they are kept here; nothing more is read of the partition meanwhile. They are as
+/// many as the consumer reads ahead (`EventConsumer.poll`) at most.
+struct HeldPartitions {
+    /// A record that is kept.
+    struct Record {
+        let partition: Int32
+        let offset: Int64
+        let content: TrialRecord
+    }
+
+    struct Partition {
+        /// The oldest first.
+        var records: [Record]
+        var awaited: AwaitedSchema
+        let since: MonotonicTime
+    }
+
+    private(set) var partitions: [AssignmentID: Partition] = [:]
+
+    var isEmpty: Bool { partitions.isEmpty }
+
+    func isHeld(_ id: AssignmentID) -> Bool { partitions[id] != nil }
+
+    /// Holds a partition at its first record that cannot be read yet.
+    mutating func hold(
+        _ id: AssignmentID, at record: Record, for awaited: AwaitedSchema, now: MonotonicTime
+    ) {
+        precondition(partitions[id] == nil, "a partition is held twice")
+        partitions[id] = Partition(records: [record], awaited: awaited, since: now)
+    }
+
+    /// Keeps a record of a held partition behind the others.
+    mutating func append(_ record: Record, to id: AssignmentID) {
+        precondition(
+            partitions[id].map { $0.records.last!.offset < record.offset } ?? false,
+            "a record is kept out of order")
+        partitions[id]!.records.append(record)
+    }
+
+    /// The next record of a held partition waits for this schema.
+    mutating func waits(_ id: AssignmentID, for awaited: AwaitedSchema) {
+        partitions[id]?.awaited = awaited
+    }
+
+    /// The first `count` records of the partition have been read.
+    /// - Returns: whether the partition is held no more.
+    mutating func removeFirst(_ count: Int, of id: AssignmentID) -> Bool {
+        partitions[id]?.records.removeFirst(count)
+        guard partitions[id]?.records.isEmpty ?? false else { return false }
+        partitions[id] = nil
+        return true
+    }
+
+    /// The partition is not ours any more; its next owner reads what is kept here.
+    mutating func forget(_ id: AssignmentID) { partitions[id] = nil }
+}
