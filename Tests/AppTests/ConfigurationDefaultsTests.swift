@@ -116,6 +116,7 @@ private let defaults = """
     kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
     complication, voip, fileProvider, location, pushToTalk]
     kafka.events[lamplighter.events].delay: 0s
+    kafka.schemaRegistry.urls: []
     kafka.skip: []
     intake.allowKindWide: false
     intake.recordBytesMax: 1MiB

@@ -5,6 +5,7 @@ internal import APNSDelivery
 internal import Delivery
 internal import Foundation
 internal import PushModel
+internal import SchemaRegistry
 internal import Telemetry
 internal import Testing
 
@@ -62,6 +63,7 @@ internal import Testing
                 topic: "lamplighter.registrations", isOfRows: isOfRows, reason: "unknownApp",
                 count: 5)
         }
+        status.schemas = WorkerStatus.Schemas(known: 1, awaited: 1, counts: SchemaSource.Counts())
         status.deadLetters = [WorkerStatus.ReasonCount(reason: "BadDeviceToken", count: 6)]
         status.memory = [WorkerStatus.PartMemory(part: "index", bytes: 7)]
         status.process.build = WorkerBuild(version: "0.1.0", commit: "0123456789ab")

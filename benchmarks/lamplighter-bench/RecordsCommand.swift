@@ -7,7 +7,8 @@ import PushModel
 import RecordSchemas
 import Simdjson
 
-/// The same record in JSON, Avro and Protobuf, from its bytes to three of its fields.
+/// The same record in JSON, Avro and Protobuf, from its bytes to three of its fields, and to the event
+/// that a binding makes of it.
 struct RecordsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "records",
@@ -32,6 +33,10 @@ struct RecordsCommand: ParsableCommand {
         figures.avroWanted = try time(avro, .avro, SampleOrder.wanted)
         figures.protobufWhole = try time(protobuf, .protobuf, [""])
         figures.protobufWanted = try time(protobuf, .protobuf, SampleOrder.wanted)
+        for event in try SampleEvent.all() {
+            figures.events.append(
+                Figures.Event(name: event.name, nanoseconds: try time(event.reading())))
+        }
         try Report.print(figures)
     }
 
@@ -45,6 +50,13 @@ struct RecordsCommand: ParsableCommand {
         var avroWanted = 0.0
         var protobufWhole = 0.0
         var protobufWanted = 0.0
+        /// The first is what the others are compared with.
+        var events: [Event] = []
+
+        struct Event: Encodable {
+            var name: String
+            var nanoseconds: Double
+        }
     }
 
     private func time(

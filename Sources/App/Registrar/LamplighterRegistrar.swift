@@ -69,6 +69,8 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         let end = RegistrarEnd()
         do {
             try store.start(clients: clients, topic: topic, logger: logger)
+            try RequiredTopic.refuseUncompacted(
+                [.registrations(configuration.kafka)], settings: clients, logger: logger)
             try directory.start(clients: clients, topic: topic, logger: logger)
             try forwarder.start()
             try access.start()

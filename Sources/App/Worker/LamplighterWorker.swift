@@ -184,7 +184,11 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
                 settings: plan.kafka, topics: plan.tableTopics, now: now, logger: logger)
             // The check precedes the producer: if brokers create topics on demand, a producer would
             // create them, and `deferred` would not be compacted.
-            if try producedTopicsExist() { try refuseUncompactedTopics(configuration.kafka) }
+            if try producedTopicsExist() {
+                try RequiredTopic.refuseUncompacted(
+                    RequiredTopic.compacted(configuration.kafka), settings: plan.kafka,
+                    logger: logger)
+            }
             producer = try RecordProducer(
                 settings: plan.kafka, topics: plan.producedTopics, logger: logger)
         } catch let error as KafkaError {
@@ -252,27 +256,6 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
 
     private static let topicLooks = 5
     private static let topicLookInterval: UInt32 = 500_000  // µs
-
-    /// Throws if Kafka would delete what is in effect of a topic that must be compacted.
-    private func refuseUncompactedTopics(_ kafka: Configuration.Kafka) throws {
-        for topic in RequiredTopic.compacted(kafka) {
-            let problem: String?
-            do throws(KafkaError) {
-                let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
-                problem = topic.wrongPolicy(try admin.describe(topic.name))
-            } catch .unsupported {
-                return  // The embedded Kafka cannot be asked, and compacts nothing.
-            } catch {
-                // A worker that may not ask, or gets no answer, says so and starts.
-                logger.warning(
-                    "cannot check whether a topic is compacted",
-                    metadata: ["topic": "\(topic.name)", "cause": "\(error)"])
-                guard case .forbidden = error else { return }
-                continue
-            }
-            if let problem { throw WorkerFailure.topic(problem) }
-        }
-    }
 
     /// The topic for shards; nil if they cannot be written. A worker that sends a large event alone
     /// is slow, not wrong.
