@@ -26,6 +26,8 @@ struct TestPlan: Sendable {
 
     /// A push type of `apns.pushTypes`, which the simulator knows, too.
     var addedPushType: SimulatorPushType?
+    /// The broadcast channels that there are at the start.
+    var channels: [SimulatorChannel] = []
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
     var saysAll = false
 
