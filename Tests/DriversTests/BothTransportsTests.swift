@@ -99,6 +99,12 @@ internal import Testing
             ]
         }
         let bench = try server.bench(kind, tokenClass: .channel)
+        // Nothing is opened before the first broadcast.
+        for _ in 0..<2 {
+            let start = Now.current.monotonic
+            #expect(bench.wait { bench.port.heartbeat.age(now: start) == .zero })
+        }
+        #expect(server.simulator.counts.connectionsOpened == 0)
         let text = #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#
         let body = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.utf8.count)
         defer { body.deallocate() }
