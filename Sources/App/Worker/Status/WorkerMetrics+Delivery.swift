@@ -120,11 +120,12 @@ extension WorkerMetrics {
             "lamplighter_apns_\(name)", kind, labels: ["credential", "environment", "service"], help
         ) { status in
             status.pools.compactMap { pool in
-                let labels =
-                    [
-                        (name: "credential", value: pool.credential),
-                        ("environment", pool.environment.name),
-                    ] + (pool.isForBroadcasts ? [("service", "broadcasts")] : [])
+                let labels = [
+                    (name: "credential", value: pool.credential),
+                    ("environment", pool.environment.name),
+                    // An empty label is none: the series of devices stay what they were.
+                    ("service", pool.isForBroadcasts ? "broadcasts" : ""),
+                ]
                 return value(pool).map { MetricFamily.Series($0, labels) }
             }
         }
