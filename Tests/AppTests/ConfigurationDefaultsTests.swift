@@ -118,7 +118,7 @@ private let defaults = """
     kafka.events[lamplighter.events].operations: [create, update, delete]
     kafka.events[lamplighter.events].kinds: []
     kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
-    complication, voip, fileProvider, location, pushToTalk]
+    complication, voip, fileProvider, location, pushToTalk, channel]
     kafka.events[lamplighter.events].delay: 0s
     kafka.skip: []
     intake.allowKindWide: false
