@@ -17,8 +17,8 @@ package struct FanOutRequest {
     package var notBefore = MonotonicTime(nanoseconds: .min)
     /// The push type of the event's payload; nil for "look again".
     package private(set) var payloadType: PushType?
-    /// The classes of token that the payload is for.
-    package private(set) var payloadClasses = TokenClassSet(.device)
+    /// The classes of token that the payload is for; none without a payload.
+    package private(set) var payloadClasses = TokenClassSet(rawValue: 0)
     /// Whether the payload starts a Live Activity, and so is for push-to-start tokens alone: never
     /// for channels, which only activities that run subscribe to.
     package private(set) var startsActivity = false
