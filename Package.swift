@@ -133,7 +133,7 @@ let simulators: [Target] = [
 let registrar: [Target] = [
     .floor(
         "Registrar", "RegistrarAccess",
-        ["PushModel", "RecordFormats", "OpenSSL", "Curl", "Simdjson", "LinuxIO"])
+        ["PushModel", "OpenSSL", "Curl", "Simdjson", "LinuxIO"])
 ]
 
 // MARK: App: knows everyone; connects what decides with what does, and runs it.

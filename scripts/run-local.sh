@@ -99,10 +99,11 @@ apns:
       apps: [$app]
       environments: [production]
   endpoints:
-    production:
-      host: ${address%:*}
-      port: ${address##*:}
-      serverName: localhost
+    production: {host: ${address%:*}, port: ${address##*:}, serverName: localhost}
+  broadcastEndpoints:
+    production: {host: ${address%:*}, port: ${address##*:}, serverName: localhost}
+  channelEndpoints:
+    production: {host: ${address%:*}, port: ${address##*:}, serverName: localhost}
   caFile: ca.pem
   transport: $transport
 log:

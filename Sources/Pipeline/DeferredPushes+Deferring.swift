@@ -92,7 +92,10 @@ extension DeferredPushes {
         }
         guard hasOthers else { return }
         let stuckSince = now.monotonic - book.settings.holdMax / 4
-        let share = slots / breakers.poolCount
+        let sharing = queued.indices.count { index in
+            queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
+        }
+        let share = slots / sharing
         for index in book.routes.indices where Int(book.routes[index].pool.rawValue) == slow {
             let route = RouteID(rawValue: UInt16(index))
             guard let head = book.pushes.firstQueued(of: route),

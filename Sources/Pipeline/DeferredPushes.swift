@@ -174,7 +174,7 @@ struct DeferredPushes: ~Copyable {
     ) throws(UnreadableRecord) -> DeferredContent {
         let route = book.routing[tokenKey.route]
         guard let type = push.payload?.type ?? route.tokenClass.changeType,
-            type.tokenClass == route.tokenClass, push.payload == nil || type.row.carriesPayload
+            type.classes.contains(route.tokenClass), push.payload == nil || type.row.carriesPayload
         else {
             throw UnreadableRecord(
                 code: "invalidPayload", message: "this class of token is not sent such a push")

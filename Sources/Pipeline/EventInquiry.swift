@@ -264,7 +264,7 @@ extension PushBook {
             return .otherKind
         }
         if request.payloadType != nil {
-            if route.tokenClass != request.payloadClass { return .otherPushType }
+            if !request.payloadClasses.contains(route.tokenClass) { return .otherPushType }
             return request.startsActivity ? .activityRuns : .startsActivities
         }
         return route.tokenClass.changeType == nil ? .noPushForChange : .changesUnwanted

@@ -95,7 +95,7 @@ extension FanOut {
             else { return nil }
         }
         if let type = request.payloadType {
-            guard route.tokenClass == request.payloadClass,
+            guard request.payloadClasses.contains(route.tokenClass),
                 type != .liveActivity || entry.hearsChanges == request.startsActivity
             else { return nil }
             return type

@@ -164,10 +164,14 @@ extension PushPipeline {
         breakers.tripped(book.routing, now: now.monotonic)
     }
 
-    /// The phase of each pool's circuit breaker, and of those of the routes that have ever opened.
+    /// The phase of each circuit breaker of a pool in use, and of those of the routes that have ever
+    /// opened.
     package var breakerPhases: [(of: BreakerOwner, phase: CircuitBreaker.Phase)] {
         breakers.phases
     }
+
+    /// Whether the pool is to be reported.
+    package func isInUse(_ pool: PoolID) -> Bool { breakers.isInUse(pool) }
 
     /// What became of events that were to be traced; nil if none are to be.
     package var traceCounts: TraceCounts? { book.traces.isOn ? book.traces.counts : nil }

@@ -35,6 +35,10 @@ import Testing
         ("admin.port", "0", "65535", "-1", "65536"),
         ("apns.endpoints.production.port", "1", "65535", "0", "65536"),
         ("apns.endpoints.development.port", "1", "65535", "0", "65536"),
+        ("apns.broadcastEndpoints.production.port", "1", "65535", "0", "65536"),
+        ("apns.broadcastEndpoints.development.port", "1", "65535", "0", "65536"),
+        ("apns.channelEndpoints.production.port", "1", "65535", "0", "65536"),
+        ("apns.channelEndpoints.development.port", "1", "65535", "0", "65536"),
         ("apns.connections", "1", "100", "0", "101"),
         ("apns.connectionsMax", "1", "100", "0", "101"),
         ("apns.streamsMax", "1", "10000", "0", "10001"),
@@ -114,7 +118,7 @@ private let defaults = """
     kafka.events[lamplighter.events].operations: [create, update, delete]
     kafka.events[lamplighter.events].kinds: []
     kafka.events[lamplighter.events].classes: [control, widget, device, liveActivity, \
-    complication, voip, fileProvider, location, pushToTalk]
+    complication, voip, fileProvider, location, pushToTalk, channel]
     kafka.events[lamplighter.events].delay: 0s
     kafka.schemaRegistry.urls: []
     kafka.skip: []
@@ -167,6 +171,14 @@ private let defaults = """
     apns.endpoints.production.port: 443
     apns.endpoints.development.host: api.sandbox.push.apple.com
     apns.endpoints.development.port: 443
+    apns.broadcastEndpoints.production.host: api-broadcast.push.apple.com
+    apns.broadcastEndpoints.production.port: 443
+    apns.broadcastEndpoints.development.host: api-broadcast.sandbox.push.apple.com
+    apns.broadcastEndpoints.development.port: 443
+    apns.channelEndpoints.production.host: api-manage-broadcast.push.apple.com
+    apns.channelEndpoints.production.port: 2196
+    apns.channelEndpoints.development.host: api-manage-broadcast.sandbox.push.apple.com
+    apns.channelEndpoints.development.port: 2195
     apns.transport: auto
     apns.connections: 1
     apns.connectionsMax: 8

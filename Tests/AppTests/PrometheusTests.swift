@@ -92,7 +92,7 @@ internal import Testing
                 + #"environment="production",app="",apns_topic=""} 1"#,
             #"lamplighter_breaker_state{of="topic",credential="home",environment="development","#
                 + #"app="com.example.Home",apns_topic="com.example.Home.push-type.controls"} 2"#,
-            #"lamplighter_apns_goaways_total{credential="home",environment="production"} 3"#,
+            #"lamplighter_apns_goaways_total{credential="home",environment="production",service=""} 3"#,
         ] {
             #expect(lines.contains { $0 == line }, "\(line)")
         }

@@ -107,7 +107,9 @@ internal import Testing
             else { continue }
             described[String(row.1)] = "\(row.2)\(row.3 ?? "")"
         }
-        let full = try leaves(of: StatusReport(Self.full))
+        var whole = Self.full
+        whole.pools[0].isForBroadcasts = true
+        let full = try leaves(of: StatusReport(whole))
         var bare = Self.full
         bare.index.tables = []
         bare.index.recordsRead = 0
@@ -125,7 +127,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 14)
+        #expect(missing.count == 15)
     }
 
     @Test func `what is written is read again`() throws {

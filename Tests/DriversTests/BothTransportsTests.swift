@@ -88,6 +88,60 @@ internal import Testing
     }
 
     @Test(arguments: TransportKind.allCases)
+    func `a transport sends a broadcast with the headers of a channel`(_ kind: TransportKind) throws
+    {
+        let channel = Array("tst-srch-chnl".utf8)
+        let server = try DeliverySimulator {
+            $0.channels = [
+                SimulatorChannel(
+                    bundleID: DeliveryBench.bundleID, environment: .production,
+                    channelID: "dHN0LXNyY2gtY2hubA==")
+            ]
+        }
+        let bench = try server.bench(kind, tokenClass: .channel)
+        // Nothing is opened before the first broadcast.
+        for _ in 0..<2 {
+            let start = Now.current.monotonic
+            #expect(bench.wait { bench.port.heartbeat.age(now: start) == .zero })
+        }
+        #expect(server.simulator.counts.connectionsOpened == 0)
+        let text = #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#
+        let body = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: text.utf8.count)
+        defer { body.deallocate() }
+        _ = body.initialize(from: text.utf8)
+        let token = UnsafeMutablePointer<UInt8>.allocate(capacity: channel.count)
+        defer { token.deallocate() }
+        token.initialize(from: channel, count: channel.count)
+        for _ in 0..<2 {
+            bench.submit(1) { _, push in
+                push.pointee.type = .liveActivity
+                push.pointee.tokenBytes = UInt16(channel.count)
+                push.pointee.longToken = UnsafePointer(token)
+                push.pointee.body = UnsafePointer(body.baseAddress!)
+                push.pointee.bodyBytes = UInt32(body.count)
+                // Broadcasts have no such header.
+                push.pointee.collapseID = UnsafePointer(body.baseAddress!)
+                push.pointee.collapseIDBytes = 5
+            }
+            #expect(bench.collect(1).first?.status == 200)
+        }
+        #expect(server.simulator.recordedRequests.count == 2)
+        for request in server.simulator.recordedRequests {
+            let bearer = try #require(request["authorization"])
+            #expect(
+                Set(request.headers.map { "\($0.name): \($0.value)" }) == [
+                    ":method: POST", ":scheme: https", ":authority: localhost",
+                    ":path: /4/broadcasts/apps/com.example.Home", "authorization: \(bearer)",
+                    "apns-channel-id: dHN0LXNyY2gtY2hubA==", "apns-push-type: liveactivity",
+                    "apns-request-id: 01234567-89ab-8def-8000-000000000000", "apns-priority: 10",
+                    "apns-expiration: 0",
+                ])
+            #expect(request.headers.count == 10)
+            #expect(request.headers.prefix(4).allSatisfy { $0.name.hasPrefix(":") })
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
     func `a transport leaves out what is not set and writes numbers and names as they are`(
         _ kind: TransportKind
     ) throws {

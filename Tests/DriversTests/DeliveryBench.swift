@@ -62,7 +62,7 @@ final class DeliveryBench {
     init(
         _ kind: TransportKind, to serverPort: UInt16, caFile: String, privatePEM: String,
         host: String = "127.0.0.1", serverName: String = "localhost",
-        connections: ClosedRange<Int> = 1...1,
+        connections: ClosedRange<Int> = 1...1, tokenClass: TokenClass = .control,
         limits: ConnectionLimits = DeliveryBench.brisk(), proxy: String? = nil,
         budget: ConnectBudget = ConnectBudget(),
         lookUp: @escaping Resolver.LookUp = Resolver.system,
@@ -72,12 +72,13 @@ final class DeliveryBench {
         var routing = RoutingTable()
         routing.add(credential: "team", apps: [Self.bundleID], environments: [.production])
         route = routing.route(
-            environment: .production, app: AppID(rawValue: 0), tokenClass: .control)!
+            environment: .production, app: AppID(rawValue: 0), tokenClass: tokenClass)!
         var pool = PoolSettings(
-            id: PoolID(rawValue: 0), host: host, port: serverPort, serverName: serverName,
+            id: routing[route].pool, host: host, port: serverPort, serverName: serverName,
             caFile: caFile, connections: connections, providerTokens: tokens, limits: limits)
         pool.proxy = proxy.map { Secret($0) }
-        port = DeliveryPort(slab: slab, pools: 1, plannerWaker: waker)
+        pool.isForBroadcasts = tokenClass == .channel
+        port = DeliveryPort(slab: slab, pools: routing.pools.count, plannerWaker: waker)
         transport = kind.make(
             port: port, plan: DeliveryPlan(routing: routing, pools: [pool]),
             budget: budget, lookUp: lookUp, logger: logger)

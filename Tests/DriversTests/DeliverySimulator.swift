@@ -7,6 +7,7 @@ internal import Delivery
 internal import Foundation
 internal import LinuxIO
 internal import OpenSSL
+internal import PushModel
 import TestCertificates
 
 /// An APNs simulator that knows the bench's team, and a directory for its files.
@@ -48,13 +49,15 @@ final class DeliverySimulator {
 
     func bench(
         _ kind: TransportKind, connections: ClosedRange<Int> = 1...1,
+        tokenClass: TokenClass = .control,
         serverName: String = "localhost",
         limits: ConnectionLimits = DeliveryBench.brisk(), host: String = "127.0.0.1",
         lookUp: @escaping Resolver.LookUp = Resolver.system
     ) throws -> DeliveryBench {
         try DeliveryBench(
             kind, to: port, caFile: caFile, privatePEM: key.privatePEM, host: host,
-            serverName: serverName, connections: connections, limits: limits, lookUp: lookUp)
+            serverName: serverName, connections: connections, tokenClass: tokenClass,
+            limits: limits, lookUp: lookUp)
     }
 }
 

@@ -85,6 +85,7 @@ final class Fleet: Sendable {
         options.keys = [SigningTeam.home, .homeNext, .other].map(\.simulatorKey)
         options.apps = SigningTeam.home.simulatorApps + SigningTeam.other.simulatorApps
         options.pushTypes = plan.addedPushType.map { [$0] } ?? []
+        options.channels = plan.channels
         options.recordRequests = plan.recordRequests
         options.delay = .fixed(plan.answerDelay)
         let simulator = try APNSSimulator(options)

@@ -7,18 +7,27 @@ import Foundation
 import PushModel
 import Testing
 
+/// The only channel that there is at this suite's APNs.
+private let channelID = "dHN0LXNyY2gtY2hubA=="
+
 /// Carries out the rows of docs/events.md.
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
     .fleet(
         TestPlan(
             addedPushType: SimulatorPushType(
-                name: "signage", topicSuffix: ".push-type.signage"))))
+                name: "signage", topicSuffix: ".push-type.signage"),
+            channels: [
+                SimulatorChannel(
+                    bundleID: TestApp.home, environment: .production, channelID: channelID)
+            ])))
 struct `Every push type` {
     private struct Row {
         let type: String
         let target: String
         let event: String
+
+        var isForChannels: Bool { target.contains(#""class":"channel""#) }
 
         var payload: JSON? { JSON(event)?.members?["payload"] }
     }
@@ -33,12 +42,19 @@ struct `Every push type` {
             // What other classes are sent must not reach this one.
             try await fleet.kcat(
                 .events, key: subject, value: row.event == "null" ? nil : row.event)
-            try await fleet.eventually("a push of type \(row.type)") { fleet.accepted(token) == 1 }
-            let request = try #require(fleet.requests(for: token).first)
+            func requests() -> [RecordedRequest] {
+                row.isForChannels
+                    ? fleet.simulator.recordedRequests.filter { $0["apns-channel-id"] == channelID }
+                    : fleet.requests(for: token)
+            }
+            try await fleet.eventually("a push of type \(row.type)") {
+                requests().count { $0.answer.status == 200 } == 1
+            }
+            let request = try #require(requests().first)
             let suffix =
                 PushType.builtIn.first { $0.name == row.type }?.topicSuffix ?? ".push-type.signage"
             #expect(request["apns-push-type"] == row.type)
-            #expect(request["apns-topic"] == TestApp.home + suffix)
+            #expect(request["apns-topic"] == (row.isForChannels ? nil : TestApp.home + suffix))
             let body = JSON(String(decoding: request.body, as: UTF8.self))
             let empty = PushType.builtIn.first { $0.name == row.type }?.emptyBody
             #expect(body == row.payload ?? empty.flatMap { JSON($0) })
@@ -48,7 +64,7 @@ struct `Every push type` {
 
     @Test func `a Live Activity's start and update go to tokens of their own`() async throws {
         let fleet = try #require(Fleet.current)
-        let rows = try Self.rows().filter { $0.type == "liveactivity" }
+        let rows = try Self.rows().filter { $0.type == "liveactivity" && !$0.isForChannels }
         let (starting, running) = (TestToken(), TestToken())
         try await register(rows[0], starting, "match-9", in: fleet)
         try await register(rows[1], running, "match-9", in: fleet)
@@ -71,7 +87,9 @@ struct `Every push type` {
         _ row: Row, _ token: TestToken, _ subject: String, in fleet: Fleet
     ) async throws {
         let target = row.target.replacing("door-42", with: subject)
-            .replacing("{\"class\"", with: "{\"token\":\"\(token.hex)\",\"class\"")
+            .replacing(
+                "{\"class\"",
+                with: "{\"token\":\"\(row.isForChannels ? channelID : token.hex)\",\"class\"")
         try await fleet.kcat(
             .registrations, key: "production/\(TestApp.home)/\(UUID().uuidString)/test",
             value: "{\"v\":1,\"targets\":[\(target)]}")

@@ -28,6 +28,8 @@ struct TestPlan: Sendable {
     var addedPushType: SimulatorPushType?
     /// The URL of a schema registry; then the records of `orders` are Avro.
     var schemaRegistry: String?
+    /// The broadcast channels that there are at the start.
+    var channels: [SimulatorChannel] = []
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
     var saysAll = false
 

@@ -217,7 +217,7 @@ final class SimulationWorker {
             let token = SimulatedToken(
                 environment: route.environment, tokenClass: route.tokenClass, bytes: push.token)
             try require(Int(route.pool.rawValue) == pool, "a push of another pool")
-            try require(push.type.tokenClass == route.tokenClass, "the type is not the token's")
+            try require(push.type.classes.contains(route.tokenClass), "the type is not the token's")
             try require(!model.isSuppressed(token), "a push to a token known dead")
             try require(model.isRegistered(token), "a push to a token that nobody registered")
             try require(slab.push(slot).pointee.expiresAt > now.monotonic, "an expired push")

@@ -56,6 +56,15 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         DocumentedAnswer(500, "InternalServerError", .backOff),
         DocumentedAnswer(503, "ServiceUnavailable", .backOff),
         DocumentedAnswer(503, "Shutdown", .resend, .retire),
+        DocumentedAnswer(400, "BadChannelId", .suppression),
+        DocumentedAnswer(400, "BadRequestParams", .reject),
+        DocumentedAnswer(400, "BadRequestPayload", .reject),
+        DocumentedAnswer(400, "CannotCreateChannelConfig", .reject),
+        DocumentedAnswer(400, "ChannelNotRegistered", .suppression),
+        DocumentedAnswer(400, "FeatureNotEnabled", .openRouteBreaker),
+        DocumentedAnswer(400, "MissingChannelId", .reject),
+        DocumentedAnswer(400, "MissingPushType", .reject),
+        DocumentedAnswer(403, "TopicMismatch", .openRouteBreaker),
     ]
 }
 
@@ -75,9 +84,9 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
 
     @Test func `the table of answers has one row for each documented reason and no other`() {
         let documented = Set(DocumentedAnswer.all.map { APNSReason($0.word) })
-        #expect(documented.count == 32)
+        #expect(documented.count == 41)
         #expect(Set(AnswerTable.rows.map(\.reason)) == documented)
-        #expect(AnswerTable.rows.count == 32)
+        #expect(AnswerTable.rows.count == 41)
         #expect(documented.union([.none, .unknown]) == Set(APNSReason.allCases))
     }
 
@@ -87,7 +96,7 @@ struct DocumentedAnswer: Sendable, CustomTestStringConvertible {
         ("Service Unavailable", .serviceUnavailable),
         ("ServiceUnavailable", .serviceUnavailable),
         ("", .none), ("None", .unknown), ("Unknown", .unknown), ("badTopic", .unknown),
-        ("FeatureNotEnabled", .unknown),
+        ("NotYetKnown", .unknown),
     ])
     func `the table of answers reads Apple's words, two in both spellings`(
         word: String, reason: APNSReason

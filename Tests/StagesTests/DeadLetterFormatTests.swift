@@ -135,11 +135,11 @@ internal import Testing
         #expect(read > 5 && read < 450)
     }
 
-    @Test func `six reasons forbid another try`() {
+    @Test func `eight reasons forbid another try`() {
         #expect(
             Set(AnswerTable.forbiddenToRetry.map(\.name)) == [
                 "BadDeviceToken", "DeviceTokenNotForTopic", "Forbidden", "ExpiredToken",
-                "Unregistered", "PayloadTooLarge",
+                "Unregistered", "PayloadTooLarge", "BadChannelId", "ChannelNotRegistered",
             ])
         for row in AnswerTable.rows where AnswerTable.forbiddenToRetry.contains(row.reason) {
             switch row.push {

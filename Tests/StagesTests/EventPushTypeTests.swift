@@ -82,4 +82,22 @@ internal import Testing
             #expect(refusal { _ = try decodeEvent(event(type, most + 1)) } == .payloadTooLarge)
         }
     }
+
+    @Test func `a payload over 4096 bytes is for channels alone, if the event says so`() throws {
+        func event(_ bytes: Int, classes: String) -> String {
+            let head = #"{"aps":{"timestamp":1,"event":"update","content-state":{"a":""#
+            let filler = String(repeating: "x", count: bytes - head.utf8.count - 4)
+            return #"{"classes":[\#(classes)],"payload":\#(head)\#(filler)"}}}}"#
+        }
+        let channels = #""channel""#
+        let event5120 = try decodeEvent(event(5120, classes: channels))
+        #expect(event5120.payload?.utf8.count == 5120)
+        for (bytes, classes) in [
+            (5121, channels), (4097, #""liveActivity""#), (4097, #""channel","liveActivity""#),
+        ] {
+            #expect(
+                refusal { _ = try decodeEvent(event(bytes, classes: classes)) } == .payloadTooLarge)
+        }
+        #expect(try decodeEvent(event(4096, classes: #""liveActivity""#)).payload != nil)
+    }
 }

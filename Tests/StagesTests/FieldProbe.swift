@@ -72,7 +72,7 @@ struct FieldProbe: CustomStringConvertible {
         case .oneOfNumbers(let numbers): numbers.map { .number(Double($0)) }
         case .environment: [.string("production"), .string("development")]
         case .keyPart: [.string("aZ09._~-"), text(RecordLimits.keyPartBytesMax)]
-        case .token: [.string("0f")]
+        case .token, .targetToken: [.string("0f")]
         case .collapseID: [.string("a b"), text(RecordLimits.collapseIDBytesMax)]
         case .payload, .body: [.object(["aps": .object(["alert": .string("x")])])]
         case .pushType: ["controls", "background", "location"].map { .string($0) }
@@ -105,7 +105,7 @@ struct FieldProbe: CustomStringConvertible {
         case .oneOfNumbers: [.number(7), .string("1")]
         case .environment: [.string("staging"), .number(1)]
         case .keyPart: [.number(1)]
-        case .token: [.string("0"), .string("0g"), .string(""), .number(1)]
+        case .token, .targetToken: [.string("0"), .string("0g"), .string(""), .number(1)]
         case .collapseID:
             [
                 .string(""), .string(" a"), .string("a "), .string("é"), .number(1),

@@ -90,6 +90,7 @@ enum IntakeSamples {
         (#"{"v":1,"targets":[{"class":"device","token":"ab","onChange":"background"}]}"#, 1),
         (#"{"v":1,"targets":[{"class":"device","token":"ab","shows":[{"subjects":["s"]}]}]}"#, 1),
         (#"{"v":1,"targets":[{"class":"hologram","token":"ab"}]}"#, 0),
+        (#"{"v":1,"targets":[{"class":"channel","token":"dHN0LXNyY2gtY2hubA=="}]}"#, 1),
         (#"{"v":1,"targets":[{"class":"device","token":"ab","onChange":"sing"}]}"#, 0),
         (#"{"v":1,"sequence":"odd","targets":[],"extra":1}"#, 0),
     ]
@@ -105,6 +106,8 @@ enum IntakeSamples {
         (#"{"v":1,"targets":[{"class":"control","token":"zz"}]}"#, .invalidField),
         (#"{"v":1,"targets":[{"class":"control","token":""}]}"#, .invalidField),
         (#"{"v":1,"targets":[{"class":"control","token":7}]}"#, .invalidField),
+        (#"{"v":1,"targets":[{"class":"control","token":"dHN0LXNyY2gtY2hubA=="}]}"#, .invalidField),
+        (#"{"v":1,"targets":[{"class":"channel","token":"abc"}]}"#, .invalidField),
         (#"{"v":1,"targets":[{"class":"device","token":"ab","onChange":1}]}"#, .invalidField),
         (#"{"v":1,"targets":[{"class":"control","token":"ab","shows":{}}]}"#, .invalidField),
         (#"{"v":1,"targets":[{"class":"control","token":"ab","shows":[1]}]}"#, .invalidField),

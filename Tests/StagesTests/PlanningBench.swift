@@ -16,7 +16,7 @@ struct PlanningBench: ~Copyable {
     let assignments: [AssignmentID]
 
     static let pool = PoolID(rawValue: 0)
-    static let otherPool = PoolID(rawValue: 1)
+    static let otherPool = routing[route("three")].pool
 
     static let routing: RoutingTable = {
         var routing = RoutingTable()

@@ -195,9 +195,15 @@ internal import Testing
     @Test func `every route has one route and every route leads back`() throws {
         let table = Self.table
         #expect(table.apps == ["a", "b", "c"])
-        #expect(table.pools.count == 3)
+        #expect(table.pools.count == 6)
         #expect(table.routes.count == 5 * TokenClass.allCases.count)
         for (index, route) in table.routes.enumerated() {
+            #expect(table[route.pool].isForBroadcasts == (route.tokenClass == .channel))
+            #expect(table[route.pool].environment == route.environment)
+            #expect(
+                route.broadcastPath(in: table)
+                    == (route.tokenClass == .channel
+                        ? "/4/broadcasts/apps/" + table.name(of: route.app) : nil))
             let byRoute = table.route(
                 environment: route.environment, app: route.app, tokenClass: route.tokenClass)
             #expect(byRoute == RouteID(rawValue: UInt16(index)))

@@ -54,6 +54,33 @@ internal import Testing
         #expect(refusal { _ = try decode(value) } == code)
     }
 
+    @Test func `a channel's token is its ID in base64, and is written again as it was read`() throws
+    {
+        let (_, registration, _) = try decode(
+            #"""
+            {"v":1,"targets":[{"class":"channel","token":"dHN0LXNyY2gtY2hubA==","shows":[
+              {"subjects":["match-9"]}]}]}
+            """#)
+        let row = try #require(registration.rows.first)
+        #expect(row.tokenClass == .channel && !row.hearsChanges)
+        #expect(rendered(row, of: registration) == "channel- 7473742d737263682d63686e6c  match-9")
+        var draft = RegistrationDraft(
+            environment: .production, app: "com.example.Home", installation: "I", handler: "H")
+        draft.targets = [
+            RegistrationDraft.Target(
+                tokenClass: .channel, token: Array("tst-srch-chnl".utf8), shows: [])
+        ]
+        let value = String(decoding: RegistrationEncoder.value(draft), as: UTF8.self)
+        #expect(value.contains(#""token":"dHN0LXNyY2gtY2hubA==""#))
+    }
+
+    @Test(arguments: ["dHN0LXNyY2gtY2hubB==", "dHN0LXNyY2gtY2hubA", "7473742d", "____"])
+    func `base64 that does not encode to itself again is no channel's ID`(token: String) {
+        // Eight hexadecimal digits are base64 too, of other bytes.
+        let value = #"{"v":1,"targets":[{"class":"channel","token":"\#(token)"}]}"#
+        #expect(refusal { _ = try decode(value) } == (token == "7473742d" ? nil : .invalidField))
+    }
+
     @Test func `a tombstone removes a registration`() throws {
         let (change, registration, _) = try decode(nil)
         #expect(change == .removed)

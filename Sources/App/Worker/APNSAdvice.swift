@@ -27,13 +27,16 @@ package enum APNSAdvice {
         case .invalidPushType:
             "this server does not know the apns-push-type; if apns.endpoints names Apple's own, "
                 + "Apple no longer takes pushes of this type"
+        case .featureNotEnabled:
+            "switch on the broadcast capability of push notifications for the app's identifier in the "
+                + "developer account"
         case .badTopic: "the apns-topic is invalid; check the app's bundle identifier"
         default: "check that the credential's team owns the app"
         }
     }
 
     /// The advice on an answer for which all pushes of a credential wait.
-    static func credential(_ reason: APNSReason) -> String {
+    package static func credential(_ reason: APNSReason) -> String {
         switch reason {
         case .tooManyProviderTokenUpdates:
             "this team's provider tokens change more often than every 20 minutes; look for workers "

@@ -127,10 +127,10 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
         var follower = KeyFollower(keys, logger: logger) { credential, environment, key in
             await trial(of: key, credential, environment)
         } changed: { credential, environment in
-            let pool = plan.routing.pools.firstIndex {
-                $0.credential == credential && $0.environment == environment
+            for (number, pool) in plan.routing.pools.enumerated()
+            where pool.credential == credential && pool.environment == environment {
+                control.keyChanged(of: PoolID(rawValue: UInt16(number)))
             }
-            if let pool { control.keyChanged(of: PoolID(rawValue: UInt16(pool))) }
         }
         await follower.run(every: .seconds(5)) { PlannerLoop.clock() }
     }

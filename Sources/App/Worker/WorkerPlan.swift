@@ -28,8 +28,8 @@ package struct WorkerPlan: Sendable {
     package var shutdownTimeout: Duration
     /// The note of the record being read, in a running worker; nil if it is not configured.
     package var recordInHand: RecordInHand?
-    /// The `host:port` of APNs in each environment.
-    private var endpoints: [PushEnvironment: String] = [:]
+    /// The `host:port` of APNs for each pool.
+    private var endpoints: [String] = []
     private var skipped: Set<Configuration.Kafka.RecordCoordinates>
 
     // Positions in `tableTopics` and `producedTopics`.
@@ -78,19 +78,19 @@ package struct WorkerPlan: Sendable {
             "a position names another topic")
         shutdownTimeout = configuration.delivery.shutdownTimeout
         skipped = Set(configuration.kafka.skip)
-        for environment in PushEnvironment.allCases {
-            let endpoint = configuration.apns.endpoints[environment]
-            endpoints[environment] = "\(endpoint.host):\(endpoint.port)"
-        }
         for (name, credential) in configuration.apns.credentials.sorted(by: { $0.key < $1.key }) {
             routing.add(
                 credential: name, apps: credential.apps, environments: credential.environments)
         }
+        endpoints = routing.pools.map {
+            let endpoint = configuration.apns.endpoint(of: $0)
+            return "\(endpoint.host):\(endpoint.port)"
+        }
         pipeline = PipelineSettings(configuration, eventTopics: eventTopics)
     }
 
-    /// The `host:port` that pushes of the environment are sent to.
-    func endpoint(of environment: PushEnvironment) -> String { endpoints[environment] ?? "" }
+    /// The `host:port` that pushes of the pool are sent to.
+    func endpoint(of pool: PoolID) -> String { endpoints[Int(pool.rawValue)] }
 
     func topic(of part: SetAsideTally.Part) -> String {
         switch part {
@@ -142,15 +142,17 @@ package struct WorkerPlan: Sendable {
         _ configuration: Configuration.APNS, keys: SigningKeys
     ) -> DeliveryPlan {
         let pools = routing.pools.enumerated().map { number, pool in
-            let endpoint = configuration.endpoints[pool.environment]
+            let endpoint = configuration.endpoint(of: pool)
             var settings = PoolSettings(
                 id: PoolID(rawValue: UInt16(number)), host: endpoint.host,
                 port: UInt16(endpoint.port), serverName: endpoint.serverName,
-                caFile: configuration.caFile(for: pool.environment),
-                connections: configuration.connectionBounds,
+                caFile: configuration.caFile(for: endpoint),
+                // A broadcast stands for a million pushes: one connection takes them all.
+                connections: pool.isForBroadcasts ? 1...1 : configuration.connectionBounds,
                 providerTokens: keys[pool.credential, pool.environment],
                 limits: configuration.limits)
             settings.proxy = configuration.proxy
+            settings.isForBroadcasts = pool.isForBroadcasts
             // Pushes that wait in delivery hold their offsets, and the planner cannot defer them.
             settings.limits.waitMax = min(settings.limits.waitMax, pipeline.holdMax / 5)
             return settings

@@ -32,6 +32,14 @@ enum Arguments {
         return token
     }
 
+    static func channelID(_ base64: String) throws -> ChannelID {
+        guard let channel = ChannelID(base64: base64), channel.bytes.count <= 512 else {
+            throw ValidationError(
+                "'\(base64)' is not a channel's ID: it is base64, with its padding")
+        }
+        return channel
+    }
+
     /// Runs a check of `RecordTrial` and translates its error: to a wrong argument if the record is
     /// at fault, otherwise to a wrong configuration.
     static func trying<Found>(_ body: () throws(UselessRecord) -> Found) throws -> Found {

@@ -237,7 +237,8 @@ struct CheckCommand: AsyncParsableCommand {
         _ configuration: Configuration, _ plan: WorkerPlan, _ keys: SigningKeys,
         _ failures: inout [Failure]
     ) {
-        for (number, pool) in plan.routing.pools.enumerated() {
+        // The hosts for broadcasts are left out: who has no channels need not be able to reach them.
+        for (number, pool) in plan.routing.pools.enumerated() where !pool.isForBroadcasts {
             let route = plan.routing.routes.firstIndex {
                 $0.pool.rawValue == number && $0.tokenClass == .control
             }!

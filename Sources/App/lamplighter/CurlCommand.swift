@@ -18,7 +18,7 @@ struct CurlCommand {
     ) {
         let endpoint = apns.endpoints[environment]
         var words = ["curl --http2 --include"]
-        if let file = apns.caFile(for: environment) {
+        if let file = apns.caFile(for: endpoint) {
             words.append("--cacert \(Self.quoted(file))")
         }
         if let proxy = apns.proxy.flatMap({ HTTPProxy($0.text) }) {

@@ -13,7 +13,7 @@ extension DeadLettersCommand {
             discussion: """
                 Writes a deferred push for each failing token, which the workers send at once; a \
                 record that could not be read is written to its topic again. Letters that are \
-                written meanwhile are left for the next time. Nothing is sent for the six reasons \
+                written meanwhile are left for the next time. Nothing is sent for the eight reasons \
                 for which Apple forbids it. Doing it twice sends twice.
                 """)
 

@@ -23,7 +23,7 @@ struct Lamplighter: AsyncParsableCommand {
             RunCommand.self, StatusCommand.self, ExplainCommand.self, CheckCommand.self,
             TopicsCommand.self, EmitCommand.self, RegisterCommand.self, PushCommand.self,
             DeadLettersCommand.self, SuppressionsCommand.self, RegistrationsCommand.self,
-            RegistrarCommand.self, RegistrarKeyCommand.self,
+            ChannelsCommand.self, RegistrarCommand.self, RegistrarKeyCommand.self,
         ])
 
     static func main() {

@@ -40,7 +40,11 @@ struct RegisterCommand: AsyncParsableCommand {
     @Option(name: .customLong("class"), help: "control, widget, device, … (default: control)")
     var tokenClass: String?
 
-    @Option(help: "The push token in hexadecimal; a control may have none yet.")
+    @Option(
+        help: """
+            The push token in hexadecimal, or of class channel the channel's ID in base64; a \
+            control may have none yet.
+            """)
     var token: String?
 
     @Option(help: "The kind of the control or widget.")
@@ -166,7 +170,10 @@ struct RegisterCommand: AsyncParsableCommand {
             throw ValidationError("--push-to-start is for class liveActivity alone")
         }
         var target = RegistrationDraft.Target(
-            tokenClass: tokenClass, token: try token.map(Arguments.token),
+            tokenClass: tokenClass,
+            token: try token.map {
+                tokenClass == .channel ? try Arguments.channelID($0).bytes : try Arguments.token($0)
+            },
             shows: kind == nil && subjects.isEmpty
                 ? [] : [RegistrationDraft.Show(kind: kind, subjects: subjects)])
         target.hearsChanges = onChange != nil || pushToStart

@@ -24,6 +24,8 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
     package var address: (host: String, port: UInt16)?
     /// Offers HTTP/2 by ALPN; a server without it is talked to in HTTP/1.1.
     package var offersHTTP2 = false
+    /// The lower-case name of a header of the answer that the caller wants.
+    package var keptHeader: String?
     /// The largest answer that is accepted; a larger one is a failure.
     package var answerBytesMax = 65_536
     package var connectTimeout = Duration.seconds(5)
@@ -43,6 +45,8 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
         package let isHTTP2: Bool
         /// The answer's `retry-after`, at most an hour; 0 if it has none.
         package let retryAfterSeconds: UInt16
+        /// The value of `keptHeader`; nil if the answer has no such header.
+        package let header: String?
     }
 
     /// Blocks, at most for `timeout` and a second.
@@ -81,7 +85,17 @@ package struct HTTPExchange: Sendable, CustomStringConvertible, CustomReflectabl
             status: UInt16(clamping: TransferOptions.long(easy, CURLINFO_RESPONSE_CODE)),
             body: receiver.bytes,
             isHTTP2: TransferOptions.long(easy, CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0,
-            retryAfterSeconds: UInt16(min(max(retryAfter, 0), 3600)))
+            retryAfterSeconds: UInt16(min(max(retryAfter, 0), 3600)),
+            header: keptHeader.flatMap { Self.header($0, of: easy) })
+    }
+
+    private static func header(_ name: String, of easy: UnsafeMutableRawPointer) -> String? {
+        var header: UnsafeMutablePointer<curl_header>?
+        // 0 is the first of its name; -1 is the last request that was made.
+        guard curl_easy_header(easy, name, 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK,
+            let value = header?.pointee.value
+        else { return nil }
+        return String(cString: value)
     }
 
     private func set(

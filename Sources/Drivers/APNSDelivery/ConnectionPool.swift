@@ -50,7 +50,8 @@ struct ConnectionPool: ~Copyable {
         self.settings = settings
         self.places = places
         self.log = log
-        usedAt = now
+        // Pushes to devices are expected, and find a connection. Of channels there may be none.
+        usedAt = settings.isForBroadcasts ? now - Self.idleAfter : now
         sizing = PoolSizing(bounds: settings.connections, at: now)
         backoff = Backoff(
             least: settings.limits.reconnectMin, most: settings.limits.reconnectMax)

@@ -12,22 +12,35 @@ struct CurlRequest: ~Copyable {
     private static let decimals = (0...10).map { Array(String($0).utf8) }
 
     private let topics: [[UInt8]]
+    /// The paths of broadcasts by route, with a zero byte at the end; empty for routes of devices.
+    private let broadcastPaths: [[UInt8]]
+    /// Whether the path of a route is one of them. Looking at the path would cost a retain and a
+    /// release for each push.
+    private let isForBroadcasts: [Bool]
     private let pushTypes: [[UInt8]]
     private let apnsID: UnsafeMutablePointer<UInt8>
     /// The scratch for a request's path, which libcurl takes terminated by a zero byte.
     private var path: UnsafeMutableBufferPointer<UInt8>
+    /// The same for the path of a broadcast.
+    private var broadcastPath: UnsafeMutableBufferPointer<UInt8>
 
     init(plan: DeliveryPlan) {
         topics = plan.routing.routes.map { Array($0.apnsTopic.utf8) }
+        broadcastPaths = plan.routing.routes.map { route in
+            route.broadcastPath(in: plan.routing).map { Array($0.utf8) + [0] } ?? []
+        }
+        isForBroadcasts = broadcastPaths.map { !$0.isEmpty }
         pushTypes = PushType.all.map { Array($0.name.utf8) }
         apnsID = .allocate(capacity: APNSID.textBytes)
         path = .allocate(capacity: 0)
+        broadcastPath = .allocate(capacity: 0)
         growPath(tokenBytes: PushSlab.inlineTokenBytes)
     }
 
     deinit {
         apnsID.deallocate()
         path.deallocate()
+        broadcastPath.deallocate()
     }
 
     /// Fills in the request of one push; afterwards it can be added to the multi handle.
@@ -39,19 +52,34 @@ struct CurlRequest: ~Copyable {
         easy.headers.removeAll()
         easy.headers.append("authorization", providerToken.bearer)
         append("apns-push-type", pushTypes[Int(push.pointee.type.rawValue)], to: &easy)
-        append("apns-topic", topics[Int(push.pointee.route.rawValue)], to: &easy)
-        appendOptional(push, to: &easy)
+        let route = Int(push.pointee.route.rawValue)
+        let path: UnsafePointer<CChar>
+        if isForBroadcasts[route] {
+            append("apns-channel-id", Array(Base64.encode(Array(slab.token(slot))).utf8), to: &easy)
+            appendID(push, named: "apns-request-id", to: &easy)
+            appendOptional(push, to: &easy)
+            path = target(broadcastPaths[route])
+        } else {
+            append("apns-topic", topics[route], to: &easy)
+            appendID(push, named: "apns-id", to: &easy)
+            appendOptional(push, to: &easy)
+            appendCollapseID(push, to: &easy)
+            path = target(slab.token(slot))
+        }
         easy.prepare(
-            tag: slot, target: target(slab.token(slot)), body: push.pointee.body,
+            tag: slot, target: path, body: push.pointee.body,
             bodyBytes: Int(push.pointee.bodyBytes))
     }
 
+    private func appendID(
+        _ push: UnsafePointer<WirePush>, named name: StaticString, to easy: inout EasyHandle
+    ) {
+        guard push.pointee.apnsID != .none else { return }
+        push.pointee.apnsID.write(to: apnsID)
+        easy.headers.append(name, UnsafeBufferPointer(start: apnsID, count: APNSID.textBytes))
+    }
+
     private func appendOptional(_ push: UnsafePointer<WirePush>, to easy: inout EasyHandle) {
-        if push.pointee.apnsID != .none {
-            push.pointee.apnsID.write(to: apnsID)
-            easy.headers.append(
-                "apns-id", UnsafeBufferPointer(start: apnsID, count: APNSID.textBytes))
-        }
         let priority = Int(push.pointee.priority)
         if priority != 0 {
             precondition(priority <= 10, "no apns-priority \(priority)")
@@ -60,6 +88,9 @@ struct CurlRequest: ~Copyable {
         if push.pointee.expiration >= 0 {
             append("apns-expiration", Array(String(push.pointee.expiration).utf8), to: &easy)
         }
+    }
+
+    private func appendCollapseID(_ push: UnsafePointer<WirePush>, to easy: inout EasyHandle) {
         if let collapseID = push.pointee.collapseID {
             easy.headers.append(
                 "apns-collapse-id",
@@ -69,6 +100,18 @@ struct CurlRequest: ~Copyable {
 
     private func append(_ name: StaticString, _ value: [UInt8], to easy: inout EasyHandle) {
         value.withUnsafeBufferPointer { easy.headers.append(name, $0) }
+    }
+
+    /// The path of a broadcast.
+    ///
+    /// - Parameter path: with its zero byte.
+    private mutating func target(_ path: [UInt8]) -> UnsafePointer<CChar> {
+        if path.count > broadcastPath.count {
+            broadcastPath.deallocate()
+            broadcastPath = .allocate(capacity: path.count)
+        }
+        _ = broadcastPath.update(from: path)
+        return UnsafeRawPointer(broadcastPath.baseAddress!).assumingMemoryBound(to: CChar.self)
     }
 
     private mutating func target(_ token: UnsafeBufferPointer<UInt8>) -> UnsafePointer<CChar> {

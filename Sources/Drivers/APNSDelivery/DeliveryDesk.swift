@@ -74,7 +74,9 @@ package struct DeliveryDesk: ~Copyable {
             next += ConnectionPool.placesNeeded(settings)
             let name = duty.plan.routing[settings.id]
             let log = ConnectionLog(
-                logger: duty.logger, pool: "\(name.credential)/\(name.environment.name)")
+                logger: duty.logger,
+                pool: "\(name.credential)/\(name.environment.name)"
+                    + (name.isForBroadcasts ? "/broadcasts" : ""))
             pools.initializeElement(
                 at: index,
                 to: ConnectionPool(settings: settings, places: first..<next, log: log, at: now))

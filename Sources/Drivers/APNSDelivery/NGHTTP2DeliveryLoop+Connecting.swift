@@ -123,7 +123,9 @@ extension NGHTTP2DeliveryLoop {
             ? .distantFuture
             : desk.now.monotonic
                 + desk.pools[pool].settings.limits.connectTimeout / Self.addressesMax
-        connections[index].headers = RequestHeaders(constants: constants)
+        connections[index].headers = RequestHeaders(
+            constants: constants,
+            isForBroadcasts: desk.pools[pool].settings.isForBroadcasts)
         connections[index].stage = .connecting
     }
 

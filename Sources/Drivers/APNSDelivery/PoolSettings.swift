@@ -24,6 +24,8 @@ package struct PoolSettings: Sendable {
     /// The source of this pool's provider tokens, shared by every thread.
     package var providerTokens: ProviderTokens
     package var limits: ConnectionLimits
+    /// Whether the pool carries broadcasts to channels, and not pushes to devices.
+    package var isForBroadcasts = false
 
     package init(
         id: PoolID, host: String, port: UInt16 = 443, serverName: String? = nil,

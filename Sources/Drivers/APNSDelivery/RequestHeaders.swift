@@ -8,8 +8,8 @@ internal import PushModel
 /// The headers that pushes repeat, numbered once for all connections of a delivery thread.
 struct RequestConstants: ~Copyable {
     let text: HeaderConstants
-    /// Each is the number of the first header of a run: by pool, by route, by push type, by
-    /// priority (0 to 10).
+    /// Each is the number of the first header of a run: by pool, by route (its `apns-topic`, or of
+    /// channels its path), by push type, by priority (0 to 10).
     private let authorities: Int
     private let topics: Int
     private let pushTypes: Int
@@ -17,6 +17,8 @@ struct RequestConstants: ~Copyable {
     let expirationZero: ConstantHeader
     /// Headers whose values are unique to a push; only their names are constant.
     let apnsID: ConstantHeader
+    let requestID: ConstantHeader
+    let channelID: ConstantHeader
     let expiration: ConstantHeader
     let collapseID: ConstantHeader
     let authorization: ConstantHeader
@@ -26,13 +28,21 @@ struct RequestConstants: ~Copyable {
         authorities = text.count
         for pool in plan.pools { _ = text.add(":authority", pool.serverName) }
         topics = text.count
-        for route in plan.routing.routes { _ = text.add("apns-topic", route.apnsTopic) }
+        for route in plan.routing.routes {
+            if let path = route.broadcastPath(in: plan.routing) {
+                _ = text.add(":path", path)
+            } else {
+                _ = text.add("apns-topic", route.apnsTopic)
+            }
+        }
         pushTypes = text.count
         for type in PushType.all { _ = text.add("apns-push-type", type.name) }
         priorities = text.count
         for priority in 0...10 { _ = text.add("apns-priority", String(priority)) }
         expirationZero = text.add("apns-expiration", "0")
         apnsID = text.add("apns-id")
+        requestID = text.add("apns-request-id")
+        channelID = text.add("apns-channel-id")
         expiration = text.add("apns-expiration")
         collapseID = text.add("apns-collapse-id")
         authorization = text.add("authorization")
@@ -44,6 +54,7 @@ struct RequestConstants: ~Copyable {
         return ConstantHeader(number: authorities &+ pool)
     }
 
+    /// The header that the route decides: `apns-topic`, or of channels `:path`.
     func topic(_ route: RouteID) -> ConstantHeader {
         assert(topics &+ Int(route.rawValue) < pushTypes, "no route \(route.rawValue)")
         return ConstantHeader(number: topics &+ Int(route.rawValue))
@@ -92,13 +103,16 @@ struct RequestHeaders: ~Copyable {
     private static let blockBytesMax = 8192
 
     private var encoder: HPACKEncoder
+    /// Whether the connection carries broadcasts to channels, whose headers are others.
+    private let isForBroadcasts: Bool
     /// The generation of the provider token that is in the HPACK table.
     private var tokenGeneration = -1
     /// Room for the decimal digits of `apns-expiration` (19 at most) and for `apns-id`.
     private let scratch: UnsafeMutablePointer<UInt8>
     private static let scratchBytes = 40
 
-    init(constants: borrowing RequestConstants) {
+    init(constants: borrowing RequestConstants, isForBroadcasts: Bool) {
+        self.isForBroadcasts = isForBroadcasts
         encoder = HPACKEncoder(constants: constants.text.count, blockBytesMax: Self.blockBytesMax)
         precondition(APNSID.textBytes <= Self.scratchBytes, "no room for an apns-id")
         scratch = .allocate(capacity: Self.scratchBytes)
@@ -115,6 +129,11 @@ struct RequestHeaders: ~Copyable {
         _ push: UnsafePointer<WirePush>, token: UnsafeBufferPointer<UInt8>, pool: Int,
         authorization: Authorization, constants: borrowing RequestConstants
     ) -> UnsafeRawBufferPointer {
+        if isForBroadcasts {
+            return composeBroadcast(
+                push, channel: token, pool: pool, authorization: authorization,
+                constants: constants)
+        }
         encoder.begin()
         encoder.append(staticIndex: StaticIndex.post)
         encoder.append(staticIndex: StaticIndex.https)
@@ -123,6 +142,35 @@ struct RequestHeaders: ~Copyable {
         appendAuthorization(authorization, constants)
         encoder.append(constants.pushType(push.pointee.type), of: constants.text)
         encoder.append(constants.topic(push.pointee.route), of: constants.text)
+        if push.pointee.apnsID != .none { appendID(push, named: constants.apnsID, constants) }
+        appendOptional(push, constants)
+        if let collapseID = push.pointee.collapseID {
+            let value = UnsafeBufferPointer(
+                start: collapseID, count: Int(push.pointee.collapseIDBytes))
+            encoder.append(unique: value, named: constants.collapseID, of: constants.text)
+        }
+        return encoder.bytes
+    }
+
+    /// The header block of a broadcast: its path has the bundle identifier and no channel, it has no
+    /// `apns-topic` and no `apns-collapse-id`, and its ID is that of a request.
+    @inline(never)
+    private mutating func composeBroadcast(
+        _ push: UnsafePointer<WirePush>, channel: UnsafeBufferPointer<UInt8>, pool: Int,
+        authorization: Authorization, constants: borrowing RequestConstants
+    ) -> UnsafeRawBufferPointer {
+        encoder.begin()
+        encoder.append(staticIndex: StaticIndex.post)
+        encoder.append(staticIndex: StaticIndex.https)
+        encoder.append(constants.authority(ofPool: pool), of: constants.text)
+        encoder.append(constants.topic(push.pointee.route), of: constants.text)
+        appendAuthorization(authorization, constants)
+        encoder.append(constants.pushType(push.pointee.type), of: constants.text)
+        var base64 = Base64.encode(Array(channel))
+        base64.withUTF8 {
+            encoder.append(unique: $0, named: constants.channelID, of: constants.text)
+        }
+        if push.pointee.apnsID != .none { appendID(push, named: constants.requestID, constants) }
         appendOptional(push, constants)
         return encoder.bytes
     }
@@ -146,15 +194,19 @@ struct RequestHeaders: ~Copyable {
             repeated: token.bearer, named: constants.authorization, of: constants.text)
     }
 
+    private mutating func appendID(
+        _ push: UnsafePointer<WirePush>, named name: ConstantHeader,
+        _ constants: borrowing RequestConstants
+    ) {
+        push.pointee.apnsID.write(to: scratch)
+        encoder.append(
+            unique: UnsafeBufferPointer(start: scratch, count: APNSID.textBytes), named: name,
+            of: constants.text)
+    }
+
     private mutating func appendOptional(
         _ push: UnsafePointer<WirePush>, _ constants: borrowing RequestConstants
     ) {
-        if push.pointee.apnsID != .none {
-            push.pointee.apnsID.write(to: scratch)
-            encoder.append(
-                unique: UnsafeBufferPointer(start: scratch, count: APNSID.textBytes),
-                named: constants.apnsID, of: constants.text)
-        }
         if push.pointee.priority != 0 {
             encoder.append(constants.priority(push.pointee.priority), of: constants.text)
         }
@@ -164,11 +216,6 @@ struct RequestHeaders: ~Copyable {
             encoder.append(
                 unique: decimal(push.pointee.expiration), named: constants.expiration,
                 of: constants.text)
-        }
-        if let collapseID = push.pointee.collapseID {
-            let value = UnsafeBufferPointer(
-                start: collapseID, count: Int(push.pointee.collapseIDBytes))
-            encoder.append(unique: value, named: constants.collapseID, of: constants.text)
         }
     }
 

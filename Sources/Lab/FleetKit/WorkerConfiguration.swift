@@ -42,6 +42,7 @@ package struct WorkerConfiguration: Sendable {
     /// The event topics with their bindings in YAML, such as `{decode: json}`.
     package var events: [(topic: String, binding: String)]
     package var credentials: [Credential] = []
+    /// Those of the simulator, which answers to pushes, broadcasts and requests about channels alike.
     package var endpoints: [Endpoint] = []
     package var transport = "auto"
     package var caFile = "ca.pem"
@@ -131,6 +132,10 @@ package struct WorkerConfiguration: Sendable {
           credentials:
         \(credentials.map(text).joined(separator: "\n"))
           endpoints:
+        \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
+          broadcastEndpoints:
+        \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
+          channelEndpoints:
         \(lines(endpoints.map { ($0.environment.name, address(of: $0)) }, indent: 4))
         health:
           port: 0

@@ -77,6 +77,16 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
     package var name: String { row.name }
     package var tokenClass: TokenClass { row.tokenClass }
 
+    /// The largest payload that an event may bring, in bytes: of a Live Activity that of a broadcast,
+    /// which is more than a token's.
+    package var payloadBytesMax: Int { self == .liveActivity ? 5120 : row.bodyBytesMax }
+
+    /// The classes of token that it is sent to: `tokenClass`, and of a Live Activity channels too.
+    package var classes: TokenClassSet {
+        self == .liveActivity
+            ? [TokenClassSet(.liveActivity), TokenClassSet(.channel)] : TokenClassSet(tokenClass)
+    }
+
     private static let contentChanged = #"{"aps":{"content-changed":true}}"#
 
     /// What APNs demands of pushes of one type.

@@ -32,13 +32,35 @@ package struct Route: Sendable {
     package let tokenClass: TokenClass
     package let apnsTopic: String
     package let pool: PoolID
+
+    /// The path of a broadcast to a channel of the app; nil for a route of devices. It names the app
+    /// without a suffix.
+    package func broadcastPath(in routing: RoutingTable) -> String? {
+        tokenClass == .channel ? "/4/broadcasts/apps/\(routing.name(of: app))" : nil
+    }
 }
 
-/// One environment, team and key: the unit of connections and of credential breakers.
+/// One environment, team, key and service of APNs: the unit of connections and of credential
+/// breakers.
 package struct Pool: Sendable {
     package let environment: PushEnvironment
     /// The name of the credential in the configuration.
     package let credential: String
+    /// Whether it carries broadcasts to channels, which have a host of their own, and not pushes to
+    /// devices.
+    package let isForBroadcasts: Bool
+
+    package init(environment: PushEnvironment, credential: String, isForBroadcasts: Bool) {
+        self.environment = environment
+        self.credential = credential
+        self.isForBroadcasts = isForBroadcasts
+    }
+
+    /// The name of its circuit breaker, for people.
+    package var breakerName: String {
+        "credential \(credential) in \(environment.name)"
+            + (isForBroadcasts ? " for broadcasts" : "")
+    }
 }
 
 /// Maps pushes to routes and pools; fixed at start. It has a route for every app of every
@@ -63,14 +85,22 @@ package struct RoutingTable: Sendable {
     package mutating func add(
         credential: String, apps names: [String], environments: [PushEnvironment]
     ) {
-        precondition(pools.count + environments.count <= Int(UInt16.max), "too many pools")
-        for environment in environments {
-            let pool = PoolID(rawValue: UInt16(pools.count))
-            pools.append(Pool(environment: environment, credential: credential))
+        precondition(pools.count + 2 * environments.count <= Int(UInt16.max), "too many pools")
+        let first = pools.count
+        for isForBroadcasts in [false, true] {
+            pools += environments.map {
+                Pool(environment: $0, credential: credential, isForBroadcasts: isForBroadcasts)
+            }
+        }
+        for (number, environment) in environments.enumerated() {
+            let pool = PoolID(rawValue: UInt16(first + number))
+            let broadcasts = PoolID(rawValue: UInt16(first + environments.count + number))
             for name in names {
                 let app = intern(app: name)
                 for tokenClass in TokenClass.allCases {
-                    add(environment: environment, app: app, tokenClass: tokenClass, pool: pool)
+                    add(
+                        environment: environment, app: app, tokenClass: tokenClass,
+                        pool: tokenClass == .channel ? broadcasts : pool)
                 }
             }
         }
@@ -107,7 +137,6 @@ package struct RoutingTable: Sendable {
     private mutating func add(
         environment: PushEnvironment, app: AppID, tokenClass: TokenClass, pool: PoolID
     ) {
-        let suffix = PushType.all.first { $0.tokenClass == tokenClass }!.topicSuffix
         let key = RouteKey(environment: environment, app: app, tokenClass: tokenClass)
         guard routesByKey[key] == nil else { return }
         precondition(routes.count < Int(UInt16.max), "too many routes")
@@ -115,9 +144,12 @@ package struct RoutingTable: Sendable {
         routes.append(
             Route(
                 environment: environment, app: app, tokenClass: tokenClass,
-                apnsTopic: name(of: app) + suffix, pool: pool))
+                apnsTopic: name(of: app) + tokenClass.topicSuffix, pool: pool))
         assert(
             pools[Int(pool.rawValue)].environment == environment,
             "a route of one environment goes to another's pool")
+        assert(
+            pools[Int(pool.rawValue)].isForBroadcasts == (tokenClass == .channel),
+            "a route of channels goes to the pool of devices, or another to that of channels")
     }
 }

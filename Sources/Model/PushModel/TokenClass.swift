@@ -2,7 +2,7 @@
 // Part of Lamplighter.
 
 /// What kind of thing on the device owns a token; the word a registration uses. Each class but
-/// `device` has one push type, and with it a suffix of `apns-topic` of its own.
+/// `device` has one push type, and each has a suffix of topics of its own.
 @usableFromInline
 package struct TokenClass: Hashable, Sendable, BitwiseCopyable {
     /// Position in `names`.
@@ -25,6 +25,9 @@ package struct TokenClass: Hashable, Sendable, BitwiseCopyable {
     package static let fileProvider = TokenClass(row: 6)
     package static let location = TokenClass(row: 7)
     package static let pushToTalk = TokenClass(row: 8)
+    /// A broadcast channel of Live Activities: its token is the channel's ID, and one push to it is
+    /// for every activity that subscribes to the channel.
+    package static let channel = TokenClass(row: 9)
 
     /// The classes of Apple's push types as of this release.
     package static let builtIn = ownNames.indices.map { TokenClass(row: UInt8($0)) }
@@ -35,7 +38,7 @@ package struct TokenClass: Hashable, Sendable, BitwiseCopyable {
     /// Those of this release; reading it leaves the table of all classes open.
     package static let ownNames = [
         "control", "widget", "device", "liveActivity", "complication", "voip", "fileProvider",
-        "location", "pushToTalk",
+        "location", "pushToTalk", "channel",
     ]
     private static let names = ownNames + ConfiguredPushTypes.all.map(\.tokenClass)
 
@@ -66,8 +69,16 @@ package struct TokenClass: Hashable, Sendable, BitwiseCopyable {
     }
 
     private static let types: [PushType] = allCases.map { tokenClass in
-        PushType.allTypes.first { $0.tokenClass == tokenClass }!
+        PushType.allTypes.first { $0.classes.contains(tokenClass) }!
     }
+
+    /// Appended to the bundle identifier to make `apns-topic`. A broadcast has no such header: the
+    /// suffix of channels occurs in records, metrics and logs alone.
+    package var topicSuffix: String {
+        self == .channel ? Self.channelSuffix : Self.types[Int(rawValue)].row.topicSuffix
+    }
+
+    package static let channelSuffix = ".push-type.liveactivity.channel"
 }
 
 /// A set of token classes, as an event's `classes` filter names them.

@@ -141,7 +141,8 @@ package enum EventField: UInt8, RecordField {
             .optional(
                 "payload", .payload,
                 """
-                The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes (of VoIP 5120) \
+                The push's body, at most \(PushType.alert.row.bodyBytesMax) bytes (of VoIP, and of \
+                what goes to channels alone, 5120) \
                 without white space. Without `pushType` it is a Live Activity's with \
                 `content-state` in `aps`, an alert with `alert`, `badge` or `sound`, and a \
                 background push with `"content-available": 1`.

@@ -64,10 +64,10 @@ extension EventPayload {
         _ value: JSONValue, _ type: PushType
     ) throws(UnreadableRecord) -> [UInt8] {
         var body: [UInt8] = []
-        guard value.minify(into: &body, bytesMax: type.row.bodyBytesMax) else {
+        guard value.minify(into: &body, bytesMax: type.payloadBytesMax) else {
             throw UnreadableRecord(
                 .payloadTooLarge,
-                "payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes of type "
+                "payload is over \(type.payloadBytesMax) bytes, the most that APNs takes of type "
                     + type.name)
         }
         return body

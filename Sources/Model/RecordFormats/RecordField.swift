@@ -76,6 +76,8 @@ package indirect enum FieldType: Sendable {
     case keyPart
     /// A device token in hexadecimal.
     case token
+    /// The token of a registration: of a channel its ID in base64, of other classes hexadecimal.
+    case targetToken
     /// A value of the header `apns-collapse-id`.
     case collapseID
     /// A push's body: see `EventPayload`.

@@ -86,6 +86,8 @@ extension FieldType {
         case .keyPart:
             "1 to \(RecordLimits.keyPartBytesMax) of the characters `A-Z a-z 0-9 . _ ~ -`"
         case .token: "1 to \(RecordLimits.tokenBytesMax) bytes in hexadecimal"
+        case .targetToken:
+            "1 to \(RecordLimits.tokenBytesMax) bytes in hexadecimal, of a channel in base64"
         case .collapseID:
             "1 to \(RecordLimits.collapseIDBytesMax) printable ASCII characters, no space at the ends"
         case .payload, .body: "object"

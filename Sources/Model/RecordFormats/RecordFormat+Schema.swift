@@ -57,7 +57,7 @@ extension RecordFormat {
         case .base64(let bytesMax):
             Self.string
                 + [("maxLength", .literal("\(Base64.digits(bytes: bytesMax))"))]
-                + Self.pattern("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
+                + Self.pattern(Self.base64)
         case .instant:
             Self.string
                 + Self.pattern(
@@ -75,15 +75,17 @@ extension RecordFormat {
                 + Self.pattern("^[A-Za-z0-9._~-]{1,\(RecordLimits.keyPartBytesMax)}$")
         case .token:
             Self.string
-                + Self.pattern(
-                    "^([0-9\(isClosed ? "" : "A-F")a-f]{2}){1,\(RecordLimits.tokenBytesMax)}$")
+                + Self.pattern(Self.hexadecimal(digits: isClosed ? "0-9a-f" : "0-9A-Fa-f"))
+        // `tokenConditions` has the rest.
+        case .targetToken: Self.string
         case .collapseID:
             // The first and the last character must not be a space.
             Self.string
                 + Self.pattern("^[!-~]([ -~]{0,\(RecordLimits.collapseIDBytesMax - 2)}[!-~])?$")
         case .payload, .body: [("type", "object")]
         case .pushType: keywords(of: .oneOf(PushType.builtIn.map(\.name)))
-        case .object(let fields): [("type", "object")] + object(of: fields)
+        case .object(let fields):
+            [("type", "object")] + object(of: fields) + Self.tokenConditions(on: fields)
         case .array(let element, let count):
             [("type", "array")] + Self.bounds(of: count ?? 0...Int.max, "Items")
                 + [("items", .object(keywords(of: element)))]
@@ -92,6 +94,42 @@ extension RecordFormat {
 
     var environments: [String] {
         isClosed ? PushEnvironment.wordsWritten : PushEnvironment.wordsRead
+    }
+
+    private static let base64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+    private static func hexadecimal(digits: String) -> String {
+        "^([\(digits)]{2}){1,\(RecordLimits.tokenBytesMax)}$"
+    }
+
+    /// Which of its two forms the token of a target must have: the class decides.
+    private static func tokenConditions(on fields: [FieldRow]) -> [(String, JSONText)] {
+        let token = fields.first { if case .targetToken = $0.type { true } else { false } }
+        guard let token else { return [] }
+        let name = TargetField.tokenClass.name
+        let isChannel = JSONText.object([
+            (
+                "properties",
+                .object([(name, .object([("const", .string(TokenClass.channel.name))]))])
+            ),
+            ("required", .array([.string(name)])),
+        ])
+        func rule(_ condition: JSONText, _ demand: [(String, JSONText)]) -> JSONText {
+            .object([
+                ("if", condition),
+                ("then", .object([("properties", .object([(token.name, .object(demand))]))])),
+            ])
+        }
+        let ofChannel = pattern(base64) + [("minLength", JSONText.literal("4"))]
+        let ofOthers = pattern(hexadecimal(digits: "0-9A-Fa-f"))
+        return [
+            (
+                "allOf",
+                .array([
+                    rule(isChannel, ofChannel), rule(.object([("not", isChannel)]), ofOthers),
+                ])
+            )
+        ]
     }
 
     private static let string: [(String, JSONText)] = [("type", "string")]

@@ -72,7 +72,12 @@ package enum TargetField: UInt8, RecordField {
                 left out and counted.
                 """)
         case .token:
-            .optional("token", .token, "Hexadecimal; absent for a control that has none yet.")
+            .optional(
+                "token", .targetToken,
+                """
+                Hexadecimal, but of a channel its ID in base64, as Apple gives it; absent for a \
+                control that has none yet.
+                """)
         case .onChange:
             .optional(
                 "onChange", .openWord,
@@ -240,7 +245,10 @@ package struct RegistrationDecoder: ~Copyable {
         guard let token else { return }
         var row = Registration.Row(
             tokenClass: tokenClass, hearsChanges: hearsChanges,
-            token: try append(token: token, to: &registration), kind: .empty, subject: .empty)
+            token: tokenClass == .channel
+                ? try append(channel: token, to: &registration)
+                : try append(token: token, to: &registration),
+            kind: .empty, subject: .empty)
         try append(shows, &row, to: &registration)
     }
 
@@ -274,6 +282,20 @@ package struct RegistrationDecoder: ~Copyable {
         return token.withUnsafeBytes {
             registration.append(UnsafeRawBufferPointer(rebasing: $0[..<count]))
         }
+    }
+
+    /// Only base64 that gives the same text again is read, so that requests name the channel as its
+    /// registration does.
+    @inline(never)
+    private func append(
+        channel value: JSONValue, to registration: inout Registration
+    ) throws(UnreadableRecord) -> Registration.Slice {
+        let text = try value.text(
+            TargetField.token, bytes: 4...Base64.digits(bytes: RecordLimits.tokenBytesMax))
+        guard let channel = ChannelID(base64: text) else {
+            throw .field("token", "of a channel its ID in base64, as Apple gives it")
+        }
+        return channel.bytes.withUnsafeBytes { registration.append($0) }
     }
 
     /// Appends a row for each subject, or one without a subject for a target or a kind that shows
@@ -349,7 +371,11 @@ package enum RegistrationEncoder {
         _ target: RegistrationDraft.Target, to json: inout ObjectWriter<TargetField>
     ) {
         json.member(.tokenClass, target.tokenClass.name)
-        json.member(.token, target.token.map { Hexadecimal.encode($0) })
+        json.member(
+            .token,
+            target.token.map {
+                target.tokenClass == .channel ? Base64.encode($0) : Hexadecimal.encode($0)
+            })
         if target.hearsChanges, target.tokenClass.hearsChangesOnDemand {
             json.member(.onChange, target.tokenClass.changeType?.name)
         }

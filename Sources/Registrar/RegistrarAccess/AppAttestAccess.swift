@@ -3,7 +3,6 @@
 
 internal import OpenSSL
 internal import PushModel
-internal import RecordFormats
 internal import Synchronization
 
 /// Lets in the apps that have shown by Apple's App Attest that they are what they say. What an app

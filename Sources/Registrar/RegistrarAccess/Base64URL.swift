@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import RecordFormats
+internal import PushModel
 
 /// Base64 of RFC 4648, section 5, without padding: the form of JSON Web Tokens, and of what the
 /// registrar issues.

@@ -51,8 +51,24 @@ struct AnswerLog: ~Copyable {
         append(decimal: Int64(answer.status))
         append(#","reason":""#)
         if !answer.reason.isEmpty { append(escaping: Array(answer.reason.utf8)) }
+        appendChannel(request)
         append("\"}\n")
         if buffer.count >= Self.bufferBytesMax { flush() }
+    }
+
+    /// What tells a request about a channel from a push to a device, whose lines have no more.
+    private mutating func appendChannel(_ request: PendingRequest) {
+        let what: StaticString
+        switch request.service {
+        case .devices: return
+        case .broadcasts: what = "broadcast"
+        case .channels(.create): what = "createChannel"
+        case .channels(.read): what = "readChannel"
+        case .channels(.list): what = "listChannels"
+        case .channels(.delete): what = "deleteChannel"
+        }
+        append(#"","request":""#)
+        append(what)
     }
 
     mutating func flush() {

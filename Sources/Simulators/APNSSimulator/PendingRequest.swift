@@ -11,17 +11,38 @@ struct PendingRequest {
     var serial: UInt64 = 0
     var isOpen = false
 
+    /// The API that the path names.
+    var service = Service.devices
+
+    enum Service {
+        /// Pushes to device tokens.
+        case devices
+        /// Broadcasts to a channel.
+        case broadcasts
+        /// What is done with the channels of an app.
+        case channels(ChannelAction)
+    }
+
+    enum ChannelAction { case create, read, list, delete }
+
+    /// Whether something is to be pushed, to a device or to a channel.
+    var isPush: Bool { if case .channels = service { false } else { true } }
+
     /// The answer that the headers already demand; nil if they are valid.
     var refusal: SimulatedAnswer?
-    /// The device token: lower-case hexadecimal if valid, otherwise as it is in the path.
+    /// The device token: lower-case hexadecimal if valid, otherwise as it is in the path. Of a
+    /// channel its ID.
     var token: [UInt8] = []
-    /// The `apns-id` that was sent, or the one made for the answer.
+    /// The `apns-id`, or of channels the `apns-request-id`, that was sent, or the one made for the
+    /// answer.
     var apnsID: [UInt8] = []
     var topic: [UInt8] = []
     /// The row of the push type in the `TopicBook`.
     var type = 0
     /// The position of the app in the `TopicBook`.
     var app = 0
+    /// Whether a broadcast has an expiry other than 0, so that it is to be stored.
+    var asksForStorage = false
 
     /// The body, cut at one byte more than the largest limit.
     var body: [UInt8] = []
@@ -33,6 +54,8 @@ struct PendingRequest {
         self.stream = stream
         self.serial = serial
         isOpen = true
+        service = .devices
+        asksForStorage = false
         refusal = nil
         token.removeAll(keepingCapacity: true)
         apnsID.removeAll(keepingCapacity: true)

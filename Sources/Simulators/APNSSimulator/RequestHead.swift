@@ -8,10 +8,11 @@ internal import Simdjson
 struct RequestHead {
     enum Field: Int {
         case method, path, authorization, pushType, topic, priority, expiration, apnsID, collapseID
+        case channelID, requestID
     }
 
     /// The positions, indexed by field; -1 for an absent header.
-    private var places = InlineArray<9, Int>(repeating: -1)
+    private var places = InlineArray<11, Int>(repeating: -1)
     /// Whether one of them occurs twice.
     private(set) var hasDuplicates = false
 
@@ -29,8 +30,8 @@ struct RequestHead {
         return place < 0 ? nil : block.value(place)
     }
 
-    /// The field of a name; nil for other names. Lengths differ, so each name is compared once or
-    /// twice.
+    /// The field of a name; nil for other names. Most lengths differ, so each name is compared with
+    /// three at most.
     private static func field(named name: UnsafeRawBufferPointer) -> Field? {
         switch name.count {
         case 5: name.equals(":path") ? .path : nil
@@ -40,7 +41,11 @@ struct RequestHead {
             name.equals("authorization")
                 ? .authorization : name.equals("apns-priority") ? .priority : nil
         case 14: name.equals("apns-push-type") ? .pushType : nil
-        case 15: name.equals("apns-expiration") ? .expiration : nil
+        case 15:
+            name.equals("apns-expiration")
+                ? .expiration
+                : name.equals("apns-channel-id")
+                    ? .channelID : name.equals("apns-request-id") ? .requestID : nil
         case 16: name.equals("apns-collapse-id") ? .collapseID : nil
         default: nil
         }

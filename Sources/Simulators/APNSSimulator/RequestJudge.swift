@@ -8,11 +8,12 @@ internal import Simdjson
 /// Judges requests as APNs does, in two steps: the headers when they are complete, the rest when
 /// the request has ended. Each thread has one. It keeps nothing of a request.
 final class RequestJudge {
-    private let topics: TopicBook
+    let topics: TopicBook
+    let channels: ChannelBook
     private let tokens: DeviceTokenBook
     /// A random seed, so that clients cannot choose tokens that collide in the hash table.
     private let seed: UInt64
-    private var parser = JSONParser(bytesMax: PendingRequest.bodyBytesMax)
+    var parser = JSONParser(bytesMax: PendingRequest.bodyBytesMax)
     var script: Script
     var credentialLimits: ConnectionCredential.Limits
     /// The accepted lengths of device tokens in bytes. The most is twice the 100 bytes that Apple
@@ -25,6 +26,7 @@ final class RequestJudge {
     init(shared: SimulatorShared, now: Int64) {
         topics = shared.topics
         tokens = shared.tokens
+        channels = shared.channels
         seed = shared.tokenSeed
         script = Script(shared.options.rules, now: now)
         credentialLimits = shared.credentialLimits
@@ -39,6 +41,10 @@ final class RequestJudge {
         credential: inout ConnectionCredential, now: Int64
     ) {
         let head = RequestHead(block)
+        if let service = ChannelPath(head.value(.path, in: block), head.value(.method, in: block)) {
+            return judgeChannelHeaders(
+                service, head, block, of: &request, credential: &credential, now: now)
+        }
         let topic = head.value(.topic, in: block)
         let pushType = head.value(.pushType, in: block)
         if let topic { request.topic.append(contentsOf: topic) }
@@ -147,6 +153,11 @@ final class RequestJudge {
         _ request: PendingRequest, environment: PushEnvironment, now: Int64
     ) -> (answer: SimulatedAnswer, isUnremembered: Bool) {
         if let refusal = request.refusal { return (refusal, false) }
+        switch request.service {
+        case .devices: break
+        case .broadcasts: return (broadcastAnswer(request, environment), false)
+        case .channels(let action): return (channelAnswer(action, request, environment), false)
+        }
         if let refusal = bodyRefusal(request) { return (refusal, false) }
         let owner = topics.owner(app: request.app, type: request.type, environment)
         let hash = request.token.withUnsafeBytes { StableHash.hash64($0, seed: seed) }

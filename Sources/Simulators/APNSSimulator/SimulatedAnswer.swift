@@ -6,6 +6,8 @@ package struct SimulatedAnswer: Hashable, Sendable {
     package enum Form: Hashable, Sendable {
         /// Apple's `{"reason":"…"}`; an empty body with 200.
         case apple
+        /// What was asked for of channels, in Apple's JSON.
+        case content(String)
         /// An error without a body.
         case empty
         /// An HTML page, such as a proxy would send.
@@ -19,6 +21,8 @@ package struct SimulatedAnswer: Hashable, Sendable {
     package var form: Form
     /// The value of the header `retry-after`; nil to leave it out, as Apple does.
     package var retryAfterSeconds: UInt32?
+    /// The value of the header `apns-channel-id`: of a channel that was made.
+    package var channelID: String?
 
     package init(
         _ status: UInt16, _ reason: String, timestamp: Int64? = nil, form: Form = .apple,
@@ -33,6 +37,14 @@ package struct SimulatedAnswer: Hashable, Sendable {
 
     package static let accepted = SimulatedAnswer(200, "")
 
+    static let badChannelID = SimulatedAnswer(400, "BadChannelId")
+    static let badRequestParams = SimulatedAnswer(400, "BadRequestParams")
+    static let badRequestPayload = SimulatedAnswer(400, "BadRequestPayload")
+    static let cannotCreateChannel = SimulatedAnswer(400, "CannotCreateChannelConfig")
+    static let channelNotRegistered = SimulatedAnswer(400, "ChannelNotRegistered")
+    static let missingChannelID = SimulatedAnswer(400, "MissingChannelId")
+    static let missingPushType = SimulatedAnswer(400, "MissingPushType")
+    static let topicMismatch = SimulatedAnswer(403, "TopicMismatch")
     static let badCollapseID = SimulatedAnswer(400, "BadCollapseId")
     static let badDeviceToken = SimulatedAnswer(400, "BadDeviceToken")
     static let badExpirationDate = SimulatedAnswer(400, "BadExpirationDate")
@@ -63,7 +75,8 @@ package struct SimulatedAnswer: Hashable, Sendable {
         switch form {
         case .empty: []
         case .html: Array("<html><body><h1>\(status)</h1></body></html>\n".utf8)
-        case .apple where status == 200: []
+        case .content(let text): Array(text.utf8)
+        case .apple where status < 300: []
         case .apple:
             Array(
                 (timestamp.map { #"{"reason":"\#(reason)","timestamp":\#($0)}"# }

@@ -5,9 +5,9 @@ internal import Synchronization
 
 /// What a simulator has done since it was started.
 package struct SimulatorCounts: Hashable, Sendable {
-    /// Answers with status 200.
+    /// Answers with status 200 to pushes and broadcasts.
     package var accepted = 0
-    /// Answers with any other status.
+    /// Answers with any other status to them.
     package var rejected = 0
     /// Requests that were read and left without an answer: stalled, silenced or reset.
     package var unanswered = 0

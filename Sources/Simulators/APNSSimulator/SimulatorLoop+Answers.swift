@@ -26,7 +26,8 @@ extension SimulatorLoop {
         let judged = judge.answer(desk.requests[request], environment: environment, now: now)
         var answer = judged.answer
         if judged.isUnremembered { turn.counts.tokensUnremembered += 1 }
-        if answer.status == 200,
+        // The script is for pushes: what is done with channels has been done.
+        if answer.status == 200, desk.requests[request].isPush,
             let scripted = judge.script.next(token: desk.requests[request].token, now: turn.now)
         {
             guard let dictated = scripted.answer(wallMilliseconds: now / 1_000_000) else {
@@ -47,10 +48,12 @@ extension SimulatorLoop {
         _ answer: SimulatedAnswer, on request: Int, of connection: SimulatorConnection,
         wallNanoseconds now: Int64
     ) {
-        if answer.status == 200 {
-            turn.counts.accepted += 1
-        } else {
-            turn.counts.rejected += 1
+        if connection.desk.requests[request].isPush {
+            if answer.status == 200 {
+                turn.counts.accepted += 1
+            } else {
+                turn.counts.rejected += 1
+            }
         }
         log?.append(
             wallNanoseconds: now, connection: connection.accepted.number,
@@ -72,8 +75,17 @@ extension SimulatorLoop {
     ) {
         headers.removeAll()
         headers.append(status: answer.status)
+        let name: StaticString =
+            if case .devices = connection.desk.requests[request].service { "apns-id" } else {
+                "apns-request-id"
+            }
         connection.desk.requests[request].apnsID.withUnsafeBytes {
-            headers.append("apns-id", $0, indexed: false)
+            headers.append(name, $0, indexed: false)
+        }
+        if let channelID = answer.channelID {
+            Array(channelID.utf8).withUnsafeBytes {
+                headers.append("apns-channel-id", $0, indexed: false)
+            }
         }
         if connection.accepted.environment == .development {
             turn.newUUID().withUnsafeBytes {

@@ -16,6 +16,10 @@ package struct SimulatorOptions: Sendable {
     package var keys: [SimulatorKey] = []
     /// The apps that may be pushed to.
     package var apps: [SimulatorApp] = []
+    /// The broadcast channels that exist at the start; requests make and delete others.
+    package var channels: [SimulatorChannel] = []
+    /// The most channels of an app in one environment: 10,000 with APNs.
+    package var channelsMax = 10_000
     /// Push types beyond those that are built in.
     package var pushTypes: [SimulatorPushType] = []
 
@@ -112,6 +116,26 @@ package struct SimulatorApp: Hashable, Sendable {
     package init(bundleID: String, teamID: String) {
         self.bundleID = bundleID
         self.teamID = teamID
+    }
+}
+
+/// A broadcast channel of an app.
+package struct SimulatorChannel: Hashable, Sendable {
+    package var bundleID: String
+    package var environment: PushEnvironment
+    /// In base64.
+    package var channelID: String
+    /// Whether the latest broadcast is stored for devices that are out of reach.
+    package var storesLatest: Bool
+
+    package init(
+        bundleID: String, environment: PushEnvironment, channelID: String,
+        storesLatest: Bool = false
+    ) {
+        self.bundleID = bundleID
+        self.environment = environment
+        self.channelID = channelID
+        self.storesLatest = storesLatest
     }
 }
 

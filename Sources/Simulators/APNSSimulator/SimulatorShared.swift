@@ -15,6 +15,7 @@ final class SimulatorShared: Sendable {
     let registry: ProviderTokenRegistry
     let topics: TopicBook
     let tokens: DeviceTokenBook
+    let channels: ChannelBook
     let counters = SimulatorCounters()
     let recorder: RequestRecorder
     let logger: Logger
@@ -32,6 +33,7 @@ final class SimulatorShared: Sendable {
         topics = TopicBook(apps: options.apps, pushTypes: options.pushTypes)
         tokens = DeviceTokenBook(
             tokensMax: options.deviceTokensMax, gapMin: options.deviceTokenGapMin.nanoseconds)
+        channels = ChannelBook(options.channels, topics, channelsMax: options.channelsMax)
         recorder = RequestRecorder(requestsMax: options.recordRequests)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-/// The `reason` words of APNs answers to device pushes, and of GOAWAY.
+/// The `reason` words of APNs answers to pushes and broadcasts, and of GOAWAY.
 package enum APNSReason: UInt8, CaseIterable, Sendable, BitwiseCopyable {
     /// No reason was given: an empty body, or one that is not APNs's JSON.
     case none
@@ -17,6 +17,9 @@ package enum APNSReason: UInt8, CaseIterable, Sendable, BitwiseCopyable {
     case badPath, methodNotAllowed, expiredToken, unregistered, payloadTooLarge
     case tooManyProviderTokenUpdates, tooManyRequests
     case internalServerError, serviceUnavailable, shutdown
+    // Of broadcasts alone.
+    case badChannelId, badRequestParams, badRequestPayload, cannotCreateChannelConfig
+    case channelNotRegistered, featureNotEnabled, missingChannelId, missingPushType, topicMismatch
 
     /// The reason as Apple spells it.
     package var name: String {

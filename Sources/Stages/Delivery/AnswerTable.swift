@@ -81,10 +81,12 @@ package enum AnswerTable {
     /// redrive leaves such pushes out too.
     package static let forbiddenToRetry: Set<APNSReason> = [
         .badDeviceToken, .deviceTokenNotForTopic, .forbidden, .expiredToken, .unregistered,
-        .payloadTooLarge,
+        .payloadTooLarge, .badChannelId, .channelNotRegistered,
     ]
 
-    package static let rows: [Row] = [
+    package static let rows: [Row] = ofPushes + ofBroadcasts
+
+    private static let ofPushes: [Row] = [
         row(400, .badCollapseId, .reject),
         row(400, .badDeviceToken, .rejectToken),
         row(400, .badExpirationDate, .reject),
@@ -123,6 +125,25 @@ package enum AnswerTable {
         row(500, .internalServerError, .backOff),
         row(503, .serviceUnavailable, .backOff),
         row(503, .shutdown, .resend, .retire),
+    ]
+
+    /// Apple's "Handling error responses from Apple Push Notification service", those that only
+    /// broadcasts to channels have.
+    private static let ofBroadcasts: [Row] = [
+        // The channel was deleted, or is one of another app or environment. The guard on 400s wants
+        // 200 answers of a route before it believes one, more than an app has channels: as with a
+        // 410, what APNs says is believed.
+        row(400, .badChannelId, .suppression),
+        row(400, .channelNotRegistered, .suppression),
+        row(400, .badRequestParams, .reject),
+        row(400, .badRequestPayload, .reject),
+        row(400, .cannotCreateChannelConfig, .reject),
+        // The app has no broadcasts until its capability is switched on.
+        row(400, .featureNotEnabled, .openRouteBreaker),
+        row(400, .missingChannelId, .reject),
+        row(400, .missingPushType, .reject),
+        // The key signs for other apps: another one does not.
+        row(403, .topicMismatch, .openRouteBreaker),
     ]
 
     private static func row(

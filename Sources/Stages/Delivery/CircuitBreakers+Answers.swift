@@ -210,12 +210,18 @@ extension CircuitBreakers {
             cause: routes[number].cause, probeIn: probeIn(routes[number].breaker, now))
     }
 
-    /// The phase of each pool's breaker, and of those of the routes that have ever opened: there may
-    /// be thousands of routes.
+    /// Whether the pool counts. One for broadcasts does from its first push on: who has no channels
+    /// never hears of it, and nothing is shared out to it.
+    package func isInUse(_ pool: PoolID) -> Bool {
+        let state = Int(pool.rawValue)
+        return !pools[state].isForBroadcasts || pools[state].lastHandedOverAt.nanoseconds > .min
+    }
+
+    /// The phase of each breaker of a pool in use, and of those of the routes that have ever opened:
+    /// there may be thousands of routes.
     package var phases: [(of: BreakerOwner, phase: CircuitBreaker.Phase)] {
-        let ofPools = pools.indices.map { index in
-            (BreakerOwner.pool(PoolID(rawValue: UInt16(index))), pools[index].breaker.phase)
-        }
+        let ofPools = pools.indices.map { PoolID(rawValue: UInt16($0)) }.filter { isInUse($0) }
+            .map { (BreakerOwner.pool($0), pools[Int($0.rawValue)].breaker.phase) }
         let ofRoutes = routes.indices.filter { routes[$0].hasOpened }.map { index in
             (BreakerOwner.route(RouteID(rawValue: UInt16(index))), routes[index].breaker.phase)
         }
@@ -226,10 +232,6 @@ extension CircuitBreakers {
         let next = breaker.nextChange
         return next == .distantFuture ? nil : max(.zero, next - now)
     }
-}
-
-extension Pool {
-    fileprivate var breakerName: String { "credential \(credential) in \(environment.name)" }
 }
 
 extension Route {

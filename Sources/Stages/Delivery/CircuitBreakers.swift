@@ -40,6 +40,7 @@ package struct CircuitBreakers: ~Copyable {
     }
 
     struct PoolState {
+        let isForBroadcasts: Bool
         var breaker: CircuitBreaker
         var health = PoolHealth()
         var tokenHealth = TokenHealth()
@@ -65,7 +66,10 @@ package struct CircuitBreakers: ~Copyable {
                 pool: route.pool, breaker: CircuitBreaker(backoff: backoff),
                 tokenGuard: TokenGuard(limits: limits))
         }
-        pools = routing.pools.map { _ in PoolState(breaker: CircuitBreaker(backoff: backoff)) }
+        pools = routing.pools.map {
+            PoolState(
+                isForBroadcasts: $0.isForBroadcasts, breaker: CircuitBreaker(backoff: backoff))
+        }
         self.tokenBackoff = tokenBackoff
         self.limits = limits
         self.seed = seed

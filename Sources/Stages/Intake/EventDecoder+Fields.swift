@@ -150,7 +150,10 @@ extension EventDecoder {
         } else if let type, type.row.carriesPayload, let body = type.row.emptyBody {
             event.payload = EventPayload(body: Array(body.utf8), type: type)
         }
-        if let type { try Self.narrow(&event.classes, to: type) }
+        if let type {
+            try Self.narrow(
+                &event.classes, to: type, payloadBytes: event.payload?.body.count)
+        }
         event.priority = push.priority
         if event.priority == 10, type == .background {
             throw UnreadableRecord(

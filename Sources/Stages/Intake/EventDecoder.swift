@@ -304,7 +304,7 @@ package struct EventDecoder: ~Copyable {
         event.writtenAt =
             isWhole ? recorded : min(fields.shard?.writtenAt ?? WallTime(milliseconds: 0), recorded)
         if let type = fields.payload?.type ?? fields.pushType {
-            try Self.narrow(&event.classes, to: type)
+            try Self.narrow(&event.classes, to: type, payloadBytes: fields.payload?.body.count)
         }
         if fields.all {
             guard subject.isEmpty else {
@@ -327,17 +327,26 @@ package struct EventDecoder: ~Copyable {
         return event
     }
 
-    /// A push of this type is for tokens of one class.
+    /// A push of this type is for tokens of its own classes alone.
     static func narrow(
-        _ classes: inout TokenClassSet, to type: PushType
+        _ classes: inout TokenClassSet, to type: PushType, payloadBytes: Int?
     ) throws(UnreadableRecord) {
-        guard classes.contains(type.tokenClass) else {
+        guard !classes.isDisjoint(with: type.classes) else {
             throw UnreadableRecord(
                 .invalidField,
                 "classes, of the event or of its topic's binding, must have \(type.tokenClass.name): "
                     + "a push of type \(type.name) goes to no other class")
         }
         if !type.row.carriesPayload { classes = TokenClassSet(type.tokenClass) }
+        if let payloadBytes, payloadBytes > type.row.bodyBytesMax,
+            classes.contains(type.tokenClass)
+        {
+            throw UnreadableRecord(
+                .payloadTooLarge,
+                "payload is over \(type.row.bodyBytesMax) bytes, the most that APNs takes for a token; "
+                    + "up to \(type.payloadBytesMax) bytes go to channels, if classes name "
+                    + "\(TokenClass.channel.name) alone")
+        }
     }
 
     /// What every way of decoding promises to those who plan and send.
@@ -346,7 +355,7 @@ package struct EventDecoder: ~Copyable {
             && (event.subject.count > 0 || !event.kinds.isEmpty || event.isAppWide)
             && event.priority.map { $0 == 1 || $0 == 5 || $0 == 10 } ?? true
             && event.collapseID.map { RecordLimits.collapseIDBytes.contains($0.utf8.count) } ?? true
-            && event.payload.map { $0.body.count <= $0.type.row.bodyBytesMax } ?? true
+            && event.payload.map { $0.body.count <= $0.type.payloadBytesMax } ?? true
     }
 
     /// The event's own subject, else the key; empty for an event that means every control of its

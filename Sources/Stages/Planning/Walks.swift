@@ -17,9 +17,10 @@ package struct FanOutRequest {
     package var notBefore = MonotonicTime(nanoseconds: .min)
     /// The push type of the event's payload; nil for "look again".
     package private(set) var payloadType: PushType?
-    /// The class of token that the payload is for.
-    package private(set) var payloadClass = TokenClass.device
-    /// Whether the payload starts a Live Activity, and so is for push-to-start tokens alone.
+    /// The classes of token that the payload is for; none without a payload.
+    package private(set) var payloadClasses = TokenClassSet(rawValue: 0)
+    /// Whether the payload starts a Live Activity, and so is for push-to-start tokens alone: never
+    /// for channels, which only activities that run subscribe to.
     package private(set) var startsActivity = false
     package var coalescingKey: UInt64 = 0
     package var body = BodyID.none
@@ -45,7 +46,7 @@ package struct FanOutRequest {
 
     package mutating func ask(for payload: EventPayload) {
         payloadType = payload.type
-        payloadClass = payload.type.tokenClass
+        payloadClasses = payload.type.classes
         startsActivity = payload.activity?.event == .start
     }
 }

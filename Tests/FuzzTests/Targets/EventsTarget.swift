@@ -92,7 +92,7 @@ enum EventsTarget {
         try promise(Int(event.app.rawValue) < routing.apps.count, "an app of nobody")
         if let id = event.collapseID { try promiseHeaderValue(id) }
         if let payload = event.payload {
-            let bytesMax = payload.type.row.bodyBytesMax
+            let bytesMax = payload.type.payloadBytesMax
             try promise(payload.body.count <= bytesMax, "a payload that APNs refuses")
             try promise(
                 payload.type != .background || event.priority != 10, "an urgent background push")

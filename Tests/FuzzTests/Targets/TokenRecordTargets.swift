@@ -40,7 +40,7 @@ enum DeferredTarget {
                 if let id = push.collapseID { try promiseHeaderValue(id) }
                 if let payload = push.payload {
                     try promise(
-                        payload.body.count <= payload.type.row.bodyBytesMax,
+                        payload.body.count <= payload.type.payloadBytesMax,
                         "a payload that APNs refuses")
                 }
                 var both = push

@@ -81,9 +81,9 @@ function poolState({ state, streams, silentSeconds, nextProbeSeconds }) {
 
 function showPools(pools) {
     fillTable(byId("pools"), pools.map((pool) => {
-        const { credential, environment, connections, streams, streamsMax } = pool;
+        const { credential, environment, service, connections, streams, streamsMax } = pool;
         return [
-            `${credential} · ${environment}`,
+            [credential, environment, service].filter((word) => word).join(" · "),
             poolState(pool),
             {
                 text: `${count(streams)} / ${count(streamsMax)}`,

@@ -9,7 +9,15 @@ extension Configuration {
         /// The credentials by the names that the user has chosen; at least one.
         package var credentials: [String: Credential] = [:]
         package var endpoints = Endpoints()
-        /// The PEM file of trusted roots for both endpoints; nil for the system's.
+        /// Where broadcasts to channels go.
+        package var broadcastEndpoints = Endpoints(
+            production: Endpoint(host: "api-broadcast.push.apple.com"),
+            development: Endpoint(host: "api-broadcast.sandbox.push.apple.com"))
+        /// Where channels are made, listed and deleted.
+        package var channelEndpoints = Endpoints(
+            production: Endpoint(host: "api-manage-broadcast.push.apple.com", port: 2196),
+            development: Endpoint(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195))
+        /// The PEM file of trusted roots for all endpoints; nil for the system's.
         package var caFile: String?
         package var transport = Transport.auto
         /// The HTTP proxy as `http://[user:password@]host:port`; nil for none.
@@ -78,13 +86,24 @@ extension Configuration.APNS {
         package var caFile: String?
     }
 
+    /// Where pushes, broadcasts and the management of channels go, by the names of their keys.
+    static var endpointSets: [(name: String, path: WritableKeyPath<Self, Endpoints>)] {
+        [
+            ("endpoints", \.endpoints), ("broadcastEndpoints", \.broadcastEndpoints),
+            ("channelEndpoints", \.channelEndpoints),
+        ]
+    }
+
     package enum Transport: String, CaseIterable, Sendable {
         case auto, nghttp2, curl
     }
 
     /// The file of the roots that verify the endpoint's certificate; nil for the system's.
-    package func caFile(for environment: PushEnvironment) -> String? {
-        endpoints[environment].caFile ?? caFile
+    package func caFile(for endpoint: Endpoint) -> String? { endpoint.caFile ?? caFile }
+
+    /// Where the pushes of a pool go.
+    package func endpoint(of pool: Pool) -> Endpoint {
+        (pool.isForBroadcasts ? broadcastEndpoints : endpoints)[pool.environment]
     }
 
     /// The transport to use: `auto` is resolved to `curl` with a proxy and `nghttp2` without.

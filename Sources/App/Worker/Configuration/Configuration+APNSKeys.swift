@@ -17,6 +17,14 @@ extension Configuration.APNS {
             .section(
                 "endpoints", \.endpoints, Endpoints.keys,
                 "Where to send, if not to Apple's own hosts."),
+            .section(
+                "broadcastEndpoints", \.broadcastEndpoints, Endpoints.keys,
+                "Where to send broadcasts to channels of Live Activities, if not to Apple's own "
+                    + "hosts. No connection is opened before the first of them."),
+            .section(
+                "channelEndpoints", \.channelEndpoints, Endpoints.keys,
+                "Where `lamplighter channels` makes, lists and deletes channels, if not at Apple's "
+                    + "own hosts."),
             .optional(
                 "caFile", \.caFile, .file,
                 "PEM file of the roots to trust, instead of the system's."),
@@ -127,8 +135,8 @@ extension Configuration.APNS.Endpoints {
     static var keys: [ConfigurationKey<Self>] {
         let keys = Configuration.APNS.Endpoint.keys
         return [
-            .section("production", \.production, keys, "For tokens of released apps."),
-            .section("development", \.development, keys, "For tokens of builds from Xcode."),
+            .section("production", \.production, keys, "For released apps."),
+            .section("development", \.development, keys, "For builds from Xcode."),
         ]
     }
 }
@@ -137,7 +145,9 @@ extension Configuration.APNS.Endpoint {
     static var keys: [ConfigurationKey<Self>] {
         [
             .value("host", \.host, .host, "The host to connect to."),
-            .value("port", \.port, .integer(1...65_535), "Its port; Apple also answers on 2197."),
+            .value(
+                "port", \.port, .integer(1...65_535),
+                "Its port; Apple also takes pushes to devices on 2197."),
             .optional(
                 "serverName", \.serverName, .host,
                 "The name to ask for and to expect in the certificate, if not `host`."),

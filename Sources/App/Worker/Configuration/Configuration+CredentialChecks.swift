@@ -110,18 +110,16 @@ extension Configuration {
     func checkFiles(_ reader: inout SettingReader) {
         var files: [(path: [String], file: String?, isSecret: Bool)] = [
             (["apns", "caFile"], apns.caFile, false),
-            (
-                ["apns", "endpoints", "production", "caFile"],
-                apns.endpoints.production.caFile, false
-            ),
-            (
-                ["apns", "endpoints", "development", "caFile"],
-                apns.endpoints.development.caFile, false
-            ),
             (["otlp", "caFile"], otlp.caFile, false),
             (["kafka", "schemaRegistry", "caFile"], kafka.schemaRegistry.caFile, false),
             (["otlp", "headersFile"], otlp.headersFile, true),
         ]
+        for (name, endpoints) in Configuration.APNS.endpointSets {
+            for environment in PushEnvironment.allCases {
+                let file = apns[keyPath: endpoints][environment].caFile
+                files.append((["apns", name, environment.name, "caFile"], file, false))
+            }
+        }
         for (name, credential) in apns.credentials.sorted(by: { $0.key < $1.key }) {
             let path = ["apns", "credentials", name]
             files.append((path + ["keyFile"], credential.keyFile, true))

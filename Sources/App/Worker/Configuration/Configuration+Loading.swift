@@ -103,8 +103,10 @@ extension Configuration {
         resolve(&kafka.schemaRegistry.passwordFile)
         resolve(&kafka.schemaRegistry.caFile)
         resolveRegistrarPaths(resolve)
-        resolve(&apns.endpoints.production.caFile)
-        resolve(&apns.endpoints.development.caFile)
+        for endpoints in Configuration.APNS.endpointSets.map(\.path) {
+            resolve(&apns[keyPath: endpoints].production.caFile)
+            resolve(&apns[keyPath: endpoints].development.caFile)
+        }
         for name in apns.credentials.keys {
             resolve(&apns.credentials[name]!.keyFile)
             resolve(&apns.credentials[name]!.keyFolder)

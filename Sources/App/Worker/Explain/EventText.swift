@@ -102,7 +102,8 @@ package enum EventText {
             "the event's push is of a type that their class is not sent. An event without a "
                 + "payload reloads controls and widgets."
         case .activityRuns:
-            "the event starts a Live Activity, and these are tokens of activities that run."
+            "the event starts a Live Activity, and these are tokens or channels of activities that "
+                + "run."
         case .startsActivities:
             "the event changes a Live Activity, and these are tokens that start one."
         case .changesUnwanted:

@@ -111,11 +111,12 @@ extension PlannerLoop {
     }
 
     private func pools(tripped: [TrippedBreaker], now: Now) -> [WorkerStatus.Pool] {
-        plan.routing.pools.enumerated().map { number, pool in
+        plan.routing.pools.enumerated().compactMap { number, pool in
             let id = PoolID(rawValue: UInt16(number))
+            guard pipeline.isInUse(id) else { return nil }
             var said = WorkerStatus.Pool(
                 credential: pool.credential, environment: pool.environment,
-                endpoint: plan.endpoint(of: pool.environment))
+                isForBroadcasts: pool.isForBroadcasts, endpoint: plan.endpoint(of: id))
             if let breaker = tripped.first(where: { $0.name == said.breakerName }) {
                 said.isTripped = true
                 said.isGivenUpAsSilent = breaker.cause == .silent
@@ -184,7 +185,7 @@ extension WorkerStatus.BreakerPhase {
         case .pool(let id):
             self.init(
                 credential: routing[id].credential, environment: routing[id].environment,
-                phase: phase)
+                isForBroadcasts: routing[id].isForBroadcasts, phase: phase)
         case .route(let id):
             let route = routing[id]
             self.init(

@@ -174,7 +174,8 @@ extension StatusReport.Pool {
         // Where all is well the address is of no interest.
         let error = connectError.map { ", \(endpoint): \($0)" }
         let probe = nextProbeSeconds.map { ", next probe in \(StatusReport.seconds($0))" } ?? ""
-        return "\(credential) in \(environment): \(state)\(probe), "
+        let service = service.map { " for \($0)" } ?? ""
+        return "\(credential) in \(environment)\(service): \(state)\(probe), "
             + "\(connections.counted("connection")), "
             + "\(streams.withCommas) of \(streamsMax.withCommas) streams\(token ?? "")"
             + (silence ?? "") + (error ?? "")

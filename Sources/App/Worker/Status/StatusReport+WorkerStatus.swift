@@ -26,6 +26,7 @@ extension StatusReport {
         pools = status.pools.map {
             Pool(
                 credential: $0.credential, environment: $0.environment.name,
+                service: $0.isForBroadcasts ? "broadcasts" : nil,
                 endpoint: $0.endpoint, state: $0.state.rawValue, connectError: $0.connectError,
                 connections: $0.connections, streams: $0.streams, streamsMax: $0.streamsMax,
                 providerTokenAgeSeconds: $0.providerTokenAge?.shown,

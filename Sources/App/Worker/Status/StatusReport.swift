@@ -102,6 +102,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package struct Pool: Codable, Sendable, Equatable {
         package var credential: String
         package var environment: String
+        /// `broadcasts` of the pool that sends to channels; nil of one that sends to devices.
+        @Nullable package var service: String?
         package var endpoint: String
         package var state: String
         @Nullable package var connectError: String?

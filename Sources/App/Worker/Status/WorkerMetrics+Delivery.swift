@@ -16,8 +16,8 @@ extension WorkerMetrics {
                 "lamplighter_breaker_state", .gauge,
                 labels: ["of", "credential", "environment", "app", "apns_topic"],
                 "The circuit breaker of a credential (`of` is `credential`, and `app` and "
-                    + "`apns_topic` are empty), or of an APNs topic once it has opened (`of` is "
-                    + "`topic`): 0 is closed, 1 half-open (one probe at a time), 2 open (pushes "
+                    + "`apns_topic` are empty), of its broadcasts to channels from the first on (`of` "
+                    + "is `broadcasts`), or of an APNs topic once it has opened (`of` is `topic`): 0 is closed, 1 half-open (one probe at a time), 2 open (pushes "
                     + "wait)."
             ) { $0.breakerPhases.map(series) },
             metric(
@@ -60,7 +60,11 @@ extension WorkerMetrics {
 
     private static func series(_ breaker: WorkerStatus.BreakerPhase) -> MetricFamily.Series {
         let labels = [
-            (name: "of", value: breaker.app.isEmpty ? "credential" : "topic"),
+            (
+                name: "of",
+                value: breaker.app.isEmpty
+                    ? (breaker.isForBroadcasts ? "broadcasts" : "credential") : "topic"
+            ),
             ("credential", breaker.credential), ("environment", breaker.environment.name),
             ("app", breaker.app), ("apns_topic", breaker.apnsTopic),
         ]
@@ -113,12 +117,14 @@ extension WorkerMetrics {
         _ value: @escaping @Sendable (WorkerStatus.Pool) -> MetricFamily.Value?
     ) -> Metric {
         metric(
-            "lamplighter_apns_\(name)", kind, labels: ["credential", "environment"], help
+            "lamplighter_apns_\(name)", kind, labels: ["credential", "environment", "service"], help
         ) { status in
             status.pools.compactMap { pool in
                 let labels = [
                     (name: "credential", value: pool.credential),
                     ("environment", pool.environment.name),
+                    // An empty label is none: the series of devices stay what they were.
+                    ("service", pool.isForBroadcasts ? "broadcasts" : ""),
                 ]
                 return value(pool).map { MetricFamily.Series($0, labels) }
             }

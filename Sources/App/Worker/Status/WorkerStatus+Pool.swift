@@ -8,6 +8,8 @@ extension WorkerStatus {
     struct Pool: Sendable {
         var credential: String
         var environment: PushEnvironment
+        /// Whether it carries broadcasts to channels.
+        var isForBroadcasts = false
         /// The `host:port` that it connects to.
         var endpoint: String
         /// Connections on which APNs has accepted the provider token.
@@ -47,7 +49,11 @@ extension WorkerStatus {
         }
 
         /// The name of its circuit breaker.
-        var breakerName: String { "credential \(credential) in \(environment.name)" }
+        var breakerName: String {
+            PushModel.Pool(
+                environment: environment, credential: credential, isForBroadcasts: isForBroadcasts
+            ).breakerName
+        }
 
         enum State: String {
             /// No connection is open, and none is wanted.

@@ -214,6 +214,8 @@ struct WorkerStatus: Sendable {
     struct BreakerPhase: Sendable {
         var credential: String
         var environment: PushEnvironment
+        /// Whether it is that of a credential's broadcasts to channels.
+        var isForBroadcasts = false
         /// The app of the APNs topic, and the topic; both are empty for a credential's breaker.
         var app = ""
         var apnsTopic = ""

@@ -7,7 +7,7 @@ package enum Base64 {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
     /// The number of characters that encode this many bytes.
-    static func digits(bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
+    package static func digits(bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
     package static func encode(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
