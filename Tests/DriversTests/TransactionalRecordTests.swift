@@ -22,11 +22,14 @@ import Testing
     }
 
     /// All records up to the end of the log, as the worker gets them.
-    private func read(_ batches: [Batch], _ properties: [String: String] = [:]) async throws -> [Seen] {
+    private func read(_ batches: [Batch], _ properties: [String: String] = [:]) async throws
+        -> [Seen]
+    {
         let kafka = try KafkaLogStandIn(topic: "registrations", batches)
         let reader = try TableReader(
             settings: kafka.settings, topics: ["registrations"], timeout: .seconds(15),
-            now: .current, logger: Logger(label: "kafka", factory: { _ in SwiftLogNoOpLogHandler() }))
+            now: .current,
+            logger: Logger(label: "kafka", factory: { _ in SwiftLogNoOpLogHandler() }))
         defer { reader.close(timeout: .seconds(5)) }
         var seen: [Seen] = []
         try await waitUntil("the end of the log") {
@@ -46,7 +49,9 @@ import Testing
         return seen
     }
 
-    @Test func `are read once they are committed, and never of an aborted transaction`() async throws {
+    @Test func `are read once they are committed, and never of an aborted transaction`()
+        async throws
+    {
         let seen = try await read([
             Batch(values: ["before"]),
             Batch(kind: .transaction, producer: 1, values: ["aborted", "aborted too"]),

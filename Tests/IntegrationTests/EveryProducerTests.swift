@@ -66,7 +66,7 @@ extension `One worker` {
             }
         }
 
-        @Test func `a committed transaction is read, and the worker's offset passes its end`()
+        @Test func `a committed transaction is read`()
             async throws
         {
             let fleet = try #require(Fleet.current)

@@ -60,7 +60,8 @@ struct SampleEvent {
                 name: "Lamplighter's own event, with its subject", binding: .standard, key: key,
                 value: Array(#"{"v":1,"subject":"order-7f6c1e9a"}"#.utf8)),
             SampleEvent(
-                name: "nothing but a key", binding: TopicBinding(decode: .key), key: key, value: json),
+                name: "nothing but a key", binding: TopicBinding(decode: .key), key: key,
+                value: json),
             SampleEvent(name: "JSON, subject", binding: plain, key: key, value: json),
             SampleEvent(
                 name: "JSON, subject and conditions", binding: filtered, key: key, value: json),
