@@ -75,7 +75,8 @@ struct `Worker health` {
         let descriptorsMax = try #require(Self.value("process_max_fds", in: page))
         #expect(seconds > 0 && descriptors > 10 && descriptorsMax > descriptors)
         let pool = #"credential="home",environment="production""#
-        #expect(Self.value("lamplighter_apns_connects_total{\(pool)}", in: page) ?? 0 >= 1)
+        let devices = #"{\#(pool),service=""}"#
+        #expect(Self.value("lamplighter_apns_connects_total\(devices)", in: page) ?? 0 >= 1)
         let breaker = #"{of="credential",\#(pool),app="",apns_topic=""}"#
         #expect(Self.value("lamplighter_breaker_state\(breaker)", in: page) == 0)
         let open = try await Self.get(

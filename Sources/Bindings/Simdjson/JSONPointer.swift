@@ -3,7 +3,8 @@
 
 /// A parsed RFC 6901 pointer such as `/order/id` or `/items/0`.
 package struct JSONPointer: Sendable, Hashable {
-    private let steps: [[UInt8]]
+    /// The names of members and the digits of positions, from the outermost on.
+    package let steps: [[UInt8]]
 
     /// Nil unless `text` is empty or begins with `/`, and each `~` is part of `~0` or `~1`.
     package init?(_ text: String) {
@@ -66,7 +67,7 @@ package struct JSONPointer: Sendable, Hashable {
     }
 
     /// Digits without a leading zero, as RFC 6901 has it; nine are more than any document holds.
-    private static func arrayIndex(_ name: UnsafeRawBufferPointer) -> Int? {
+    package static func arrayIndex(_ name: UnsafeRawBufferPointer) -> Int? {
         guard (1...9).contains(name.count), name.allSatisfy({ (0x30...0x39).contains($0) }),
             name.count == 1 || name[0] != 0x30
         else { return nil }

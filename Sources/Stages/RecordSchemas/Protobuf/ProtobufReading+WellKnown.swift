@@ -164,8 +164,23 @@ extension ProtobufReading {
     mutating func writeStructure(
         _ bytes: UnsafeRawBufferPointer, _ output: inout OutputBuffer
     ) -> Bool {
+        writeItems(bytes, between: ("{", "}"), &output) { $0.writeMember($1, &$2) }
+    }
+
+    mutating func writeList(
+        _ bytes: UnsafeRawBufferPointer, _ output: inout OutputBuffer
+    ) -> Bool {
+        writeItems(bytes, between: ("[", "]"), &output) { $0.writeValue($1, &$2) }
+    }
+
+    /// Both have nothing but their items, in field 1.
+    private mutating func writeItems(
+        _ bytes: UnsafeRawBufferPointer, between brackets: (Unicode.Scalar, Unicode.Scalar),
+        _ output: inout OutputBuffer,
+        _ write: (inout Self, UnsafeRawBufferPointer, inout OutputBuffer) -> Bool
+    ) -> Bool {
         guard enter() else { return false }
-        output.append(UInt8(ascii: "{"))
+        output.append(UInt8(ascii: brackets.0))
         var cursor = ByteCursor(bytes)
         var isFirst = true
         while !cursor.isAtEnd {
@@ -175,12 +190,12 @@ extension ProtobufReading {
                 continue
             }
             guard !output.hasOverflowed else { return fail(.tooLarge) }
-            guard let entry = sized(&cursor) else { return false }
+            guard let item = sized(&cursor) else { return false }
             if !isFirst { output.append(UInt8(ascii: ",")) }
             isFirst = false
-            guard writeMember(entry, &output) else { return false }
+            guard write(&self, item, &output) else { return false }
         }
-        output.append(UInt8(ascii: "}"))
+        output.append(UInt8(ascii: brackets.1))
         depth -= 1
         return true
     }
@@ -244,30 +259,6 @@ extension ProtobufReading {
         Tag(number: 3, wire: Tag.sized), Tag(number: 4, wire: Tag.varint),
         Tag(number: 5, wire: Tag.sized), Tag(number: 6, wire: Tag.sized),
     ]
-
-    mutating func writeList(
-        _ bytes: UnsafeRawBufferPointer, _ output: inout OutputBuffer
-    ) -> Bool {
-        guard enter() else { return false }
-        output.append(UInt8(ascii: "["))
-        var cursor = ByteCursor(bytes)
-        var isFirst = true
-        while !cursor.isAtEnd {
-            guard let tag = tag(&cursor) else { return false }
-            guard tag == Tag(number: 1, wire: Tag.sized) else {
-                guard skip(tag, &cursor) else { return false }
-                continue
-            }
-            guard !output.hasOverflowed else { return fail(.tooLarge) }
-            guard let value = sized(&cursor) else { return false }
-            if !isFirst { output.append(UInt8(ascii: ",")) }
-            isFirst = false
-            guard writeValue(value, &output) else { return false }
-        }
-        output.append(UInt8(ascii: "]"))
-        depth -= 1
-        return true
-    }
 }
 
 /// A day of the Gregorian calendar in UTC, and how far it has gone.
