@@ -39,6 +39,8 @@ package struct Counters: Sendable, Equatable {
     /// Answers of 410 after which the token was not given a suppression.
     package var deadUnconfirmed = 0
     package var rejected = 0
+    /// Pushes that an operator has dropped.
+    package var dropped = 0
 
     /// Pushes that were to be kept in `deferred`, or put back there, since they wait too long to
     /// hold an offset.
@@ -114,6 +116,7 @@ package struct Counters: Sendable, Equatable {
         suppressed = pushes.total(.suppressed)
         unregistered = pushes.total(.unregistered)
         deadUnconfirmed = pushes.total(.deadUnconfirmed)
+        dropped = pushes.total(.dropped)
         deferredSuperseded = pushes.total(.superseded)
         self.events = events.read
         eventsUnreadable = events.total(.unreadable)

@@ -111,8 +111,8 @@ struct DeferredPushes: ~Copyable {
             table.coalescingKey(of: row) != 0
             && record.endedPayloadAt.map { table.payloadReadAt(of: row) > $0 } ?? false
         ended(
-            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset, of: id, &book, &outbox,
-            now: now)
+            row, upTo: isNewer ? -1 : record.endedOffset ?? record.offset,
+            isDropped: record.isDropped, of: id, &book, &outbox, now: now)
     }
 
     /// Whether the record is a rewrite of a row that has ended here since. A tombstone says that no
@@ -201,8 +201,8 @@ struct DeferredPushes: ~Copyable {
 
     /// A tombstone was read for this row's key.
     private mutating func ended(
-        _ row: UInt32, upTo offset: Int64, of id: AssignmentID, _ book: inout PushBook,
-        _ outbox: inout Outbox, now: Now
+        _ row: UInt32, upTo offset: Int64, isDropped: Bool, of id: AssignmentID,
+        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
     ) {
         if table.offset(of: row) > offset {
             // The record was written after the owner's reading and before its tombstone, which
@@ -212,6 +212,10 @@ struct DeferredPushes: ~Copyable {
         } else if table.isTaken(row) {
             table.revoke(row)
         } else {
+            // A replay reads the tombstones of earlier days.
+            if isDropped, assignments.isReplayed(id) {
+                book.endUnqueued(.dropped, table.route(of: row), table.content(of: row).push.type)
+            }
             table.forget(row, &book.tracker)
         }
     }
@@ -226,16 +230,19 @@ package struct DeferredRecord {
     var endedOffset: Int64?
     /// The header `DeferredPush.endedPayloadHeader`.
     var endedPayloadAt: WallTime?
+    /// Whether there is a header `DeferredPush.droppedHeader`.
+    var isDropped: Bool
 
     package init(
         offset: Int64, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
-        endedOffset: Int64?, endedPayloadAt: WallTime? = nil
+        endedOffset: Int64?, endedPayloadAt: WallTime? = nil, isDropped: Bool = false
     ) {
         self.offset = offset
         self.key = key
         self.value = value
         self.endedOffset = endedOffset
         self.endedPayloadAt = endedPayloadAt
+        self.isDropped = isDropped
     }
 }
 

@@ -32,6 +32,8 @@ package struct PushTally: ~Copyable {
         case deadUnconfirmed
         /// A newer payload of the collapse ID was accepted.
         case superseded
+        /// An operator has dropped it.
+        case dropped
 
         /// The value of the metric's label.
         package var name: String {

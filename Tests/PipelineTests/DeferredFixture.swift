@@ -26,6 +26,7 @@ final class DeferredFixture {
         /// The partition; nil for the one that the key hashes to.
         var partition: Int32?
         var endedPayloadAt: WallTime?
+        var isDropped = false
 
         func contains(_ text: String) -> Bool { value?.contains(text) == true }
     }
@@ -90,7 +91,8 @@ final class DeferredFixture {
                 pipeline.pipeline.deferredRecord(
                     DeferredRecord(
                         offset: Int64(position), key: key, value: value,
-                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt),
+                        endedOffset: record.endedOffset, endedPayloadAt: record.endedPayloadAt,
+                        isDropped: record.isDropped),
                     of: id, now: pipeline.now)
             }
         }

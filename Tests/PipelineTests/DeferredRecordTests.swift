@@ -168,6 +168,46 @@ internal import Testing
 
     // MARK: An operator's tombstone
 
+    private func drop(upTo offset: Int64) {
+        write(
+            DeferredFixture.Record(
+                key: Self.control, value: nil, endedOffset: offset, isDropped: true))
+    }
+
+    @Test func `what an operator drops is never sent, and counted once`() {
+        deferred.assign()
+        write(record(after: .seconds(60)))
+        drop(upTo: 0)
+        drop(upTo: 0)
+        #expect(pipeline.load.deferred == 0 && deliverAndRead(for: .seconds(61)).isEmpty)
+        #expect(pipeline.ended == ["com.example.Home controls dropped": 1])
+        deferred.revoke()
+        deferred.assign()
+        #expect(pipeline.counters.dropped == 1, "a replay is no second time")
+    }
+
+    @Test func `what is deferred while an operator drops waits on`() {
+        deferred.assign()
+        write(record(after: .seconds(30)), record(after: .seconds(60)))
+        drop(upTo: 0)
+        #expect(pipeline.counters.dropped == 0)
+        deferred.produce()
+        deferred.read()
+        #expect(deliverAndRead(for: .seconds(61)).count == 1)
+    }
+
+    @Test func `what an operator drops while it is being sent is counted as what it was`() {
+        deferred.assign()
+        write(record())
+        pipeline.pass(.milliseconds(10))
+        let push = pipeline.take()
+        drop(upTo: 0)
+        pipeline.answer(push[0], 200)
+        pipeline.pass(.milliseconds(10))
+        #expect(pipeline.ended == ["com.example.Home controls accepted": 1])
+        #expect(pipeline.load.deferred == 0)
+    }
+
     @Test func `a record after an operator's tombstone is sent and ended like any other`() {
         deferred.assign()
         write(record())

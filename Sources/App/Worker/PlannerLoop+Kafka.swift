@@ -164,7 +164,8 @@ extension PlannerLoop {
             offset: record.offset, key: record.key, value: record.value,
             endedOffset: number(DeferredPush.endedHeader),
             endedPayloadAt: number(DeferredPush.endedPayloadHeader).map(
-                WallTime.init(milliseconds:)))
+                WallTime.init(milliseconds:)),
+            isDropped: record.header(named: DeferredPush.droppedHeader) != nil)
         let problem = pipeline.deferredRecord(deferred, of: assignment, now: now)
         if let problem {
             watch.unreadable(

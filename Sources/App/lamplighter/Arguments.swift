@@ -16,6 +16,15 @@ enum Arguments {
         return environment
     }
 
+    static func app(_ name: String, in routing: RoutingTable) throws -> AppID {
+        guard let app = routing.app(named: name) else {
+            throw Failure(
+                .configuration,
+                "no credential serves \(TerminalText.visible(name)): see apns.credentials")
+        }
+        return app
+    }
+
     static func pushType(_ name: String) throws -> PushType {
         guard let type = PushType(name: name) else {
             throw ValidationError(

@@ -23,22 +23,10 @@ extension DeadLettersCommand {
         @Flag(help: "Say what would be done, and write nothing.")
         var dryRun = false
 
-        @Option(help: "The most records to write a second, such as 100 or 100/s.")
-        var rate: String?
+        @OptionGroup var rate: RateOption
 
         @Flag(help: "One JSON object a letter; the last one is the summary.")
         var json = false
-
-        func validate() throws { _ = try recordsPerSecond() }
-
-        private func recordsPerSecond() throws -> Int? {
-            guard let rate else { return nil }
-            let digits = rate.hasSuffix("/s") ? rate.dropLast(2) : Substring(rate)
-            guard let number = Int(digits), (1...1_000_000).contains(number) else {
-                throw ValidationError("--rate is a number of records a second, such as 100/s")
-            }
-            return number
-        }
 
         func run() async throws {
             let configuration = try options.load()
@@ -52,7 +40,7 @@ extension DeadLettersCommand {
                 dryRun
                 ? nil
                 : try RecordStream(
-                    configuration, topics: plan.topics, rate: try recordsPerSecond())
+                    configuration, topics: plan.topics, rate: try rate.recordsPerSecond())
             var summary = RedriveSummary(dryRun: dryRun)
             _ = try reader.forEach(upTo: ends) { filed in
                 let orders = plan.orders(for: filed.letter, now: RecordWriter.now().wall)

@@ -22,7 +22,8 @@ struct Lamplighter: AsyncParsableCommand {
         subcommands: [
             RunCommand.self, StatusCommand.self, ExplainCommand.self, CheckCommand.self,
             TopicsCommand.self, EmitCommand.self, RegisterCommand.self, PushCommand.self,
-            DeadLettersCommand.self, SuppressionsCommand.self, RegistrationsCommand.self,
+            DeadLettersCommand.self, DeferredCommand.self, SuppressionsCommand.self,
+            RegistrationsCommand.self,
             ChannelsCommand.self, RegistrarCommand.self, RegistrarKeyCommand.self,
         ])
 

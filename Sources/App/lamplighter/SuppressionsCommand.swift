@@ -141,14 +141,7 @@ struct SuppressionScope: ParsableArguments {
     func matcher(_ routing: RoutingTable) throws -> (ActiveSuppression) -> Bool {
         let environment = try environment.map(Arguments.environment)
         let since = try since.map { try Arguments.instant($0, now: RecordWriter.now().wall) }
-        var wanted: AppID?
-        if let app {
-            wanted = routing.app(named: app)
-            if wanted == nil {
-                throw Failure(
-                    .configuration, "no credential serves \(app): see apns.credentials")
-            }
-        }
+        let wanted = try app.map { try Arguments.app($0, in: routing) }
         return { suppression in
             let route = routing[suppression.route]
             if let environment, route.environment != environment { return false }

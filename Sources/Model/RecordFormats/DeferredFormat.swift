@@ -18,7 +18,8 @@ extension RecordFormat {
             On a record that its owner has written again, that header names the offset at which its \
             content was first written. A tombstone with the header \
             `\(DeferredPush.endedPayloadHeader)` ends a payload that was read no later than \
-            this says, in milliseconds since 1970.
+            this says, in milliseconds since 1970. The header `\(DeferredPush.droppedHeader)` says that \
+            the push was dropped, not sent.
             """, fields: DeferredField.self, example: exampleDeferred)
     }
 }

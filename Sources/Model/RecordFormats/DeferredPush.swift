@@ -81,4 +81,8 @@ package struct DeferredPush: Sendable, Equatable {
     /// Its value says when the newer one was read, in milliseconds since 1970: a payload that was
     /// read later is still owed.
     package static let endedPayloadHeader = "ended-payload-at"
+
+    /// The header of a tombstone by which an operator drops a push (`lamplighter deferred drop`), so
+    /// that its owner counts it. The value says who: `operator`.
+    package static let droppedHeader = "dropped-by"
 }
