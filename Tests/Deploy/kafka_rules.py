@@ -82,7 +82,7 @@ def rights(rendering):
     expected = {
         "producer": {("topic", topic, "Write") for topic in rendering.events},
         "registrar": {
-            ("topic", "lamplighter.registrations", "Read"), ("topic", "lamplighter.registrations", "Write"),
+            *(("topic", "lamplighter.registrations", each) for each in ("Read", "Write", "DescribeConfigs")),
             ("group", "lamplighter-registrar", "Read")},
         "operations": {
             ("topic", f"lamplighter.{topic}", operation) for topic, operations in (
