@@ -1,64 +1,12 @@
-{{/* The pod, which Deployment and StatefulSet share. */}}
+{{/* The pod of a worker, which Deployment and StatefulSet share. */}}
 {{- define "lamplighter.pod" -}}
 metadata:
-  labels:
-    {{- include "lamplighter.selector" . | nindent 4 }}
-    app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-    {{- with .Values.podLabels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-  annotations:
-    checksum/config: {{ include "lamplighter.configuration" . | sha256sum }}
-    {{- with .Values.podAnnotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+  {{- include "lamplighter.pod.metadata" (dict "root" . "labels" (include "lamplighter.selector" .) "configuration" (include "lamplighter.configuration" .)) | nindent 2 }}
 spec:
   serviceAccountName: {{ include "lamplighter.fullname" . }}
-  automountServiceAccountToken: false
-  # Links of a Service named lamplighter-… would be unknown keys: LAMPLIGHTER_….
-  enableServiceLinks: false
+  {{- include "lamplighter.pod.settings" (dict "root" . "selector" (include "lamplighter.selector" .)) | nindent 2 }}
   # Longer than delivery.shutdownTimeout: a worker that is killed leaves events to be sent again.
   terminationGracePeriodSeconds: {{ add 10 (include "lamplighter.seconds" (.Values.config.delivery.shutdownTimeout | default "25s")) }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    # Lets the worker read the Secrets' files, which belong to root.
-    fsGroup: 10001
-    seccompProfile:
-      type: RuntimeDefault
-  {{- with .Values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
-  {{- end }}
-  {{- with .Values.nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .Values.tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  # Nodes and zones are preferences: a worker on a shared node is better than one that waits.
-  affinity:
-    podAntiAffinity:
-      preferredDuringSchedulingIgnoredDuringExecution:
-        - weight: 100
-          podAffinityTerm:
-            topologyKey: kubernetes.io/hostname
-            labelSelector:
-              matchLabels:
-                {{- include "lamplighter.selector" . | nindent 16 }}
-  topologySpreadConstraints:
-    - topologyKey: topology.kubernetes.io/zone
-      maxSkew: 1
-      whenUnsatisfiable: ScheduleAnyway
-      labelSelector:
-        matchLabels:
-          {{- include "lamplighter.selector" . | nindent 10 }}
   {{- if or .Values.initContainers .Values.waitForKafka }}
   initContainers:
     {{- with .Values.initContainers }}
@@ -76,11 +24,7 @@ spec:
       {{- end }}
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+      {{- include "lamplighter.pod.containerSecurity" . | nindent 6 }}
       volumeMounts:
         - {name: config, mountPath: /etc/lamplighter, readOnly: true}
         - {name: apns-keys, mountPath: /secrets/apns, readOnly: true}
@@ -110,31 +54,10 @@ spec:
       ports:
         - name: health
           containerPort: {{ .Values.config.health.port }}
-      # Until the index has been read.
-      startupProbe:
-        httpGet: {path: /startupz, port: health}
-        periodSeconds: 5
-        timeoutSeconds: 2
-        failureThreshold: {{ div .Values.startupSeconds 5 }}
-      # Kafka is away, or the index is 30 s behind: no reason for a restart, but for a rollout to wait.
-      readinessProbe:
-        httpGet: {path: /readyz, port: health}
-        periodSeconds: 5
-        timeoutSeconds: 2
-        failureThreshold: 2
-      # A thread that has not turned for 20 s, for half a minute more.
-      livenessProbe:
-        httpGet: {path: /livez, port: health}
-        periodSeconds: 10
-        timeoutSeconds: 5
-        failureThreshold: 3
+      {{- include "lamplighter.pod.probes" (dict "root" . "readinessFailures" 2) | nindent 6 }}
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
-      securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+      {{- include "lamplighter.pod.containerSecurity" . | nindent 6 }}
       volumeMounts:
         - {name: config, mountPath: /etc/lamplighter, readOnly: true}
         - {name: apns-keys, mountPath: /secrets/apns, readOnly: true}
