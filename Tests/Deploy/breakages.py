@@ -10,6 +10,8 @@ SCALED = "overlays/production/scaledobject.yaml"
 TOPICS = "overlays/production/kafkatopics.yaml"
 USERS = "overlays/production/kafkausers.yaml"
 ALERTS = "overlays/production/prometheusrule.yaml"
+REGISTRARS = "overlays/production/registrar/"
+REGISTRAR = f"{REGISTRARS}deployment.yaml"
 SET = "overlays/static-membership/statefulset.yaml"
 # The folder that is rendered, the file, the text, what stands in its place, and the complaint.
 BREAKAGES = [
@@ -70,4 +72,35 @@ BREAKAGES = [
     ("overlays/production", ALERTS, "annotations:", "annotation:", "'annotation'"),
     ("overlays/production", "overlays/production/servicemonitor.yaml", "port: health",
      "port: metrics", "no port of the Service"),
+    ("overlays/production", REGISTRAR, "name: lamplighter-registrar\n      app.k", "name: lamplighter\n      app.k",
+     "Deployment lamplighter-registrar selects the pods of lamplighter"),
+    ("overlays/production", REGISTRAR, "fieldPath: status.podIP", "fieldPath: status.hostIP",
+     "POD_IP is not known"),
+    ("overlays/production", REGISTRAR, "$(POD_IP):8443", "$(POD_IP):9464",
+     "ADVERTISEDURL is http"),
+    ("overlays/production", REGISTRAR, "PeriodSeconds: 30", "PeriodSeconds: 15",
+     "the grace period of a registrar"),
+    ("overlays/production", REGISTRAR, "preStop:", "postStart:",
+     "still sent requests"),
+    ("overlays/production", REGISTRAR, "maxUnavailable: 0", "maxUnavailable: 1",
+     "lamplighter-registrar: a rollout"),
+    ("overlays/production", REGISTRAR, "defaultMode: 256", "defaultMode: 420", "not 0400"),
+    ("overlays/production", REGISTRAR, "mountPath: /secrets/registrar,",
+     "mountPath: /secrets/keys,", "is no file of a Secret"),
+    ("overlays/production", f"{REGISTRARS}registrar.yaml", "port: 8443", "port: 8444",
+     "does not lead to registrar.port"),
+    ("overlays/production", f"{REGISTRARS}registrar.yaml", "port: 9464", "port: 9465",
+     "lamplighter-registrar: the liveness probe"),
+    ("overlays/production", f"{REGISTRARS}service.yaml", "targetPort: registrations", "targetPort: health",
+     "does not lead to registrar.port"),
+    ("overlays/production", f"{REGISTRARS}networkpolicy.yaml", "port: 8443", "port: 8444",
+     "may not ask each other"),
+    ("overlays/production", f"{REGISTRARS}networkpolicy.yaml", "port: registrations", "port: 9464",
+     "everybody is let in, or to another port"),
+    ("overlays/production", f"{REGISTRARS}networkpolicy.yaml", "port: 9093", "port: 9092",
+     "Kafka is not reached"),
+    ("overlays/production", f"{REGISTRARS}servicemonitor.yaml", "      app.kubernetes.io/name: lamplighter-registrar",
+     "      app.kubernetes.io/name: lamplighter", "ServiceMonitor lamplighter-registrar selects the Service"),
+    ("overlays/production", f"{REGISTRARS}poddisruptionbudget.yaml", "maxUnavailable: 1", "maxUnavailable: 2",
+     "lamplighter-registrar: PodDisruptionBudget"),
 ]

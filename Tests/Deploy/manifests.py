@@ -33,10 +33,17 @@ WRITTEN = [
     ("base", None, ["deployment"]),
     ("overlays/production", "overlays/production",
      ["kafkatopics", "kafkausers", "prometheusrule", "scaledobject", "servicemonitor"]),
+    ("overlays/production/registrar", "overlays/production",
+     ["registrar", "registrar-networkpolicy", "registrar-poddisruptionbudget", "registrar-service",
+      "registrar-serviceaccount", "registrar-servicemonitor"]),
     ("overlays/static-membership", "overlays/static-membership", ["statefulset"]),
 ]
-# The folders whose configuration is the chart's.
-CONFIGURED = [("shared", None), ("overlays/production", "overlays/production")]
+# The folders whose configuration is the chart's: that of its values, the template, and the file in it.
+CONFIGURED = [
+    ("shared", None, "configmap", "lamplighter.yaml"),
+    ("overlays/production", "overlays/production", "configmap", "lamplighter.yaml"),
+    ("overlays/production/registrar", "overlays/production", "registrar-configmap", "registrar.yaml"),
+]
 HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 #
@@ -46,7 +53,7 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 CHART_RULES = "# Written by `make manifests` from deploy/prometheus/rules.yaml.\n\n"
 # kustomize names a ConfigMap for its content; in the chart an annotation has the checksum.
 CHECKSUM = re.compile(r"^ *annotations:\n *checksum/config: \w+\n", re.MULTILINE)
-HASH = re.compile(r"^(lamplighter)-[2456789bcdfghkmt]{10}$")
+HASH = re.compile(r"^(lamplighter(?:-registrar)?)-[2456789bcdfghkmt]{10}$")
 
 
 def kubectls():
@@ -110,10 +117,18 @@ def written_files():
         texts = rendered(values_of(source))
         for name in templates:
             text = CHECKSUM.sub("", texts[f"{name}.yaml"].strip("\n") + "\n")
-            yield f"kubernetes/{folder}/{name}.yaml", header(source) + text
-    for folder, source in CONFIGURED:
-        data = objects_of(rendered(values_of(source))["configmap.yaml"])[0]["data"]
-        yield f"kubernetes/{folder}/lamplighter.yaml", header(source) + data["lamplighter.yaml"]
+            yield f"kubernetes/{folder}/{written_name(folder, name)}", header(source) + text
+    for folder, source, template, name in CONFIGURED:
+        data = objects_of(rendered(values_of(source))[f"{template}.yaml"])[0]["data"]
+        yield f"kubernetes/{folder}/{name}", header(source) + data[name]
+
+
+def written_name(folder, template):
+    """The file of a template. In the registrar's folder, names do not repeat that they are the registrar's, and
+    registrar.yaml is its configuration."""
+    if not folder.endswith("/registrar"):
+        return f"{template}.yaml"
+    return f"{template.removeprefix('registrar').removeprefix('-') or 'deployment'}.yaml"
 
 
 def header(source):

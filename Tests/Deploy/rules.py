@@ -11,6 +11,7 @@ import kubernetes_validate
 import yaml
 
 import kafka_rules
+import registrar_rules
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The oldest that is promised (a sidecar of the try-out needs it), and the newest with schemas.
@@ -19,21 +20,22 @@ WORKLOADS = ("Deployment", "StatefulSet")
 UNITS = {"s": 1, "m": 60}
 
 
-class Rendering:
-    """The objects, and those that most rules ask for."""
+class Component:
+    """The objects, and those of one component: the workers, or the registrars."""
 
-    def __init__(self, objects):
+    def __init__(self, objects, name, container):
         self.objects = objects
+        self.name = name
         self.workload = next(
-            each for each in objects
-            if each["kind"] in WORKLOADS and each["metadata"]["name"] == "lamplighter")
+            each for each in objects if each["kind"] in WORKLOADS and each["metadata"]["name"] == name)
         self.pod = self.workload["spec"]["template"]
-        self.worker = next(
-            each for each in self.pod["spec"]["containers"] if each["name"] == "worker")
-        text = self.of("ConfigMap")[0]["data"]["lamplighter.yaml"]
-        self.configuration = yaml.safe_load(text)
+        self.container = next(
+            each for each in self.pod["spec"]["containers"] if each["name"] == container)
+        volume = next(each for each in self.pod["spec"]["volumes"] if each["name"] == "config")
+        # Kustomize puts a hash behind the name.
+        [self.text] = self.named("ConfigMap", volume["configMap"]["name"])[0]["data"].values()
+        self.configuration = yaml.safe_load(self.text)
         self.kafka = self.configuration["kafka"]
-        self.events = list(self.kafka.get("events", {"lamplighter.events": {}}))
 
     def of(self, kind):
         return [each for each in self.objects if each["kind"] == kind]
@@ -41,11 +43,31 @@ class Rendering:
     def named(self, kind, name):
         return [each for each in self.of(kind) if each["metadata"]["name"] == name]
 
+    def own(self, kind):
+        """The one of its kind that has the component's name."""
+        return self.named(kind, self.name)[0]
+
+
+class Rendering(Component):
+    """The objects, and those that most rules ask for."""
+
+    def __init__(self, objects):
+        super().__init__(objects, "lamplighter", "worker")
+        self.worker = self.container
+        self.events = list(self.kafka.get("events", {"lamplighter.events": {}}))
+        self.registrar = None
+        if any(each["metadata"]["name"] == "lamplighter-registrar" for each in self.of("ServiceAccount")):
+            self.registrar = Component(objects, "lamplighter-registrar", "registrar")
+
 
 def complaints(objects):
     rendering = Rendering(objects)
-    rules = (schemas, references, hardening, rollout, probes, network, keys, alerts, *kafka_rules.ALL)
-    return [complaint for rule in rules for complaint in rule(rendering)]
+    rules = (schemas, drain, network, credentials, alerts, *kafka_rules.ALL, *registrar_rules.ALL)
+    of_each = (references, hardening, rollout, probes, secrets)
+    components = [each for each in (rendering, rendering.registrar) if each]
+    return [complaint for rule in rules for complaint in rule(rendering)] + [
+        f"{component.name}: {complaint}" for component in components for rule in of_each
+        for complaint in rule(component)]
 
 
 def closed(schema):
@@ -84,7 +106,7 @@ def schemas(rendering):
 
 
 def references(rendering):
-    """Whatever an object names is there."""
+    """Whatever an object of a component names is there."""
     pod, labels = rendering.pod["spec"], rendering.pod["metadata"]["labels"]
     for volume in pod["volumes"]:
         name = volume.get("configMap", {}).get("name")
@@ -97,20 +119,20 @@ def references(rendering):
                 yield f"container {container['name']}: no volume {mount['name']}"
     if not rendering.named("ServiceAccount", pod["serviceAccountName"]):
         yield f"no ServiceAccount {pod['serviceAccountName']}"
-    service = rendering.named("Service", "lamplighter")[0]
+    service = rendering.own("Service")
     apart = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     selectors = {
         "the workload": rendering.workload["spec"]["selector"],
         "Service": {"matchLabels": service["spec"]["selector"]},
-        "PodDisruptionBudget": rendering.of("PodDisruptionBudget")[0]["spec"]["selector"],
-        "NetworkPolicy": rendering.of("NetworkPolicy")[0]["spec"]["podSelector"],
+        "PodDisruptionBudget": rendering.own("PodDisruptionBudget")["spec"]["selector"],
+        "NetworkPolicy": rendering.own("NetworkPolicy")["spec"]["podSelector"],
         "anti-affinity": apart[0]["podAffinityTerm"]["labelSelector"],
         "topology spread": pod["topologySpreadConstraints"][0]["labelSelector"],
     }
     for name, selector in selectors.items():
         if not selector["matchLabels"].items() <= labels.items():
             yield f"{name} does not select the pods"
-    for monitor in rendering.of("ServiceMonitor"):
+    for monitor in rendering.named("ServiceMonitor", rendering.name):
         selector = monitor["spec"]["selector"]["matchLabels"]
         if not selector.items() <= service["metadata"]["labels"].items():
             yield "ServiceMonitor does not select the Service"
@@ -118,7 +140,7 @@ def references(rendering):
         if not {each["port"] for each in monitor["spec"]["endpoints"]} <= ports:
             yield "ServiceMonitor names no port of the Service"
     if rendering.workload["kind"] == "StatefulSet" \
-            and rendering.workload["spec"]["serviceName"] != service["metadata"]["name"]:
+            and not rendering.named("Service", rendering.workload["spec"]["serviceName"]):
         yield "StatefulSet: no such Service"
 
 
@@ -142,10 +164,10 @@ def hardening(rendering):
             yield f"container {container['name']} has rights that it does not need"
         if not re.fullmatch(r"[^:]+:\d+\.\d+\.\d+", container["image"]):
             yield f"container {container['name']} has no exact version"
-    if not {"cpu", "memory"} <= rendering.worker["resources"]["requests"].keys():
-        yield "the worker has no requests"
-    if "memory" not in rendering.worker["resources"]["limits"]:
-        yield "the worker may take all memory of its node"
+    if not {"cpu", "memory"} <= rendering.container["resources"]["requests"].keys():
+        yield "it has no requests"
+    if "memory" not in rendering.container["resources"]["limits"]:
+        yield "it may take all memory of its node"
 
 
 def rollout(rendering):
@@ -153,41 +175,45 @@ def rollout(rendering):
     if rendering.workload["kind"] == "Deployment":
         strategy = workload.get("strategy", {}).get("rollingUpdate")
         if strategy != {"maxUnavailable": 0, "maxSurge": 1}:
-            yield "a rollout may take workers away before others have joined, or two at once"
+            yield "a rollout may take pods away before others have joined, or two at once"
+    # A rebalance: two to three seconds.
+    if workload.get("minReadySeconds", 0) < 5:
+        yield "the next pod is replaced while the group still rebalances"
+    budget = rendering.own("PodDisruptionBudget")["spec"]
+    if budget.get("maxUnavailable") != 1:
+        yield "PodDisruptionBudget: more than one pod may be evicted at a time, or none"
+
+
+def drain(rendering):
+    """What only workers have: static membership, and the time that they take to stop."""
     variable = "LAMPLIGHTER_KAFKA_GROUPINSTANCEID"
     names = {each["name"]: each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
              for each in rendering.worker.get("env", [])}
     wanted = "metadata.name" if rendering.workload["kind"] == "StatefulSet" else None
     if names.get(variable) != wanted:
         yield f"{variable} must be the pod's name in a StatefulSet, and is nothing in a Deployment"
-    # A rebalance: two to three seconds.
-    if workload.get("minReadySeconds", 0) < 5:
-        yield "the next pod is replaced while the group still rebalances"
     text = rendering.configuration.get("delivery", {}).get("shutdownTimeout", "25s")
     drain = int(text[:-1]) * UNITS[text[-1]]
     if rendering.pod["spec"].get("terminationGracePeriodSeconds", 30) < drain + 5:
         yield f"the grace period is not longer than delivery.shutdownTimeout, {text}"
-    budget = rendering.of("PodDisruptionBudget")[0]["spec"]
-    if budget.get("maxUnavailable") != 1:
-        yield "PodDisruptionBudget: more than one worker may be evicted at a time, or none"
 
 
 def probes(rendering):
     health = rendering.configuration["health"]
-    ports = {each["name"]: each["containerPort"] for each in rendering.worker["ports"]}
+    ports = {each["name"]: each["containerPort"] for each in rendering.container["ports"]}
     if health["host"] not in ("0.0.0.0", "::"):
         yield "health.host is not reached from outside the pod"
     for name, path in (("startup", "/startupz"), ("readiness", "/readyz"), ("liveness", "/livez")):
-        probe = rendering.worker.get(f"{name}Probe", {}).get("httpGet", {})
+        probe = rendering.container.get(f"{name}Probe", {}).get("httpGet", {})
         if probe.get("path") != path or ports.get(probe.get("port")) != health["port"]:
             yield f"the {name} probe does not ask for {path} at health.port"
-    startup = rendering.worker["startupProbe"]
+    startup = rendering.container["startupProbe"]
     if startup["periodSeconds"] * startup["failureThreshold"] < 600:
         yield "the startup probe gives up before ten minutes, docs/operations.md's longest replay"
 
 
 def network(rendering):
-    policy = rendering.of("NetworkPolicy")[0]["spec"]
+    policy = rendering.own("NetworkPolicy")["spec"]
     if policy.get("policyTypes") != ["Ingress", "Egress"]:
         yield "NetworkPolicy: not for both directions"
     admin = rendering.configuration.get("admin", {})
@@ -208,16 +234,19 @@ def network(rendering):
             yield "NetworkPolicy: every address is reached at 443"
 
 
-def keys(rendering):
-    """Secrets are files that only the worker's group reads, never variables with their text."""
+def secrets(rendering):
+    """Secrets are files that only the pod's group reads, never variables with their text."""
     if rendering.of("Secret"):
         yield "a Secret is among the manifests"
     for volume in rendering.pod["spec"]["volumes"]:
         if "secret" in volume and volume["secret"].get("defaultMode") != 0o400:
             yield f"volume {volume['name']}: its mode is not 0400"
-    for variable in rendering.worker.get("env", []):
-        if "value" in variable and re.search("KEY|PASSWORD|SECRET", variable["name"]):
+    for variable in rendering.container.get("env", []):
+        if "value" in variable and re.search("KEY|PASSWORD|SECRET|TOKEN", variable["name"]):
             yield f"variable {variable['name']} has a secret's text"
+
+
+def credentials(rendering):
     credentials = rendering.configuration["apns"]["credentials"].values()
     mounts = {each["mountPath"] for each in rendering.worker["volumeMounts"]}
     if not {each["keyFolder"] for each in credentials} <= mounts:

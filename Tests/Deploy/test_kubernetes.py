@@ -266,7 +266,7 @@ class Worker(unittest.TestCase):
     def test_the_simulator_of_the_try_out_accepts_a_push_of_its_configuration(self):
         rendering = rules.Rendering(kustomized("overlays/try-out"))
         sidecar = rendering.pod["spec"]["initContainers"][0]
-        text = rendering.of("ConfigMap")[0]["data"]["lamplighter.yaml"]
+        text = rendering.text
         with folder_with({}) as folder, socket.create_server(("127.0.0.1", 0)) as free:
             # The port is free once the server is closed, and nobody else is given it meanwhile.
             port = str(free.getsockname()[1])
@@ -292,7 +292,7 @@ class Worker(unittest.TestCase):
         """What `lamplighter check` says, up to where it would ask Kafka, with the pod's files."""
         with folder_with({}) as folder:
             paths = {"/secrets/": f"{folder}/secrets/", "/var/lib/lamplighter": str(folder)}
-            text = rendering.of("ConfigMap")[0]["data"]["lamplighter.yaml"]
+            text = rendering.text
             for path, stand_in in paths.items():
                 text = text.replace(path, stand_in)
             self.make_secrets(folder / "secrets")
