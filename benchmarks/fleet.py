@@ -35,7 +35,7 @@ class Fleet:
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
         self.apns, self.settings = apns or {}, settings or {}
         counts = {
-            "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1,
+            "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1, "controls": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
         # The partitions that the group shares out. `topics create` has one number for all topics.
         self.shared = partitions + (partitions if BROKER else counts["deferred"])

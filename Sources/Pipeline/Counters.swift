@@ -13,6 +13,8 @@ package struct Counters: Sendable, Equatable {
     package var eventsUnmatched = 0
     package var eventsExpired = 0
     package var eventsSkipped = 0
+    /// Events that an operator has dropped.
+    package var eventsDropped = 0
     /// Events that had ended under the owner of their partition before.
     package var eventsRemembered = 0
     /// Events that were written again as shards, because they have many tokens.
@@ -123,6 +125,7 @@ package struct Counters: Sendable, Equatable {
         eventsUnmatched = events.total(.unmatched)
         eventsExpired = events.total(.expired)
         eventsSkipped = events.total(.skipped)
+        eventsDropped = events.total(.dropped)
         eventsRemembered = events.total(.remembered)
         eventsSplit = events.total(.split)
         registrationsUnreadable = setAside.total(.registrations)

@@ -25,6 +25,8 @@ package struct EventTally: ~Copyable {
         /// It had ended under the owner of its partition before, and was read again for tokens that
         /// have registered since.
         case remembered
+        /// An operator has dropped its topic or its subject; of an event of several subjects, all.
+        case dropped
     }
 
     /// The latest subjects of a topic that nobody showed, each once, the newest last.

@@ -27,8 +27,9 @@ extension FanOut {
             event.subject.isEmpty
             ? (event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds)
                 .map { EventList(kind: $0, of: event, book) }
-            : [EventList(subjectOf: event, book)]
-                + event.furtherSubjects.map { EventList(subjectOf: event.about($0), book) }
+            : ([event] + event.furtherSubjects.map { event.about($0) })
+                .filter { !dropped.isDropped($0.subject, of: $0.app) }
+                .map { EventList(subjectOf: $0, book) }
         let pushed: [[AudienceEntry]]
         switch newcomers {
         case .none: pushed = lists.map { _ in [] }

@@ -21,6 +21,8 @@ struct FanOut: ~Copyable {
     var decoder: EventDecoder
     /// The events that were read, and what came of each.
     var tally: EventTally
+    /// What operators have decided about events.
+    var dropped: DroppedEvents
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
     /// How many slots events have taken since walks last advanced.
@@ -39,6 +41,7 @@ struct FanOut: ~Copyable {
         self.decoder = decoder
         walks = Walks(cursorsMax: settings.fanOutsMax)
         tally = EventTally(topics: bindings.count)
+        dropped = DroppedEvents(topics: bindings.count)
         delayMax = bindings.map(\.delay).max() ?? .zero
         hasDelays = delayMax > .zero
     }
@@ -72,6 +75,9 @@ struct FanOut: ~Copyable {
         if !prefetched.isEmpty { prefetchSubjects(&book) }
         book.countRead()
         let position = book.tracker.received(id, offset: offset, now: now.monotonic)
+        if dropped.hasTopics, dropped.topics[record.binding] {
+            return tally.ended(.dropped, topic: record.binding)
+        }
         if late.inherited.isAwaitingAny,
             let newcomers = late.newcomers(id, offset: offset, book.audience)
         {
@@ -153,7 +159,9 @@ struct FanOut: ~Copyable {
             let further = fanOut(
                 event, to: EventList(subjectOf: event, book), of: id, position, now: now, &book,
                 &late, &outbox, deferral)
-            if further == .split || outcome == .unmatched { outcome = further }
+            if further == .split || outcome == .unmatched || outcome == .dropped {
+                outcome = further == .unmatched ? outcome : further
+            }
         }
         return outcome
     }
@@ -165,6 +173,7 @@ struct FanOut: ~Copyable {
         now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
         _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
     ) -> EventTally.Outcome {
+        if dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) { return .dropped }
         let request = request(event, of: list, position: position, now: now, &book)
         let start = book.traces.isFollowing ? book.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)

@@ -91,6 +91,8 @@ struct Handover: ~Copyable {
             deferral.isSuperseded(slot, book)
         {
             book.count(.superseded, slot)
+        } else if breakers.isDropping(book.pushes.route(of: slot)) {
+            book.count(.dropped, slot)
         } else {
             return true
         }

@@ -30,6 +30,8 @@ package struct PushPipeline: ~Copyable {
     var deferral: DeferredPushes
     var handover: Handover
     var index: AudienceFeed
+    /// What operators have paused, dropped and limited.
+    package private(set) var restrictions: Restrictions
     private let byAddress = PassedByAddress()
 
     /// - Parameter schemas: tells what is known of a schema; needed where a binding has some.
@@ -51,6 +53,7 @@ package struct PushPipeline: ~Copyable {
         // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
         index = AudienceFeed(routing: routing)
+        restrictions = Restrictions(topics: bindings.count)
     }
 
     /// Adopts the settings that may change while pushes are under way. The sizes of tables, rings
@@ -208,6 +211,23 @@ package struct PushPipeline: ~Copyable {
         index.suppression(key: key, value: value, timestamp: timestamp, &book)
     }
 
+    /// A record of the controls topic was read.
+    /// - Returns: why it was skipped, if it was.
+    package mutating func restrictionRecord(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
+    ) -> UnreadableRecord? {
+        do throws(UnreadableRecord) {
+            try restrictions.read(key: key, value: value)
+        } catch {
+            book.setAside.add(.restrictions, error.code)
+            return error
+        }
+        return nil
+    }
+
+    /// This worker's share of what limits allow the fleet, from 0 to 1.
+    package mutating func adopt(shareOfLimits share: Double) { restrictions.share = share }
+
     /// A record of `deferred` was read.
     /// - Returns: why it was skipped, if it was.
     package mutating func deferredRecord(
@@ -296,6 +316,8 @@ package struct PushPipeline: ~Copyable {
     /// Does what is due: pushes whose rest is over, dead letters whose time has come, pools that
     /// have gone silent. Called once a turn.
     package mutating func advance(now: Now) {
+        restrictions.advance(book, &breakers, &fanOut, now: now)
+        breakers.earnQuotas(now: now.monotonic)
         book.pushes.wake(now: now.monotonic)
         breakers.lookForSilence(now: now.monotonic)
         breakers.sweep(now: now.monotonic)
@@ -316,8 +338,11 @@ package struct PushPipeline: ~Copyable {
     /// whose time has come is left out: it waits for delivery to have room, which is a fact.
     package func nextDue(now: Now) -> MonotonicTime {
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
-        return min(
+        let due = min(
             min(book.pushes.nextWake, outbox.letters.nextDue),
             min(deferral.table.nextDue, breakers.nextDue(now: now.monotonic)))
+        // What waits for a limit waits in a queue, or as a row whose time has come.
+        guard book.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
+        return min(due, breakers.nextQuota)
     }
 }

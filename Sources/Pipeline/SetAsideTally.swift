@@ -11,6 +11,7 @@ package struct SetAsideTally: Sendable, Equatable {
         case registrationRows
         case suppressions
         case deferred
+        case restrictions
     }
 
     private var counts: [Part: [String: Int]] = [:]

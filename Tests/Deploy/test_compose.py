@@ -230,7 +230,7 @@ class Programs(unittest.TestCase):
 
     def test_a_push_travels_and_the_health_check_sees_a_worker(self):
         run = self.processes
-        names = ("events", "registrations", "suppressions", "deferred", "dead-letters")
+        names = ("events", "registrations", "suppressions", "deferred", "dead-letters", "controls")
         topics = ",".join(f"lamplighter.{name}:2" for name in names)
         run.start("kafka", "lamplighter-lab", "simulate", "kafka", "--topics", topics,
                   "--bootstrap-file", self.folder / "kafka")

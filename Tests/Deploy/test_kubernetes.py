@@ -139,14 +139,14 @@ class Chart(unittest.TestCase):
         self.assertIn("Write", rights["lamplighter.events"])
         self.assertNotIn("Write", rights["a-doors"])
         self.assertNotIn("Write", rights["b-orders"])
-        self.assertEqual(len(rendering.of("KafkaTopic")), 5)
+        self.assertEqual(len(rendering.of("KafkaTopic")), 6)
 
     def test_more_partitions_of_events_leave_those_of_compacted_topics_as_they_are(self):
         topics = {each["spec"]["topicName"].removeprefix("lamplighter."): each["spec"]["partitions"]
                   for each in rules.Rendering(rendered_with("{partitions: 24, strimzi: {enabled: true}}"))
                   .of("KafkaTopic")}
         self.assertEqual(topics, {"events": 24, "dead-letters": 24, "registrations": 12, "suppressions": 12,
-                                  "deferred": 12})
+                                  "deferred": 12, "controls": 12})
 
     def test_the_chart_refuses_what_cannot_work(self):
         for text, complaint in (

@@ -36,6 +36,23 @@ struct `An orderly stop` {
         #expect(fleet.simulator.counts.accepted == sent + marked.count)
     }
 
+    /// Whoever sends one signal to a process and another to its group sends two.
+    @Test func `further signals to stop change nothing, to the very end of the process`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        for _ in 0..<3 {
+            try fleet.startWorker()
+            let worker = try #require(fleet.workers.last)
+            try await fleet.eventually("the worker") { worker.output.contains("index is complete") }
+            while worker.isRunning {
+                worker.signal(SIGTERM)
+                usleep(50)
+            }
+            #expect(try await worker.finish(within: .seconds(35)) == 0)
+        }
+    }
+
     /// `delivery.shutdownTimeout` is 25 s by default; the machine may be slow.
     private func stop(_ worker: FleetProcess) async throws {
         worker.signal(SIGTERM)

@@ -57,7 +57,8 @@ class Registrars(Processes):
             "kafka", "lamplighter-lab", "simulate", "kafka", "--bootstrap-file", self.folder / "bootstrap",
             "--topics", ",".join([
                 f"lamplighter.registrations:{self.PARTITIONS}", "lamplighter.events:4",
-                "lamplighter.suppressions:2", "lamplighter.deferred:2", "lamplighter.dead-letters:1"]))
+                "lamplighter.suppressions:2", "lamplighter.deferred:2", "lamplighter.dead-letters:1",
+                "lamplighter.controls:1"]))
         self.bootstrap = self.wait_for("Kafka", 30, lambda: self.printed("bootstrap").strip())
         (self.folder / "peer").write_text("a-token-that-the-registrars-share\n")
         self.key = subprocess.run(

@@ -152,6 +152,8 @@ ROWS = [
          [(total("lamplighter_partitions_assigned", "instance, topic"), "{{instance}} {{topic}}"),
           (total("lamplighter_partitions_unavailable", "instance"), "{{instance}} cannot be read"),
           (total("lamplighter_partitions_held", "instance"), "{{instance}} held for a schema")], ""),
+        ("Restrictions of operators", "timeseries", "short",
+         [(largest("lamplighter_restrictions", "action"), "{{action}}")], "What was paused, dropped or limited."),
         ("Schemas asked for", "timeseries", "ops",
          [(per_second("lamplighter_schema_requests_total", "outcome"), "{{outcome}}")], "Of the schema registry."),
         ("Blocked topics", "state-timeline", "short",

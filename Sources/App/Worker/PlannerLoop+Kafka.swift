@@ -25,18 +25,7 @@ extension PlannerLoop {
                 recordTimes.sampled(
                     record.timestampMilliseconds, of: .table(record.topic), now: now)
             }
-            assert(
-                record.topic == WorkerPlan.registrationsTable
-                    || record.topic == WorkerPlan.suppressionsTable, "a record of no table of ours")
-            let timestamp = WallTime(milliseconds: record.timestampMilliseconds)
-            let problem =
-                record.topic == WorkerPlan.registrationsTable
-                ? pipeline.registrationRecord(
-                    key: record.key, value: record.value, timestamp: timestamp,
-                    partition: record.partition, offset: record.offset, now: now)
-                : pipeline.suppressionRecord(
-                    key: record.key, value: record.value, timestamp: timestamp)
-            if let problem {
+            if let problem = readTable(record, now: now) {
                 watch.unreadable(
                     problem, of: record, topic: plan.tableTopics[record.topic], now: now,
                     logger: logger)
@@ -44,6 +33,25 @@ extension PlannerLoop {
         }
         if tables.isCaughtUp { perform(lifecycle.indexCompleted(), now: now) }
         return read == limit
+    }
+
+    /// - Returns: why the record was skipped, if it was.
+    private mutating func readTable(
+        _ record: borrowing KafkaRecord, now: Now
+    ) -> UnreadableRecord? {
+        let timestamp = WallTime(milliseconds: record.timestampMilliseconds)
+        switch record.topic {
+        case WorkerPlan.registrationsTable:
+            return pipeline.registrationRecord(
+                key: record.key, value: record.value, timestamp: timestamp,
+                partition: record.partition, offset: record.offset, now: now)
+        case WorkerPlan.suppressionsTable:
+            return pipeline.suppressionRecord(
+                key: record.key, value: record.value, timestamp: timestamp)
+        case WorkerPlan.controlsTable:
+            return pipeline.restrictionRecord(key: record.key, value: record.value)
+        default: preconditionFailure("a record of no table of ours")
+        }
     }
 
     /// Opens the consumer of events. The index must be complete before the first event is read.
@@ -226,7 +234,8 @@ extension PlannerLoop {
             lifecycle.clientFailed("Kafka's producer has failed for good: \(error)")
         }
         if let error = tables.failure {
-            lifecycle.clientFailed("registrations or suppressions cannot be followed: \(error)")
+            lifecycle.clientFailed(
+                "registrations, suppressions or controls cannot be followed: \(error)")
         }
         guard let consumer, lifecycle.isSteady else { return }
         let stalled = consumer.stalledPartitions(now: now)

@@ -134,8 +134,10 @@ extension PlannerLoop {
                     assignment.id, topic: UInt16(assignment.topic), partition: assignment.partition,
                     startOffset: assignment.startOffset, note: note)
                 events.append(assignment.id)
+                topicsOfEvents[assignment.id] = assignment.topic
             }
         }
+        partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(
             assignments, topics: plan.consumedTopics, startFrom: plan.startFrom, logger: logger)
@@ -155,7 +157,9 @@ extension PlannerLoop {
         for id in ids {
             pipeline.unassigned(id)
             held.forget(id)
+            topicsOfEvents[id] = nil
         }
+        partitionsChanged(now: Self.clock())
         logger.info("unassigned", metadata: ["partitions": .stringConvertible(ids.count)])
     }
 

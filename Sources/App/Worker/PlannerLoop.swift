@@ -49,6 +49,10 @@ struct PlannerLoop: ~Copyable {
     let hasSchema: [Bool]
     var held = HeldPartitions()
     var heldReport = HeldReport()
+    /// The topics of the event partitions that are ours, by position.
+    var topicsOfEvents: [AssignmentID: Int] = [:]
+    /// What operators had restricted when this was last looked at.
+    var restrictions = SeenRestrictions()
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 
@@ -155,6 +159,7 @@ struct PlannerLoop: ~Copyable {
             pipeline.drain = lifecycle.drain
             if lifecycle.isDraining { pipeline.flushDeadLetters(now: now, all: true) }
             pipeline.advance(now: now)
+            followRestrictions(now: now)
         case .fanOuts:
             let steps = pipeline.advanceFanOuts(steps: TurnBudget.fanOutSteps, now: now)
             return steps == TurnBudget.fanOutSteps

@@ -43,6 +43,9 @@ package struct RequiredTopic: Sendable {
             RequiredTopic(
                 name: kafka.topics.deferred, cleanupPolicy: "compact",
                 otherwise: "deletes pushes that still wait", compactionLag: .seconds(3600)),
+            RequiredTopic(
+                name: kafka.topics.controls, cleanupPolicy: "compact",
+                otherwise: "deletes what operators have paused, and pushes go out again"),
         ]
     }
 

@@ -23,6 +23,8 @@ package struct WorkerPlan: Sendable {
     /// The binding of the topic that shards are written to; nil if no topic can take them.
     var shardBinding: Int?
     package var tableTopics: [String]
+    /// The partitions of `consumedTopics` together; nil where Kafka has not said.
+    var consumedPartitions: Int?
     package var producedTopics: [String]
     package var pipeline = PipelineSettings()
     package var shutdownTimeout: Duration
@@ -35,6 +37,7 @@ package struct WorkerPlan: Sendable {
     // Positions in `tableTopics` and `producedTopics`.
     static let registrationsTable = 0
     static let suppressionsTable = 1
+    static let controlsTable = 2
     static let suppressionsProduced = 0
     static let deadLettersProduced = 1
     static let deferredProduced = 2
@@ -64,13 +67,14 @@ package struct WorkerPlan: Sendable {
         eventTopics = events.map(\.key)
         deferredTopic = topics.deferred
         bindings = events.map(\.value)
-        tableTopics = [topics.registrations, topics.suppressions]
+        tableTopics = [topics.registrations, topics.suppressions, topics.controls]
         producedTopics = [topics.suppressions, topics.deadLetters, topics.deferred]
         shardBinding = bindings.firstIndex(where: \.holdsOwnEvents)
         if let shardBinding { producedTopics.append(eventTopics[shardBinding]) }
         precondition(
             tableTopics[Self.registrationsTable] == topics.registrations
                 && tableTopics[Self.suppressionsTable] == topics.suppressions
+                && tableTopics[Self.controlsTable] == topics.controls
                 && producedTopics[Self.suppressionsProduced] == topics.suppressions
                 && producedTopics[Self.deadLettersProduced] == topics.deadLetters
                 && producedTopics[Self.deferredProduced] == topics.deferred
@@ -97,6 +101,7 @@ package struct WorkerPlan: Sendable {
         case .registrations, .registrationRows: tableTopics[Self.registrationsTable]
         case .suppressions: tableTopics[Self.suppressionsTable]
         case .deferred: deferredTopic
+        case .restrictions: tableTopics[Self.controlsTable]
         }
     }
 

@@ -25,6 +25,15 @@ enum Arguments {
         return app
     }
 
+    static func tokenClass(_ name: String) throws -> TokenClass {
+        guard let tokenClass = TokenClass(name: name) else {
+            throw ValidationError(
+                "'\(TerminalText.visible(name))' is not a class of token: "
+                    + TokenClass.allCases.map(\.name).joined(separator: ", "))
+        }
+        return tokenClass
+    }
+
     static func pushType(_ name: String) throws -> PushType {
         guard let type = PushType(name: name) else {
             throw ValidationError(

@@ -148,14 +148,7 @@ struct WaitingFilter: ParsableArguments {
 
     private func matcher(_ routing: RoutingTable) throws -> (WaitingPush) -> Bool {
         let environment = try environment.map(Arguments.environment)
-        let wanted = try tokenClass.map { word in
-            guard let tokenClass = TokenClass(name: word) else {
-                throw ValidationError(
-                    "'\(TerminalText.visible(word))' is not a class of token: "
-                        + TokenClass.allCases.map(\.name).joined(separator: ", "))
-            }
-            return tokenClass
-        }
+        let wanted = try tokenClass.map(Arguments.tokenClass)
         let names = try Set(
             tokenIDs.map { text in
                 guard let name = TokenName(written: text) else {

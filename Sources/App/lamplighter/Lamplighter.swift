@@ -24,7 +24,9 @@ struct Lamplighter: AsyncParsableCommand {
             TopicsCommand.self, EmitCommand.self, RegisterCommand.self, PushCommand.self,
             DeadLettersCommand.self, DeferredCommand.self, SuppressionsCommand.self,
             RegistrationsCommand.self,
-            ChannelsCommand.self, RegistrarCommand.self, RegistrarKeyCommand.self,
+            PauseCommand.self, DropCommand.self, LimitCommand.self, ResumeCommand.self,
+            RestrictionsCommand.self, ChannelsCommand.self, RegistrarCommand.self,
+            RegistrarKeyCommand.self,
         ])
 
     static func main() {

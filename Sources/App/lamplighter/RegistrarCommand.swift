@@ -46,6 +46,7 @@ struct RegistrarCommand: AsyncParsableCommand {
                         service: registrar, successTerminationBehavior: .gracefullyShutdownGroup)
                 ], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
+        Signals.ignore([SIGTERM, SIGINT])
         logger.notice("stopped")
     }
 }

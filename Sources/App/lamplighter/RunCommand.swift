@@ -53,6 +53,8 @@ struct RunCommand: AsyncParsableCommand {
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
         try await group.run()
+        // The group handles no more signals, and its memory takes a while to be freed.
+        Signals.ignore([SIGTERM, SIGINT])
         logger.notice("stopped")
     }
 

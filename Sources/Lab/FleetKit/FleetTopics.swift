@@ -22,7 +22,7 @@ package struct FleetTopics: Sendable {
     ) -> FleetTopics {
         let usual = [
             ("events", 16), ("registrations", 16), ("suppressions", 4), ("deferred", 16),
-            ("dead-letters", 4),
+            ("dead-letters", 4), ("controls", 2),
         ]
         return FleetTopics(
             prefix: prefix, partitions: usual.map { ($0.0, partitions[$0.0] ?? $0.1) })

@@ -79,6 +79,15 @@ extension RecordFormat {
             value: DeadLetterEncoder.value(letter, eventBytesMax: RecordLimits.originalBytesMax))
     }
 
+    static var exampleRestriction: Example {
+        var restriction = Restriction(.limit(perSecond: 500), by: "anna", at: exampleTime)
+        restriction.until = exampleTime + .seconds(3600)
+        restriction.reason = "the backend is slow"
+        return Example(
+            key: RecordKey.restriction(.pushes(app: exampleApp, tokenClass: .device)),
+            value: RestrictionEncoder.value(restriction))
+    }
+
     // MARK: Values of the examples
 
     package static var exampleApp: String { "com.example.Home" }

@@ -23,6 +23,8 @@ package struct CircuitBreakers: ~Copyable {
 
     /// Backs off tokens with a fault of their own.
     var tokenBackoff: Backoff
+    /// How many pushes each quota lets go; the first two are without limit and none.
+    var quotas = [SendingQuota.unlimited, SendingQuota.none]
     private var limits: TokenGuard.Limits
     let seed: UInt64
     var random: SplitMix64
@@ -37,6 +39,10 @@ package struct CircuitBreakers: ~Copyable {
         /// What opened the breaker last.
         var cause = TrippedBreaker.Cause.ill
         var hasOpened = false
+        /// The position of the quota that an operator has given the route.
+        var quota = SendingQuota.unlimitedRow
+        /// Whether an operator drops the route's pushes.
+        var isDropping = false
     }
 
     struct PoolState {
@@ -103,23 +109,25 @@ package struct CircuitBreakers: ~Copyable {
         return max(0, pools[row].breaker.allowance(now: now) - pools[row].inFlight)
     }
 
-    /// Whether the breaker of the route lets one more push go, as far as it alone is concerned.
+    /// Whether the route's breaker and quota let one more push go, as far as the route alone is
+    /// concerned.
     package mutating func allowsOneMore(_ route: RouteID, now: MonotonicTime) -> Bool {
         let row = Int(route.rawValue)
         return routes[row].breaker.allowance(now: now) > routes[row].inFlight
+            && quotas[routes[row].quota].left > 0
     }
 
-    /// Whether the breakers of this route and of its pool are closed.
+    /// Whether the breakers of this route and of its pool are closed, and no operator has paused it.
     package func isClosed(_ route: RouteID) -> Bool {
         let state = Int(route.rawValue)
-        return routes[state].breaker.isClosed
+        return routes[state].breaker.isClosed && routes[state].quota != SendingQuota.noneRow
             && pools[Int(routes[state].pool.rawValue)].breaker.isClosed
     }
 
     /// Whether no push of this route may be sent now, not even a probe.
     package func isBlocking(_ route: RouteID, now: MonotonicTime) -> Bool {
         let state = Int(route.rawValue)
-        return routes[state].breaker.isBlocking(now: now)
+        return routes[state].breaker.isBlocking(now: now) || quotas[routes[state].quota].left <= 0
             || pools[Int(routes[state].pool.rawValue)].breaker.isBlocking(now: now)
     }
 
@@ -148,12 +156,18 @@ package struct CircuitBreakers: ~Copyable {
     // MARK: Pushes go out
 
     /// A push of this route was taken out of its queue, to be handed over.
-    package mutating func taken(_ route: RouteID) { routes[Int(route.rawValue)].inFlight += 1 }
+    package mutating func taken(_ route: RouteID) {
+        let row = Int(route.rawValue)
+        routes[row].inFlight += 1
+        quotas[routes[row].quota].left &-= 1
+    }
 
     /// A push that was taken is not handed over after all.
     package mutating func notSent(_ route: RouteID) {
-        routes[Int(route.rawValue)].inFlight -= 1
-        assert(routes[Int(route.rawValue)].inFlight >= 0, "a push that was never taken")
+        let row = Int(route.rawValue)
+        routes[row].inFlight -= 1
+        quotas[routes[row].quota].left &+= 1
+        assert(routes[row].inFlight >= 0, "a push that was never taken")
     }
 
     /// The pool's pushes that were taken have been handed over, `count` of them.

@@ -89,6 +89,9 @@ extension Configuration.Kafka.Topics {
                 "suppressions", \.suppressions, topic, "The topic of suppressions; compacted."),
             .value("deferred", \.deferred, topic, "The topic of deferred pushes; compacted."),
             .value("deadLetters", \.deadLetters, topic, "The topic of dead letters."),
+            .value(
+                "controls", \.controls, topic,
+                "The topic of what operators pause, drop and limit; compacted."),
         ]
     }
 }

@@ -21,6 +21,7 @@ struct Diagnosis {
         checkFlow()
         checkSetAside()
         checkEvents()
+        checkRestrictions()
         problems =
             problems.filter { $0.severity == .error } + problems.filter { $0.severity == .warning }
     }

@@ -24,6 +24,7 @@ extension PlannerLoop {
         }
         status.unavailablePartitions = consumer?.unavailableCount ?? 0
         status.held = heldPartitions(now: now)
+        status.restrictions = pipeline.restrictions.inForce
         status.schemas = schemaStatus
         status.breakers = pipeline.trippedBreakers(now: now)
         status.troubledTopics = troubledTopics(now: now)

@@ -14,7 +14,8 @@ extension StatusReport {
                 ("partitions", partitionsText), ("throughput", throughputText),
                 ("latency", latencyText), ("waiting", waitingText), ("offsets", offsetsText),
                 ("index", indexText),
-            ] + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
+            ] + (restrictions ?? []).map { ("restricted", $0.text) }
+            + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
             + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
             + unmatched.map { ("unmatched", $0.text) } + setAside.map { ("set aside", $0.text) }
             + [("totals", totalsText)]
@@ -203,5 +204,14 @@ extension StatusReport.Unmatched {
 extension String {
     fileprivate func padding(to width: Int) -> String {
         self + String(repeating: " ", count: max(0, width - count))
+    }
+}
+
+extension StatusReport.Restricted {
+    fileprivate var text: String {
+        let rate = perSecond.map { " to \($0)/s" } ?? ""
+        let end = until.map { ", until \($0)" } ?? ""
+        let why = reason.map { ": \($0)" } ?? ""
+        return "\(what): \(action)\(rate), by \(by) at \(at)\(end)\(why)"
     }
 }

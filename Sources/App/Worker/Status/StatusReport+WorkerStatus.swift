@@ -49,6 +49,9 @@ extension StatusReport {
         setAside = status.setAside.map {
             SetAside(topic: $0.topic, unit: $0.unit, reason: $0.reason, count: $0.count)
         }
+        restrictions = status.restrictions.map(Restricted.init).sorted {
+            ($0.at, $0.what) < ($1.at, $1.what)
+        }
         pushes = status.pushes.map {
             Push(
                 app: $0.app, type: $0.type.name, outcome: $0.outcome, reason: $0.reason,
@@ -72,6 +75,16 @@ extension StatusReport {
             return nil
         }
         self = report
+    }
+}
+
+extension StatusReport.Restricted {
+    fileprivate init(_ scope: Restriction.Scope, _ restriction: Restriction) {
+        self.init(
+            what: "\(scope)", action: restriction.action.word, perSecond: nil,
+            by: restriction.by.printable, reason: restriction.reason?.printable,
+            at: restriction.at.rfc3339, until: restriction.until?.rfc3339)
+        if case .limit(let rate) = restriction.action { perSecond = rate }
     }
 }
 

@@ -28,6 +28,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var unmatched: [Unmatched]
     package var setAside: [SetAside]
     package var pushes: [Push]
+    /// Nil in the report of a worker from before there were restrictions.
+    package var restrictions: [Restricted]?
 
     package struct Worker: Codable, Sendable, Equatable {
         package var id: String
@@ -144,6 +146,16 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package var unit: String
         package var reason: String
         package var count: Int
+    }
+
+    package struct Restricted: Codable, Sendable, Equatable {
+        package var what: String
+        package var action: String
+        @Nullable package var perSecond: Int?
+        package var by: String
+        @Nullable package var reason: String?
+        package var at: String
+        @Nullable package var until: String?
     }
 
     package struct Push: Codable, Sendable, Equatable {

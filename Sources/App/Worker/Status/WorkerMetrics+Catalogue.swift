@@ -161,6 +161,18 @@ extension WorkerMetrics {
                 "topic", status.consumedTopics.map { ($0, counts[$0]?.count ?? 0) })
         },
         metric(
+            "lamplighter_restrictions", .gauge, labels: ["action"],
+            "What operators have restricted in the whole fleet, by what was asked for: `pause`, `drop` "
+                + "or `limit`. Each worker says the same."
+        ) { status in
+            let actions = status.restrictions.values.map(\.action.word)
+            return labelled(
+                "action",
+                ["pause", "drop", "limit"].map { word in
+                    (word, actions.count { $0 == word })
+                })
+        },
+        metric(
             "lamplighter_schema_requests_total", .counter, labels: ["outcome"],
             "What came of asking the schema registry for a schema: `fetched`, `unknown` to it, "
                 + "`unusable`, or it was `unreachable`."

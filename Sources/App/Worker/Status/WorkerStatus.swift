@@ -22,6 +22,8 @@ struct WorkerStatus: Sendable {
     var unavailablePartitions = 0
     /// The partitions that wait for schemas, the longest held first.
     var held: [HeldPartition] = []
+    /// What operators have paused, dropped and limited.
+    var restrictions: [Restriction.Scope: Restriction] = [:]
     /// Nil where no schema registry is configured.
     var schemas: Schemas?
     var counters: Counters

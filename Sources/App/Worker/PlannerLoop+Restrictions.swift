@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import Lifecycle
+internal import Logging
+internal import Pipeline
+internal import PushModel
+
+/// Follows what operators pause, drop and limit: leaves the events of paused topics in Kafka, tells
+/// the pipeline its share of limits, and logs every change.
+extension PlannerLoop {
+    /// Looks whether anything has changed; called once a turn.
+    mutating func followRestrictions(now: Now) {
+        guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
+        restrictions.changes = pipeline.restrictions.changes
+        restrictions.tell(pipeline.restrictions.inForce, logger: logger)
+        holdPausedTopics(now: now)
+    }
+
+    /// Partitions were assigned or given up.
+    mutating func partitionsChanged(now: Now) {
+        let share = consumer.flatMap { consumer in
+            plan.consumedPartitions.map {
+                Double(consumer.assignedPartitions.count) / Double(max(1, $0))
+            }
+        }
+        pipeline.adopt(shareOfLimits: min(1, share ?? 1))
+        holdPausedTopics(now: now)
+    }
+
+    private mutating func holdPausedTopics(now: Now) {
+        let paused = pipeline.restrictions.pausedTopics
+        for (id, topic) in topicsOfEvents {
+            if paused[topic] {
+                consumer?.hold(id, now: now)
+                restrictions.held.insert(id)
+            } else if restrictions.held.remove(id) != nil, !held.isHeld(id) {
+                consumer?.release(id, now: now)
+            }
+        }
+        restrictions.held.formIntersection(topicsOfEvents.keys)
+    }
+
+    /// The partition need no longer be held for the sake of its records' schemas.
+    mutating func releaseUnlessPaused(_ id: AssignmentID, now: Now) {
+        if !restrictions.held.contains(id) { consumer?.release(id, now: now) }
+    }
+}
+
+/// What operators had restricted when the planner last looked.
+struct SeenRestrictions {
+    var changes = 0
+    /// The partitions that are held because their topic is paused.
+    var held: Set<AssignmentID> = []
+    private var told: [Restriction.Scope: Restriction] = [:]
+
+    /// Logs what differs from what was told last.
+    mutating func tell(_ inForce: [Restriction.Scope: Restriction], logger: Logger) {
+        for (scope, restriction) in inForce where told[scope] != restriction {
+            logger.notice(
+                "restricted by an operator",
+                metadata: [
+                    "what": "\(scope)", "action": "\(restriction.action)",
+                    "by": "\(restriction.by)", "reason": "\(restriction.reason ?? "")",
+                    "at": "\(restriction.at.rfc3339)",
+                    "until": "\(restriction.until?.rfc3339 ?? "resumed")",
+                ])
+        }
+        for (scope, restriction) in told where inForce[scope] == nil {
+            logger.notice(
+                "no longer restricted",
+                metadata: ["what": "\(scope)", "action": "\(restriction.action)"])
+        }
+        told = inForce
+    }
+}

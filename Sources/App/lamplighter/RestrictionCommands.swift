@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Entrypoint
+import Foundation
+import KafkaLog
+import PushModel
+import RecordFormats
+import Worker
+
+struct PauseCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pause",
+        abstract:
+            "Pauses the pushes of an app or a class, or the events of a topic, in all workers.",
+        discussion: """
+            Pushes wait in the deferred topic, and events of a paused topic in Kafka, until `resume` \
+            or until the time given. What expires meanwhile (planning.ttl) is not sent.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+    @OptionGroup var scope: RestrictionScope
+    @OptionGroup var details: RestrictionDetails
+
+    func run() async throws { try details.restrict(.pause, scope, options, "paused") }
+}
+
+struct DropCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drop",
+        abstract: "Drops the pushes of an app or a class, or events, in all workers.",
+        discussion: """
+            What is dropped is never sent, and counted with the outcome `dropped`: pushes, those that \
+            wait included, as their turn comes; events of a topic or a subject as they are read.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+    @OptionGroup var scope: RestrictionScope
+    @OptionGroup var details: RestrictionDetails
+
+    func run() async throws { try details.restrict(.drop, scope, options, "dropped") }
+}
+
+struct LimitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "limit",
+        abstract:
+            "Limits the pushes of an app or a class to so many a second, in all workers together.",
+        discussion: """
+            Each worker has the share of the limit that it has of the group's partitions. Of limits on \
+            an app, on a class and on a class of the app the narrowest counts. What waits for long \
+            waits in the deferred topic.
+            """)
+
+    @OptionGroup var options: ConfigurationOption
+    @OptionGroup var scope: RestrictionScope
+    @OptionGroup var details: RestrictionDetails
+
+    @Option(help: "The most pushes a second, such as 500 or 500/s.")
+    var rate: String
+
+    func run() async throws {
+        let digits = rate.hasSuffix("/s") ? rate.dropLast(2) : Substring(rate)
+        guard let number = Int64(digits), RecordLimits.pushesPerSecond.contains(number) else {
+            throw ValidationError("--rate is a number of pushes a second, such as 500/s")
+        }
+        try details.restrict(.limit(perSecond: Int(number)), scope, options, "limited")
+    }
+}
+
+struct ResumeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Lifts what pause, drop and limit have restricted.",
+        discussion: "Name what was restricted as it was named then; `restrictions` prints it.")
+
+    @OptionGroup var options: ConfigurationOption
+    @OptionGroup var scope: RestrictionScope
+
+    @Flag(help: "Lift every restriction.")
+    var all = false
+
+    func run() async throws {
+        let configuration = try options.load()
+        let standing = try RestrictionTable(configuration).standing
+        guard all else {
+            let scope = try scope.scope(configuration)
+            guard standing[scope] != nil else {
+                StandardError.write("\(scope) is not restricted: see lamplighter restrictions")
+                throw ExitCode.failure
+            }
+            return try lift([scope], configuration)
+        }
+        guard scope.isEmpty else {
+            throw ValidationError("--all lifts everything: leave out what selects")
+        }
+        try lift(standing.keys.sorted { "\($0)" < "\($1)" }, configuration)
+    }
+
+    private func lift(_ scopes: [Restriction.Scope], _ configuration: Configuration) throws {
+        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        for scope in scopes {
+            try writer.write(key: RecordKey.restriction(scope), value: nil)
+            print("resumed \(scope)")
+        }
+        if scopes.isEmpty { print("nothing is restricted") }
+    }
+}
+
+struct RestrictionsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restrictions",
+        abstract: "Prints what is paused, dropped and limited, a line each.")
+
+    @OptionGroup var options: ConfigurationOption
+
+    @Flag(help: "One JSON object a line; the last one is the summary.")
+    var json = false
+
+    func run() async throws {
+        let table = try RestrictionTable(try options.load())
+        let sorted = table.standing.sorted { $0.value.at < $1.value.at }
+        for (scope, restriction) in sorted {
+            let listed = ListedRestriction(scope, restriction)
+            print(json ? try JSONLine.of(listed) : listed.line)
+        }
+        let summary = ["restrictions": sorted.count, "unreadable": table.unreadable]
+        let text = "\(sorted.count) restrictions"
+        print(
+            json
+                ? try JSONLine.of(["summary": summary])
+                : table.unreadable == 0 ? text : text + "; \(table.unreadable) records unreadable")
+    }
+}
+
+/// The options that say what a restriction is about.
+struct RestrictionScope: ParsableArguments {
+    @Option(help: "The app's bundle identifier.")
+    var app: String?
+
+    @Option(name: .customLong("class"), help: "A class of token, such as control or device.")
+    var tokenClass: String?
+
+    @Option(help: "A subject of --app; only to be dropped.")
+    var subject: String?
+
+    @Option(help: "An events topic, one of kafka.events.")
+    var topic: String?
+
+    var isEmpty: Bool { app == nil && tokenClass == nil && subject == nil && topic == nil }
+
+    func scope(_ configuration: Configuration) throws -> Restriction.Scope {
+        let routing = WorkerPlan(configuration).routing
+        if let app { _ = try Arguments.app(app, in: routing) }
+        switch (app, tokenClass, subject, topic) {
+        case (nil, nil, nil, let topic?):
+            guard configuration.kafka.events[topic] != nil else {
+                throw Failure(
+                    .configuration,
+                    "\(TerminalText.visible(topic)) is none of kafka.events: "
+                        + configuration.kafka.events.keys.sorted().joined(separator: ", "))
+            }
+            return .topic(topic)
+        case (let app?, nil, let subject?, nil):
+            guard RecordLimits.subjectBytes.contains(subject.utf8.count) else {
+                throw ValidationError("a subject has 1 to \(RecordLimits.subjectBytesMax) bytes")
+            }
+            return .subject(Array(subject.utf8), app: app)
+        case (let app, let name, nil, nil) where app != nil || name != nil:
+            return .pushes(app: app, tokenClass: try name.map(Arguments.tokenClass))
+        default:
+            throw ValidationError(
+                "name one of: --app, --class, --app with --class, --app with --subject, --topic")
+        }
+    }
+}
+
+/// What `pause`, `drop` and `limit` share.
+struct RestrictionDetails: ParsableArguments {
+    @Option(
+        name: .customLong("for"), help: "How long, such as 30m or 2h; by default until `resume`.")
+    var duration: DurationArgument?
+
+    @Option(help: "Why; shown by status, and in the workers' logs.")
+    var reason: String?
+
+    @Option(help: "Who asks for it; by default the name of the user who runs this.")
+    var by: String?
+
+    func restrict(
+        _ action: Restriction.Action, _ scope: RestrictionScope, _ options: ConfigurationOption,
+        _ done: String
+    ) throws {
+        let configuration = try options.load()
+        let scope = try scope.scope(configuration)
+        guard Restriction.isPossible(action, for: scope) else {
+            throw ValidationError(
+                "\(action.word) is not possible for a \(scope.kind): "
+                    + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
+        }
+        let now = RecordWriter.now().wall
+        var restriction = Restriction(
+            action, by: try text(by ?? ProcessInfo.processInfo.userName, "--by"), at: now)
+        restriction.reason = try reason.map { try text($0, "--reason") }
+        restriction.until = duration.map { now + $0.duration }
+        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        try writer.write(
+            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
+        let end = restriction.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
+        print("\(done) \(scope), \(end); workers follow within a second")
+    }
+
+    private func text(_ text: String, _ option: String) throws -> String {
+        guard RecordLimits.operatorBytes.contains(text.utf8.count) else {
+            throw ValidationError("\(option) has 1 to 256 bytes")
+        }
+        return text
+    }
+}
+
+extension Restriction.Scope {
+    fileprivate var isOfSubject: Bool { if case .subject = self { true } else { false } }
+    fileprivate var kind: String { isOfSubject ? "subject" : "topic" }
+}
+
+/// The restrictions that stand: the last record of each key, unless that is a tombstone.
+private struct RestrictionTable {
+    private(set) var standing: [Restriction.Scope: Restriction] = [:]
+    private(set) var unreadable = 0
+
+    init(_ configuration: Configuration) throws {
+        var decoder = RestrictionDecoder()
+        var found: [Restriction.Scope: Restriction] = [:]
+        var unreadable = 0
+        try TopicSweep(configuration, topic: configuration.kafka.topics.controls).run { record in
+            do {
+                let (scope, restriction) = try decoder.decode(key: record.key, value: record.value)
+                found[scope] = restriction
+            } catch {
+                unreadable += 1
+            }
+            return true
+        }
+        let now = RecordWriter.now().wall
+        standing = found.filter { $0.value.until.map { $0 > now } ?? true }
+        self.unreadable = unreadable
+    }
+}
+
+private struct ListedRestriction: Encodable {
+    let what: String
+    let action: String
+    let perSecond: Int?
+    let until: String?
+    let by: String
+    let reason: String?
+    let at: String
+
+    init(_ scope: Restriction.Scope, _ restriction: Restriction) {
+        what = "\(scope)"
+        action = restriction.action.word
+        if case .limit(let rate) = restriction.action { perSecond = rate } else { perSecond = nil }
+        until = restriction.until?.rfc3339
+        by = restriction.by
+        reason = restriction.reason
+        at = restriction.at.rfc3339
+    }
+
+    var line: String {
+        let rate = perSecond.map { "\(action) to \($0)/s" } ?? action
+        var words = [at, rate, TerminalText.visible(what), "by \(TerminalText.visible(by))"]
+        words.append(until.map { "until \($0)" } ?? "until it is resumed")
+        if let reason { words.append("\"\(TerminalText.visible(reason))\"") }
+        return words.joined(separator: "  ")
+    }
+}

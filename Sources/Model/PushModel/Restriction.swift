@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+/// What an operator has restricted for the whole fleet, until it is lifted.
+package struct Restriction: Sendable, Equatable {
+    package enum Action: Sendable, Equatable, CustomStringConvertible {
+        /// Pushes wait: those of an app or a class in `deferred`, the events of a topic in Kafka.
+        case pause
+        /// Pushes and events end unsent, and are counted.
+        case drop
+        /// So many pushes a second, of all workers together.
+        case limit(perSecond: Int)
+
+        package var description: String {
+            if case .limit(let rate) = self { "limit to \(rate)/s" } else { word }
+        }
+
+        package var word: String {
+            switch self {
+            case .pause: "pause"
+            case .drop: "drop"
+            case .limit: "limit"
+            }
+        }
+    }
+
+    /// What a restriction is about.
+    package enum Scope: Sendable, Hashable, CustomStringConvertible {
+        /// The pushes of an app, of a class, or of an app's class; never neither.
+        case pushes(app: String?, tokenClass: TokenClass?)
+        /// The events of a subject of an app.
+        case subject([UInt8], app: String)
+        /// The events of a topic.
+        case topic(String)
+
+        package var description: String {
+            switch self {
+            case .pushes(let app, let tokenClass):
+                [app.map { "app \($0)" }, tokenClass.map { "class \($0.name)" }]
+                    .compactMap { $0 }.joined(separator: ", ")
+            case .subject(let subject, let app):
+                "app \(app), subject \"\(String(decoding: subject, as: UTF8.self).printable)\""
+            case .topic(let topic): "topic \(topic)"
+            }
+        }
+    }
+
+    package var action: Action
+    /// When it ends by itself; nil if only an operator lifts it.
+    package var until: WallTime?
+    /// Who asked for it, as they say.
+    package var by: String
+    package var reason: String?
+    /// When it was asked for.
+    package var at: WallTime
+
+    package init(_ action: Action, by: String, at: WallTime) {
+        self.action = action
+        self.by = by
+        self.at = at
+    }
+
+    /// Subjects are looked up event by event, so an event either ends or goes on; and the events of a
+    /// topic wait in Kafka, from where they are read as fast as they can be.
+    package static func isPossible(_ action: Action, for scope: Scope) -> Bool {
+        switch (action, scope) {
+        case (_, .pushes), (.drop, _), (.pause, .topic): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+internal import Simdjson
+
+// The controls topic's records: `Restriction`. Keys are `RecordKey.restriction`.
+
+extension RecordFormat {
+    package static var restriction: RecordFormat {
+        RecordFormat(
+            "restriction", title: "Restriction",
+            """
+            What an operator has paused, dropped or limited: the value of a record of the controls \
+            topic. The key says of what: `app/NAME`, `class/CLASS`, `app/NAME/class/CLASS`, \
+            `app/NAME/subject/SUBJECT` or `topic/NAME`. A null value lifts it. Only `drop` is for \
+            subjects, and `limit` is for apps and classes.
+            """, fields: RestrictionField.self, example: exampleRestriction)
+    }
+}
+
+package enum RestrictionField: UInt8, RecordField {
+    case v, action, perSecond, until, by, reason, at
+    package static let table = NameTable<Self>()
+
+    package var row: FieldRow {
+        switch self {
+        case .v: .version
+        case .action: .required("action", .oneOf(["pause", "drop", "limit"]))
+        case .perSecond:
+            .optional(
+                "perSecond", .integer(RecordLimits.pushesPerSecond),
+                "The most pushes a second, of all workers together; required by `limit`.")
+        case .until: .optional("until", .instant, "When it ends by itself.")
+        case .by: .required("by", .text(RecordLimits.operatorBytes), "Who asked for it.")
+        case .reason: .optional("reason", .text(RecordLimits.operatorBytes), "Why.")
+        case .at: .required("at", .instant, "When it was asked for.")
+        }
+    }
+}
+
+extension RecordLimits {
+    package static var pushesPerSecond: ClosedRange<Int64> { 1...1_000_000 }
+    /// What an operator writes in a restriction.
+    package static var operatorBytes: ClosedRange<Int> { 1...256 }
+}
+
+/// Reads records of the controls topic.
+package struct RestrictionDecoder: ~Copyable {
+    private var parser = JSONParser(bytesMax: 16 << 10)
+
+    package init() {}
+
+    /// - Returns: the scope, and the restriction; nil where it is lifted.
+    package mutating func decode(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
+    ) throws(UnreadableRecord) -> (Restriction.Scope, Restriction?) {
+        guard let scope = key.flatMap({ RecordKey.restrictionScope($0) }) else {
+            throw UnreadableRecord(
+                .invalidKey,
+                "the key must be app/NAME, class/CLASS, app/NAME/class/CLASS, "
+                    + "app/NAME/subject/SUBJECT or topic/NAME")
+        }
+        guard let value else { return (scope, nil) }
+        guard value.count > 0 else {
+            throw UnreadableRecord(.emptyValue, "zero length; only a tombstone lifts a restriction")
+        }
+        let restriction = try Restriction(MemberReader(try parser.object(value)))
+        guard Restriction.isPossible(restriction.action, for: scope) else {
+            throw .field("action", "one that there is for such a key")
+        }
+        return (scope, restriction)
+    }
+}
+
+extension Restriction {
+    fileprivate init(
+        _ fields: borrowing MemberReader<RestrictionField>
+    ) throws(UnreadableRecord) {
+        try fields.checkVersion(.v)
+        let word = try fields.required(.action).string
+        let action: Action
+        if word?.equals("pause") == true {
+            action = .pause
+        } else if word?.equals("drop") == true {
+            action = .drop
+        } else if word?.equals("limit") == true {
+            let rate = try fields.integer(.perSecond, in: RecordLimits.pushesPerSecond)
+            action = .limit(perSecond: Int(rate))
+        } else {
+            throw .field("action", "pause, drop or limit")
+        }
+        self.init(
+            action, by: String(try fields.text(.by, bytes: RecordLimits.operatorBytes)),
+            at: try fields.instant(.at))
+        until = try fields.optionalInstant(.until)
+        reason = try fields.optionalText(.reason, bytes: RecordLimits.operatorBytes)
+    }
+}
+
+package enum RestrictionEncoder {
+    package static func value(_ restriction: Restriction) -> [UInt8] {
+        JSONWriter.object(of: RestrictionField.self) { json in
+            json.member(.v, RecordLimits.version)
+            json.member(.action, restriction.action.word)
+            if case .limit(let rate) = restriction.action { json.member(.perSecond, Int64(rate)) }
+            json.member(.until, restriction.until)
+            json.member(.by, restriction.by)
+            json.member(.reason, restriction.reason)
+            json.member(.at, restriction.at)
+        }
+    }
+}
+
+extension RecordKey {
+    package static func restriction(_ scope: Restriction.Scope) -> [UInt8] {
+        switch scope {
+        case .pushes(let app?, nil): Array("app/\(app)".utf8)
+        case .pushes(nil, let tokenClass?): Array("class/\(tokenClass.name)".utf8)
+        case .pushes(let app?, let tokenClass?):
+            Array("app/\(app)/class/\(tokenClass.name)".utf8)
+        case .pushes(nil, nil): preconditionFailure("a restriction of nothing in particular")
+        case .subject(let subject, let app): Array("app/\(app)/subject/".utf8) + subject
+        case .topic(let topic): Array("topic/\(topic)".utf8)
+        }
+    }
+
+    static func restrictionScope(_ key: UnsafeRawBufferPointer) -> Restriction.Scope? {
+        // A subject is the last part, and may have slashes.
+        let parts = key.split(
+            separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 1, let name = text(parts[1]), isPart(name) || parts.count == 2 else {
+            return nil
+        }
+        let word = text(parts[0])
+        switch (word, parts.count) {
+        case ("app", 2): return isPart(name) ? .pushes(app: name, tokenClass: nil) : nil
+        case ("class", 2):
+            return TokenClass(name: name).map { .pushes(app: nil, tokenClass: $0) }
+        case ("topic", 2):
+            return RecordLimits.kafkaTopicBytes.contains(name.utf8.count) ? .topic(name) : nil
+        case ("app", 4) where text(parts[2]) == "class":
+            return text(parts[3]).flatMap(TokenClass.init(name:)).map {
+                .pushes(app: name, tokenClass: $0)
+            }
+        case ("app", 4) where text(parts[2]) == "subject":
+            let subject = Array(parts[3])
+            return RecordLimits.subjectBytes.contains(subject.count)
+                ? .subject(subject, app: name) : nil
+        default: return nil
+        }
+    }
+
+    private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String? {
+        String(validating: bytes, as: UTF8.self)
+    }
+}

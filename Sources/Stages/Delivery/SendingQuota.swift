@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+package import PushModel
+
+/// How many pushes may be handed over now: as many as a rate has earned and nobody has spent.
+struct SendingQuota {
+    /// Pushes a second; 0 where nothing is earned.
+    private(set) var rate: Double
+    var left: Int
+    private var earnedAt = MonotonicTime(nanoseconds: 0)
+
+    static let unlimited = SendingQuota(rate: 0, left: .max)
+    static let none = SendingQuota(rate: 0, left: 0)
+    // Their positions among the quotas.
+    static let unlimitedRow = 0
+    static let noneRow = 1
+
+    private init(rate: Double, left: Int) {
+        self.rate = rate
+        self.left = left
+    }
+
+    /// - Parameter rate: pushes a second, above 0.
+    init(rate: Double, now: MonotonicTime) {
+        precondition(rate > 0, "a limit of nothing is a pause")
+        self.rate = rate
+        left = 1
+        earnedAt = now
+    }
+
+    /// Another rate. What is left of the former one stays.
+    mutating func adopt(rate other: Double, now: MonotonicTime) {
+        earn(now: now)
+        rate = other
+        left = min(left, most)
+    }
+
+    /// Earns what the time since the last call is worth, up to a tenth of a second's.
+    mutating func earn(now: MonotonicTime) {
+        let earned = (now - earnedAt) / .seconds(1) * rate
+        guard earned >= 1 else { return }
+        let whole = min(earned.rounded(.down), Double(most))
+        left = min(left + Int(whole), most)
+        // The rest of a push is earned next time.
+        earnedAt = whole < earned.rounded(.down) ? now : earnedAt + .seconds(whole / rate)
+    }
+
+    /// When the next push is earned.
+    var nextAt: MonotonicTime { earnedAt + .seconds(1 / rate) }
+
+    private var most: Int { max(1, Int(rate / 10)) }
+}
+
+/// What an operator has decided about the pushes of one route.
+package enum RouteRestriction: Sendable, Equatable {
+    case none
+    case paused
+    case dropped
+    /// The position in the list of limits.
+    case limited(Int)
+}
+
+extension CircuitBreakers {
+    /// Adopts what operators have decided.
+    /// - Parameters:
+    ///   - restrictions: of each route.
+    ///   - rates: of each limit, in pushes a second of this worker.
+    package mutating func restrict(
+        _ restrictions: [RouteRestriction], rates: [Double], now: MonotonicTime
+    ) {
+        precondition(restrictions.count == routes.count, "a route without a word about it")
+        quotas = [.unlimited, .none] + rates.map { SendingQuota(rate: $0, now: now) }
+        for (row, restriction) in restrictions.enumerated() {
+            routes[row].isDropping = restriction == .dropped
+            routes[row].quota =
+                switch restriction {
+                case .none, .dropped: SendingQuota.unlimitedRow
+                case .paused: SendingQuota.noneRow
+                case .limited(let limit): SendingQuota.noneRow + 1 + limit
+                }
+        }
+    }
+
+    /// Adopts other rates of the same limits.
+    package mutating func adopt(rates: [Double], now: MonotonicTime) {
+        precondition(rates.count == quotas.count - 2, "a rate for another limit")
+        for (limit, rate) in rates.enumerated() {
+            quotas[SendingQuota.noneRow + 1 + limit].adopt(rate: rate, now: now)
+        }
+    }
+
+    /// Whether an operator drops the pushes of this route.
+    package func isDropping(_ route: RouteID) -> Bool { routes[Int(route.rawValue)].isDropping }
+
+    /// Lets limits earn; called once a turn.
+    package mutating func earnQuotas(now: MonotonicTime) {
+        guard quotas.count > 2 else { return }
+        for row in 2..<quotas.count { quotas[row].earn(now: now) }
+    }
+
+    /// When the first of the limits that let nothing go now lets a push go; `.distantFuture` if there
+    /// is none.
+    package var nextQuota: MonotonicTime {
+        quotas.dropFirst(2).filter { $0.left <= 0 }.map(\.nextAt).min() ?? .distantFuture
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import FleetKit
+import Foundation
+import PushModel
+import RecordFormats
+import Testing
+
+/// What `lamplighter pause`, `drop`, `limit` and `resume` do to two running workers.
+@Suite(
+    .serialized, .timeLimit(.minutes(3)),
+    .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), holdMax: .seconds(2))))
+struct `Restrictions of a running fleet` {
+    private let fleet: Fleet
+
+    init() throws { fleet = try #require(Fleet.current) }
+
+    private func run(_ arguments: String...) async throws -> CommandResult {
+        try await fleet.command(arguments)
+    }
+
+    /// Runs the command, and waits until every worker's status says this.
+    private func run(_ arguments: [String], until text: String) async throws {
+        let result = try await fleet.command(arguments)
+        try #require(result.status == 0, "\(result.output)")
+        for worker in fleet.workers where worker.isRunning {
+            try await fleet.statusSays(text, of: worker, within: .seconds(10))
+        }
+    }
+
+    private func resume() async throws {
+        _ = try await run("resume", "--all")
+        let deadline = ContinuousClock.now + .seconds(10)
+        for worker in fleet.workers where worker.isRunning {
+            while try await fleet.status(of: worker).output.contains("restricted") {
+                try #require(ContinuousClock.now < deadline, "a worker does not follow")
+            }
+        }
+    }
+
+    @Test func `a paused app's pushes wait through a restart, others go on, and none is lost`()
+        async throws
+    {
+        let (paused, other) = (TestToken(), TestToken())
+        try fleet.register(.controls([paused], show: ["door"]))
+        try fleet.register(.controls([other], show: ["bed"], app: TestApp.garden))
+        try await fleet.registrationsApplied()
+        try await run(
+            ["pause", "--app", TestApp.home, "--reason", "slow backend", "--by", "anna"],
+            until: "app \(TestApp.home): pause, by anna")
+        let listed = try await run("restrictions")
+        listed.expect("pause  app \(TestApp.home)  by anna  until it is resumed  \"slow backend\"")
+        #expect(listed.lines.last == "1 restrictions")
+
+        try fleet.emit("door")
+        var bed = EventDraft()
+        bed.subject = "bed"
+        bed.app = TestApp.garden
+        try fleet.emit(bed)
+        try await fleet.eventually("the other app's push") { fleet.accepted(other) == 1 }
+        try await fleet.replaceWorker()
+        try await Task.sleep(for: .seconds(3))
+        #expect(fleet.accepted(paused) == 0)
+        try await resume()
+        try await fleet.eventually("the push that waited") { fleet.accepted(paused) >= 1 }
+        #expect(fleet.accepted(paused) == 1)
+    }
+
+    @Test func `the events of a paused topic stay in Kafka, and those of others are read`()
+        async throws
+    {
+        let (door, order) = (TestToken(), TestToken())
+        try fleet.register(.controls([door], show: ["door-1"]))
+        try fleet.register(.controls([order], show: ["order-77"]))
+        try await fleet.registrationsApplied()
+        try await run(
+            ["pause", "--topic", fleet.topics[.orders]],
+            until: "topic \(fleet.topics[.orders]): pause")
+        try fleet.write(to: .orders, key: "77", value: #"{"orderId":77}"#)
+        try await fleet.change("door-1", heardBy: door)
+        try await Task.sleep(for: .seconds(2))
+        #expect(fleet.accepted(order) == 0)
+        // Whoever gets the partitions leaves them in Kafka too.
+        try await fleet.replaceWorker()
+        try await fleet.change("door-1", heardBy: door)
+        try await Task.sleep(for: .seconds(2))
+        #expect(fleet.accepted(order) == 0)
+        try await resume()
+        try await fleet.eventually("the push of the order") { fleet.accepted(order) == 1 }
+    }
+
+    @Test func `what is dropped is counted and never sent`() async throws {
+        let (token, witness) = (TestToken(), TestToken())
+        var widget = RegistrationDraft.controls([token], show: ["lamp"])
+        widget.targets[0].tokenClass = .widget
+        try fleet.register(widget)
+        try fleet.register(.controls([witness], show: ["lamp"]))
+        try await fleet.registrationsApplied()
+        try await run(["drop", "--class", "widget"], until: "class widget: drop")
+        try await fleet.change("lamp", heardBy: witness)
+        try await resume()
+        try await run(
+            ["drop", "--app", TestApp.home, "--subject", "lamp"], until: "subject \"lamp\": drop")
+        let before = fleet.accepted(witness)
+        try fleet.emit("lamp")
+        try await Task.sleep(for: .seconds(2))
+        #expect(fleet.accepted(witness) == before && fleet.accepted(token) == 0)
+        try await resume()
+        try await fleet.change("lamp", heardBy: token)
+    }
+
+    @Test func `a limit holds for all workers together`() async throws {
+        let tokens = (0..<120).map { _ in TestToken() }
+        let subjects = tokens.indices.map { "limited-\($0)" }
+        try fleet.register(
+            tokens.enumerated().map { .controls([$1], show: [subjects[$0]]) })
+        try await fleet.registrationsApplied()
+        try await run(
+            ["limit", "--app", TestApp.home, "--class", "control", "--rate", "20/s"],
+            until: "limit to 20/s")
+        let start = ContinuousClock.now
+        for subject in subjects { try fleet.emit(subject) }
+        try await fleet.eventually("all pushes") {
+            tokens.allSatisfy { fleet.accepted($0) >= 1 }
+        }
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        // Six seconds' worth; each worker may begin with a tenth of a second's.
+        #expect(seconds > 4.5, "\(seconds) s")
+        try await resume()
+    }
+
+    @Test(arguments: [
+        (["pause"], 64, "name one of"),
+        (["pause", "--app", "com.example.Elsewhere"], 78, "no credential serves"),
+        (["pause", "--class", "phone"], 64, "is not a class of token"),
+        (["pause", "--topic", "elsewhere"], 78, "is none of kafka.events"),
+        (["pause", "--app", TestApp.home, "--subject", "s"], 64, "drop it, or pause the app"),
+        (["limit", "--app", TestApp.home, "--rate", "0"], 64, "--rate is a number"),
+        (["resume", "--app", TestApp.garden], 1, "is not restricted"),
+    ])
+    func `what cannot be meant is refused`(
+        arguments: [String], status: Int32, words: String
+    ) async throws {
+        let result = try await fleet.command(arguments)
+        #expect(result.status == status)
+        result.expect(words)
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Intake
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@testable internal import Pipeline
+
+/// What operators pause, drop and limit.
+@Suite struct `Restrictions` {
+    private static let home = Restriction.Scope.pushes(app: PipelineFixture.app, tokenClass: nil)
+    private static let controls = Restriction.Scope.pushes(app: nil, tokenClass: .control)
+    private static let ofHome = Restriction.Scope.pushes(
+        app: PipelineFixture.app, tokenClass: .control)
+    private static let topic = Restriction.Scope.topic("events-0")
+
+    private func fixture(
+        controls: Int = 1, adjust: (inout PipelineSettings) -> Void = { _ in }
+    ) -> PipelineFixture {
+        let fixture = PipelineFixture { settings in
+            settings.registrationGrace = .zero
+            adjust(&settings)
+        }
+        for number in 0..<controls {
+            fixture.registerControl("I\(number)", [UInt8(number)], shows: ["s\(number)", "all"])
+        }
+        fixture.register("W", [.widget([200], shows: ["all"])])
+        return fixture
+    }
+
+    private func restrict(
+        _ scope: Restriction.Scope, _ action: Restriction.Action?, for duration: Duration? = nil,
+        on fixture: PipelineFixture
+    ) {
+        let value = action.map { action in
+            var restriction = Restriction(action, by: "anna", at: fixture.now.wall)
+            restriction.until = duration.map { fixture.now.wall + $0 }
+            return RestrictionEncoder.value(restriction)
+        }
+        let problem = RecordKey.restriction(scope).withUnsafeBytes { key in
+            guard let value else {
+                return fixture.pipeline.restrictionRecord(key: key, value: nil)
+            }
+            return value.withUnsafeBytes {
+                fixture.pipeline.restrictionRecord(key: key, value: $0)
+            }
+        }
+        #expect(problem == nil)
+        fixture.pass(.milliseconds(1))
+    }
+
+    // MARK: Pause
+
+    @Test(arguments: [home, controls, ofHome])
+    func `a paused push waits, and goes when it is resumed`(scope: Restriction.Scope) {
+        let fixture = fixture()
+        restrict(scope, .pause, on: fixture)
+        fixture.event("s0")
+        fixture.pass(.seconds(60))
+        #expect(fixture.take().isEmpty)
+        restrict(scope, nil, on: fixture)
+        #expect(fixture.deliverAll().count == 1)
+    }
+
+    @Test func `a class is paused and the others go on`() {
+        let fixture = fixture()
+        restrict(Self.controls, .pause, on: fixture)
+        fixture.event("all")
+        #expect(fixture.deliverAll().map(\.token) == [[200]])
+    }
+
+    @Test func `what is paused for long is deferred, and its offset goes on`() {
+        let fixture = fixture { $0.holdMax = .seconds(10) }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        restrict(Self.home, .pause, on: fixture)
+        fixture.event("s0")
+        fixture.pass(.seconds(10))
+        fixture.pass(.seconds(1))
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.read()
+        fixture.pass(.seconds(60))
+        #expect(fixture.take().isEmpty && fixture.load.deferred == 1 && fixture.load.holders == 0)
+        restrict(Self.home, nil, on: fixture)
+        fixture.pass(.milliseconds(10))
+        #expect(fixture.deliverAll().count == 1)
+    }
+
+    @Test func `a pause ends by itself at its time`() {
+        let fixture = fixture()
+        restrict(Self.home, .pause, for: .seconds(30), on: fixture)
+        fixture.event("s0")
+        fixture.pass(.seconds(29))
+        #expect(fixture.take().isEmpty && fixture.pipeline.restrictions.inForce.count == 1)
+        fixture.pass(.seconds(2))
+        #expect(fixture.deliverAll().count == 1 && fixture.pipeline.restrictions.inForce.isEmpty)
+    }
+
+    @Test func `a paused topic is named to whoever reads it`() {
+        let fixture = fixture()
+        restrict(Self.topic, .pause, on: fixture)
+        #expect(fixture.pipeline.restrictions.pausedTopics == [true])
+        restrict(Self.topic, nil, on: fixture)
+        #expect(fixture.pipeline.restrictions.pausedTopics == [false])
+    }
+
+    // MARK: Drop
+
+    @Test func `a dropped push is counted, also one that waited`() {
+        let fixture = fixture()
+        fixture.event("s0")
+        restrict(Self.home, .drop, on: fixture)
+        fixture.event("all")
+        #expect(fixture.deliverAll().isEmpty)
+        #expect(
+            fixture.ended == [
+                "com.example.Home controls dropped": 1, "com.example.Home widgets dropped": 1,
+            ])
+        #expect(fixture.pipeline.isIdle && fixture.counters.dropped == 2)
+    }
+
+    @Test func `of a pause and a drop the drop counts`() {
+        let fixture = fixture()
+        restrict(Self.home, .pause, on: fixture)
+        restrict(Self.ofHome, .drop, on: fixture)
+        fixture.event("s0")
+        #expect(fixture.deliverAll().isEmpty && fixture.counters.dropped == 1)
+    }
+
+    @Test func `the events of a dropped topic make no pushes, and are counted`() {
+        let fixture = fixture()
+        restrict(Self.topic, .drop, on: fixture)
+        fixture.event("s0")
+        fixture.event("s0", "{")
+        #expect(fixture.take().isEmpty && fixture.counters.eventsDropped == 2)
+        #expect(fixture.takeRecords().isEmpty, "nor dead letters")
+        restrict(Self.topic, nil, on: fixture)
+        fixture.event("s0")
+        #expect(fixture.deliverAll().count == 1)
+    }
+
+    @Test func `the events of a dropped subject make no pushes, nor for who registers next`() {
+        let fixture = fixture(controls: 2) { $0.registrationGrace = .seconds(2) }
+        restrict(.subject(Array("s0".utf8), app: PipelineFixture.app), .drop, on: fixture)
+        fixture.event("s0")
+        fixture.event("s1")
+        fixture.registerControl("I9", [9], shows: ["s0"])
+        fixture.pass(.milliseconds(10))
+        #expect(fixture.deliverAll().map(\.token) == [[1]])
+        #expect(fixture.counters.eventsDropped == 1)
+    }
+
+    // MARK: Limits
+
+    /// What goes in so many seconds, looked at a hundred times a second.
+    private func sent(_ fixture: PipelineFixture, seconds: Int) -> Int {
+        var sent = 0
+        for _ in 0..<seconds * 100 {
+            fixture.pass(.milliseconds(10))
+            sent += fixture.deliverAll().count
+        }
+        return sent
+    }
+
+    @Test func `a limit is kept, and what waits goes later`() {
+        let fixture = fixture(controls: 200)
+        fixture.checksEachCall = false
+        restrict(Self.home, .limit(perSecond: 20), on: fixture)
+        fixture.event("all")
+        #expect((39...43).contains(sent(fixture, seconds: 2)))
+        #expect((99...101).contains(sent(fixture, seconds: 5)))
+        #expect(sent(fixture, seconds: 5) < 80 && fixture.pipeline.isIdle)
+    }
+
+    @Test func `a worker has its share of a limit`() {
+        let fixture = fixture(controls: 200)
+        fixture.checksEachCall = false
+        restrict(Self.home, .limit(perSecond: 100), on: fixture)
+        fixture.pipeline.adopt(shareOfLimits: 0.25)
+        fixture.event("all")
+        #expect((47...56).contains(sent(fixture, seconds: 2)))
+    }
+
+    @Test func `of several limits the narrowest counts`() {
+        let fixture = fixture(controls: 200)
+        fixture.checksEachCall = false
+        restrict(Self.home, .limit(perSecond: 5), on: fixture)
+        restrict(Self.controls, .limit(perSecond: 5), on: fixture)
+        restrict(Self.ofHome, .limit(perSecond: 20), on: fixture)
+        fixture.event("all")
+        // One more for the widget.
+        #expect((39...45).contains(sent(fixture, seconds: 2)))
+    }
+
+    @Test func `the next push of a limit is known in advance`() {
+        let fixture = fixture(controls: 8)
+        restrict(Self.home, .limit(perSecond: 1), on: fixture)
+        fixture.event("all")
+        _ = fixture.deliverAll()
+        let due = fixture.pipeline.nextDue(now: fixture.now)
+        #expect(due > fixture.now.monotonic && due <= fixture.now.monotonic + .seconds(1))
+    }
+
+    // MARK: Records
+
+    @Test func `an unreadable restriction is counted, and the others stay`() {
+        let fixture = fixture()
+        restrict(Self.home, .pause, on: fixture)
+        let problem = Array("app/a b".utf8).withUnsafeBytes {
+            fixture.pipeline.restrictionRecord(key: $0, value: nil)
+        }
+        #expect(problem?.code == "invalidKey")
+        #expect(fixture.pipeline.setAside[.restrictions].map(\.count) == [1])
+        #expect(fixture.pipeline.restrictions.inForce.count == 1)
+    }
+
+    @Test func `restrictions of what this worker does not serve change nothing`() {
+        let fixture = fixture()
+        restrict(.pushes(app: "com.example.Other", tokenClass: nil), .pause, on: fixture)
+        restrict(.topic("elsewhere"), .pause, on: fixture)
+        restrict(.subject([1], app: "com.example.Other"), .drop, on: fixture)
+        fixture.event("s0")
+        #expect(fixture.deliverAll().count == 1)
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import RecordFormats
+internal import Testing
+
+@Suite struct `Restriction format` {
+    private static let value =
+        #"{"v":1,"action":"pause","by":"anna","at":"2026-11-21T06:12:00.123Z"}"#
+
+    private func decode(
+        _ key: [UInt8], _ value: String? = Self.value
+    ) throws -> (scope: Restriction.Scope, restriction: Restriction?) {
+        var decoder = RestrictionDecoder()
+        return try key.withUnsafeBytes { key in
+            guard let value else { return try decoder.decode(key: key, value: nil) }
+            return try Array(value.utf8).withUnsafeBytes { value in
+                try decoder.decode(key: key, value: value)
+            }
+        }
+    }
+
+    private static let scopes: [Restriction.Scope] = [
+        .pushes(app: "com.example.Home", tokenClass: nil),
+        .pushes(app: nil, tokenClass: .widget),
+        .pushes(app: "com.example.Home", tokenClass: .device),
+        .subject(Array("floor/2/door".utf8), app: "com.example.Home"),
+        .subject([0xFF, 0x2F, 0x00], app: "com.example.Home"),
+        .topic("lamplighter.events"),
+    ]
+
+    @Test(arguments: scopes) func `each scope's key leads back to it`(scope: Restriction.Scope)
+        throws
+    {
+        let (found, restriction) = try decode(RecordKey.restriction(scope), nil)
+        #expect(found == scope && restriction == nil)
+    }
+
+    @Test(arguments: [
+        "", "app", "app/", "app//class/control", "class/phone", "class/control/app/a", "topic/",
+        "app/a/class/phone", "app/a/subject/", "app/a b", "kind/a", "app/a/kind/b",
+        "topic/\(String(repeating: "t", count: 250))",
+        "app/a/subject/\(String(repeating: "s", count: 257))",
+    ])
+    func `another key is refused`(key: String) {
+        #expect(throws: UnreadableRecord.self) { try decode(Array(key.utf8)) }
+    }
+
+    @Test func `what is written is read`() throws {
+        for action in [Restriction.Action.pause, .drop, .limit(perSecond: 70)] {
+            var restriction = Restriction(
+                action, by: "anna", at: WallTime(milliseconds: 1_795_000_000_000))
+            restriction.reason = "the backend is slow"
+            restriction.until = WallTime(milliseconds: 1_795_000_100_000)
+            let value = String(decoding: RestrictionEncoder.value(restriction), as: UTF8.self)
+            #expect(try decode(Array("app/a".utf8), value).restriction == restriction)
+        }
+    }
+
+    @Test(arguments: [
+        ("app/a", #"{"v":2,"action":"pause","by":"anna","at":"2026-11-21T06:12:00Z"}"#),
+        ("app/a", #"{"v":1,"action":"stop","by":"anna","at":"2026-11-21T06:12:00Z"}"#),
+        ("app/a", #"{"v":1,"action":"limit","by":"anna","at":"2026-11-21T06:12:00Z"}"#),
+        ("app/a", #"{"v":1,"action":"limit","perSecond":0,"by":"a","at":"2026-11-21T06:12:00Z"}"#),
+        ("app/a", #"{"v":1,"action":"pause","at":"2026-11-21T06:12:00Z"}"#),
+        ("app/a", #"{"v":1,"action":"pause","by":"anna"}"#),
+        ("app/a", ""), ("app/a", "[]"), ("app/a", "{"),
+        (
+            "topic/t",
+            #"{"v":1,"action":"limit","perSecond":9,"by":"a","at":"2026-11-21T06:12:00Z"}"#
+        ),
+        ("app/a/subject/s", value),
+    ])
+    func `what is no restriction is refused`(key: String, value: String) {
+        #expect(throws: UnreadableRecord.self) { try decode(Array(key.utf8), value) }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import PushModel
+internal import Testing
+
+@testable internal import Delivery
+
+@Suite struct `Sending quotas` {
+    private static let start = MonotonicTime(nanoseconds: 1_000_000_000)
+
+    /// What is earned when it is asked so often for so long, each time spending all.
+    private func earned(rate: Double, every interval: Duration, for duration: Duration) -> Int {
+        var quota = SendingQuota(rate: rate, now: Self.start)
+        var total = 0
+        var now = Self.start
+        while now < Self.start + duration {
+            now = now + interval
+            quota.earn(now: now)
+            total += quota.left
+            quota.left = 0
+        }
+        return total
+    }
+
+    @Test(arguments: [0.5, 3, 7.3, 100, 12_345])
+    func `a rate is earned however often it is looked at`(rate: Double) {
+        for interval in [Duration.microseconds(300), .milliseconds(1), .milliseconds(70)] {
+            let all = earned(rate: rate, every: interval, for: .seconds(20))
+            #expect(abs(Double(all) - rate * 20) <= max(2, rate / 100), "every \(interval)")
+        }
+    }
+
+    @Test func `what nobody spends is a tenth of a second's at most`() {
+        var quota = SendingQuota(rate: 1000, now: Self.start)
+        quota.earn(now: Self.start + .seconds(3600))
+        #expect(quota.left == 100)
+        var slow = SendingQuota(rate: 2, now: Self.start)
+        slow.earn(now: Self.start + .seconds(3600))
+        #expect(slow.left == 1)
+        // The hour is not earned again.
+        slow.left = 0
+        slow.earn(now: Self.start + .seconds(3600) + .milliseconds(400))
+        #expect(slow.left == 0)
+    }
+
+    @Test func `another rate keeps what is left, and earns anew`() {
+        var quota = SendingQuota(rate: 1000, now: Self.start)
+        quota.earn(now: Self.start + .milliseconds(50))
+        let left = quota.left
+        quota.adopt(rate: 500, now: Self.start + .milliseconds(50))
+        #expect(quota.left == min(left, 50))
+        quota.left = 0
+        #expect(quota.nextAt == Self.start + .milliseconds(52))
+    }
+
+    @Test func `what is unlimited stays so, and what has nothing gets nothing`() {
+        for var quota in [SendingQuota.unlimited, .none] {
+            let left = quota.left
+            quota.earn(now: Self.start + .seconds(100))
+            #expect(quota.left == left)
+        }
+    }
+}
