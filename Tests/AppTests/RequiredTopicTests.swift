@@ -13,13 +13,14 @@ internal import Testing
         TopicDescription(name: name, partitionCount: 12, replication: 3, configuration: settings)
     }
 
-    @Test func `registrations, suppressions and deferred pushes are compacted and nothing else`()
+    @Test func `the four topics that are read as tables are compacted, and nothing else`()
         throws
     {
         let kafka = try kafka()
         #expect(
             RequiredTopic.compacted(kafka).map(\.name) == [
                 kafka.topics.registrations, kafka.topics.suppressions, kafka.topics.deferred,
+                kafka.topics.controls,
             ])
         let names = RequiredTopic.all(kafka).map(\.name)
         #expect(names.contains(kafka.topics.deadLetters))

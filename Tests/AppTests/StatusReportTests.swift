@@ -70,6 +70,11 @@ internal import Testing
                 app: "com.example.Home", type: .controls, outcome: "accepted", reason: "",
                 count: 5000)
         ]
+        var limit = Restriction(
+            .limit(perSecond: 500), by: "anna", at: WallTime(rfc3339: "2026-11-21T06:00:00Z")!)
+        limit.reason = "the backend is slow"
+        limit.until = WallTime(rfc3339: "2026-11-21T07:00:00Z")
+        status.restrictions = [.pushes(app: "com.example.Home", tokenClass: nil): limit]
         return status
     }
 
@@ -121,13 +126,16 @@ internal import Testing
         (bare.pools[0].providerTokenAge, bare.pools[0].silence) = (nil, nil)
         (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
         bare.breakers[0].probeIn = nil
+        bare.restrictions = [
+            .topic("orders"): Restriction(.pause, by: "anna", at: WallTime(milliseconds: 0))
+        ]
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
             uniqueKeysWithValues: full.map { path, type in
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 15)
+        #expect(missing.count == 18)
     }
 
     @Test func `what is written is read again`() throws {
@@ -165,7 +173,7 @@ internal import Testing
                 "running: Kafka accepts no dead letters: pushes continue, but the offsets of failed "
                     + "events are held, and a restart resends the events read after them. Create "
                     + "the topic (lamplighter topics create), give this user WRITE on it, or "
-                    + "restore its leaders. (And 1 other problem.)",
+                    + "restore its leaders. (And 2 other problems.)",
                 "",
                 "partitions   1 (orders 1), lag 7",
                 "throughput   10 events/s, 250 accepted/s, over 10 s",
@@ -175,6 +183,9 @@ internal import Testing
                 "offsets      4 events held, 0 records unacknowledged; the oldest uncommitted event "
                     + "was read 1.2 s ago",
                 "index        1,000,000 tokens, 0 subscriptions, 0 KiB, at most 4.0 s old",
+                "restricted   app com.example.Home: limit to 500/s, by anna at "
+                    + "2026-11-21T06:00:00.000Z, until 2026-11-21T07:00:00.000Z: the backend is "
+                    + "slow",
                 "pool         home in production: paused, next probe in 12 s, 2 connections, 13 of "
                     + "2,000 streams, provider token 12 min old, no answer for 20 ms, "
                     + "api.push.apple.com:443: 17.188.1.1:443: Connection refused",
@@ -198,6 +209,9 @@ internal import Testing
                 "error        Pushes of credential home in production wait: APNs answers "
                     + "InvalidProviderToken.",
                 "             Check the credential's key, key ID, team and environments.",
+                "warning      An operator has restricted app com.example.Home (limit to 500/s, by "
+                    + "anna at 2026-11-21T06:00:00.000Z: the backend is slow).",
+                "             Lift it with lamplighter resume when it is no longer wanted.",
             ])
     }
 

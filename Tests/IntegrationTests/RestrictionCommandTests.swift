@@ -11,7 +11,7 @@ import Testing
 @Suite(
     .serialized, .timeLimit(.minutes(3)),
     .fleet(TestPlan(workers: 2, registrationGrace: .milliseconds(200), holdMax: .seconds(2))))
-struct `Restrictions of a running fleet` {
+struct `Restriction commands and a running fleet` {
     private let fleet: Fleet
 
     init() throws { fleet = try #require(Fleet.current) }

@@ -29,6 +29,10 @@ struct FieldProbe: CustomStringConvertible {
         if field == "subjectBase64" { members["subject"] = nil }
         // The payload of the other members is an alert's, which it says itself.
         members[field == "pushType" ? "payload" : "pushType"] = nil
+        // Only a limit needs a rate.
+        if field == "perSecond", value == nil || value == .null {
+            members["action"] = .string("pause")
+        }
         // An event for a whole app has no subject and no kinds.
         for other in field == "all" ? ["subject", "kinds"] : ["all"] { members[other] = nil }
         return .object(members)

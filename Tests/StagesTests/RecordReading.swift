@@ -42,6 +42,9 @@ enum RecordReading {
             var decoder = TokenRecordDecoder(routing: routing)
             var tokenKey = TokenKey()
             _ = try decoder.deferred(key: key, value: value, into: &tokenKey)
+        case "restriction":
+            var decoder = RestrictionDecoder()
+            _ = try decoder.decode(key: key, value: value)
         default:
             var decoder = DeadLetterDecoder()
             _ = try decoder.letter(value)
