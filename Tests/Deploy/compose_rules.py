@@ -10,6 +10,7 @@ import re
 
 import jsonschema
 import yaml
+from registrar_rules import STOP_SECONDS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "deploy/compose.yaml"
@@ -96,7 +97,7 @@ def complaints(compose):
     for name, service in compose.services.items():
         for check in (rights_of, ports_of, volumes_of, order_of, image_of):
             found += [f"{name}: {each}" for each in check(compose, name, service)]
-    return [*found, *worker_of(compose), *simulator_of(compose)]
+    return [*found, *worker_of(compose), *registrar_of(compose), *simulator_of(compose)]
 
 
 def rights_of(compose, name, service):
@@ -177,23 +178,36 @@ def worker_of(compose):
             yield f"worker: {key} is no configuration key"
     for variable in worker.get("environment", {}):
         yield f"worker: {variable} belongs into the configuration file"
-    health, admin = configuration["health"], configuration["admin"]
-    for purpose, listener in (("health", health), ("admin", admin)):
-        if listener.get("host") != "0.0.0.0":
-            yield f"worker: {purpose}.host is not reached from other containers"
-    if f"/127.0.0.1/{health['port']}\n" not in worker["healthcheck"]["test"][-1]:
-        yield "worker: its health is not asked for at health.port"
-    if "GET /readyz " not in worker["healthcheck"]["test"][-1]:
-        yield "worker: its health is not its readiness"
-    if [each.rpartition(":")[2] for each in worker["ports"]] != [str(admin["port"])]:
-        yield "worker: another port than admin.port is published"
-    grace = seconds(worker["stop_grace_period"])
-    if grace < seconds(configuration["delivery"]["shutdownTimeout"]) + 10:
-        yield "worker: is killed before it has stopped"
     if str(worker["mem_limit"]) != kubernetes_memory():
         yield "worker: its memory is not that of docs/kubernetes.md"
-    if "topics" not in compose.predecessors("worker"):
-        yield "worker: starts before there are topics"
+    least = seconds(configuration["delivery"]["shutdownTimeout"]) + 10
+    yield from program_of(compose, "worker", "admin", least)
+
+
+def registrar_of(compose):
+    for variable in compose.services["registrar"].get("environment", {}):
+        yield f"registrar: {variable} belongs into the configuration file"
+    yield from program_of(compose, "registrar", "registrar", STOP_SECONDS + 10)
+
+
+def program_of(compose, name, door, least_grace):
+    """What holds of a worker and of a registrar; `door` is the part of the configuration with the port that is
+    published, `least_grace` how many seconds a stop is given."""
+    service, configuration = compose.services[name], compose.configuration(name)
+    for purpose in ("health", door):
+        if configuration[purpose].get("host") != "0.0.0.0":
+            yield f"{name}: {purpose}.host is not reached from other containers"
+    if f"/127.0.0.1/{configuration['health']['port']}\n" not in service["healthcheck"]["test"][-1]:
+        yield f"{name}: its health is not asked for at health.port"
+    if "GET /readyz " not in service["healthcheck"]["test"][-1]:
+        yield f"{name}: its health is not its readiness"
+    if [each.rpartition(":")[2] for each in service["ports"]] != [str(configuration[door]["port"])]:
+        yield f"{name}: another port than {door}.port is published"
+    # Compose gives ten seconds to a service that names none.
+    if seconds(service.get("stop_grace_period", "10s")) < least_grace:
+        yield f"{name}: is killed before it has stopped"
+    if "topics" not in compose.predecessors(name):
+        yield f"{name}: starts before there are topics"
 
 
 def kubernetes_memory():

@@ -6,6 +6,7 @@
 No container is started. docker-compose reads the file, its schema is the Compose specification's,
 promtool reads Prometheus's configuration, and the programs run with the services' own commands."""
 
+import json
 import os
 import pathlib
 import re
@@ -55,10 +56,16 @@ BREAKAGES = [
     ("target: worker", "target: workers", "no stage workers"),
     ("      prepare: {condition: service_completed_successfully}",
      "      kafka: {condition: service_healthy}", "is not built before"),
-    ("127.0.0.1/9464", "127.0.0.1/9465", "not asked for at health.port"),
-    ("GET /readyz ", "GET /livez ", "not its readiness"),
+    ("127.0.0.1/9464", "127.0.0.1/9465", "worker: its health is not asked for at health.port"),
+    ("127.0.0.1/9464", "127.0.0.1/9465", "registrar: its health is not asked for at health.port"),
+    ("GET /readyz ", "GET /livez ", "worker: its health is not its readiness"),
+    ("GET /readyz ", "GET /livez ", "registrar: its health is not its readiness"),
     (":9465-9468:9465", ":9465-9468:9464", "another port"),
-    ("stop_grace_period: 35s", "stop_grace_period: 25s", "is killed"),
+    ("127.0.0.1:8444:8444", "127.0.0.1:8444:9464", "registrar: another port"),
+    ("stop_grace_period: 35s", "stop_grace_period: 25s", "worker: is killed"),
+    ("    stop_grace_period: 30s\n\n  # One worker", "\n  # One worker", "registrar: is killed"),
+    ("      topics: {condition: service_completed_successfully}\n    command: [registrar",
+     "      kafka: {condition: service_healthy}\n    command: [registrar", "registrar: starts before"),
     ("mem_limit: 1200000000", "mem_limit: 1200m", "docs/kubernetes.md"),
     ("--team=ABCDE12345", "--team=ZYXWV98765", "its team"),
     ("--key-id=FGHIJ67890", "--key-id=KLMNO12345", "its key-id"),
@@ -70,6 +77,7 @@ CONFIGURATION_BREAKAGES = [
     ("{host: apns,", "{hosts: apns,", "hosts is no configuration key"),
     ("health: {host: 0.0.0.0", "health: {host: 127.0.0.1", "health.host is not reached"),
     ("admin: {host: 0.0.0.0", "admin: {host: 127.0.0.1", "admin.host is not reached"),
+    ("registrar:\n  host: 0.0.0.0", "registrar:\n  host: 127.0.0.1", "registrar.host is not reached"),
 ]
 
 
@@ -228,7 +236,7 @@ class Programs(unittest.TestCase):
     def command(self, name, **replacements):
         return [self.here(each, **replacements) for each in COMPOSE.services[name]["command"]]
 
-    def test_a_push_travels_and_the_health_check_sees_a_worker(self):
+    def test_a_registration_and_a_push_travel_and_health_checks_see_their_programs(self):
         run = self.processes
         names = ("events", "registrations", "suppressions", "deferred", "dead-letters", "controls")
         topics = ",".join(f"lamplighter.{name}:2" for name in names)
@@ -241,24 +249,42 @@ class Programs(unittest.TestCase):
         text = COMPOSE.text("worker", "/etc/lamplighter/lamplighter.yaml")
         (self.folder / "lamplighter.yaml").write_text(self.here(text, **{
             "kafka:9092": bootstrap, "host: apns, port: 8443": f"host: 127.0.0.1, port: {port}",
-            "port: 9464": "port: 0", "port: 9465": "port: 0"}))
+            "port: 9464": "port: 0", "port: 9465": "port: 0", "port: 8444": "port: 0"}))
 
         subprocess.run([PROGRAMS / "lamplighter", *self.command("topics")], env=ENVIRONMENT,
                        timeout=30, check=True, capture_output=True)
-        run.start("worker", "lamplighter", *self.command("worker"))
-        health = run.wait_for("the probes", 30, lambda: run.port_in("worker.log", "for probes"))
-        script = COMPOSE.services["worker"]["healthcheck"]["test"][-1]
-        self.assertEqual(COMPOSE.services["worker"]["healthcheck"]["test"][:3], ["CMD", "bash", "-c"])
+        for name in ("registrar", "worker"):
+            run.start(name, "lamplighter", *self.command(name))
+            self.becomes_healthy(name)
+        self.register(run.port_in("registrar.log", "for registrations"))
+
+        run.start("traffic", "lamplighter-lab", *self.command("traffic", **{"kafka:9092": bootstrap}))
+        run.wait_for("a push", 30, lambda: '"status":200' in run.printed("shared/pushes.ndjson"))
+
+    def becomes_healthy(self, name):
+        """Waits until a service's health check is content, which asks for what there is."""
+        run, check = self.processes, COMPOSE.services[name]["healthcheck"]["test"]
+        self.assertEqual(check[:3], ["CMD", "bash", "-c"])
+        health = run.wait_for("the probes", 30, lambda: run.port_in(f"{name}.log", "for probes"))
+        script = check[-1].replace("9464", str(health))
 
         def is_healthy(script):
             return subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == 0
 
-        script = script.replace("9464", str(health))
-        run.wait_for("health", 30, lambda: is_healthy(script))
+        run.wait_for(f"health of {name}", 30, lambda: is_healthy(script))
         self.assertFalse(is_healthy(script.replace("/readyz", "/nowhere")))
 
-        run.start("traffic", "lamplighter-lab", *self.command("traffic", **{"kafka:9092": bootstrap}))
-        run.wait_for("a push", 30, lambda: '"status":200' in run.printed("shared/pushes.ndjson"))
+    def register(self, port):
+        """Registers with the key that `prepare` has made."""
+        key = self.processes.printed("shared/registrar-key").strip()
+        path = "v1/apps/com.example.Home/environments/production/installations/6F1C/controls/Garage"
+        shown = {"kind": "com.example.garageDoor", "subjects": ["door-42"]}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/{path}", method="PUT",
+            data=json.dumps({"sequence": 1, "targets": [{"token": "00fc13", "shows": [shown]}]}).encode(),
+            headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            self.assertEqual(answer.status // 100, 2)
 
 
 if __name__ == "__main__":
