@@ -210,6 +210,49 @@ def kafka_down(drill):
     drill.status()
 
 
+def stopping_pushes(drill):
+    drill.mark()
+    drill.register("fence-10", "00fc13b0", "6F20")
+    time.sleep(4)
+    drill.run(f"lamplighter pause --app {APP} --for 30m --reason 'the backend is slow' --by anna")
+    drill.log("restricted by an operator")
+    drill.run("lamplighter emit fence-10")
+    time.sleep(15)
+    drill.run("lamplighter restrictions")
+    drill.status()
+    drill.run("lamplighter deferred list")
+    drill.run(f"lamplighter limit --app {APP} --rate 10/s --by anna")
+    time.sleep(4)
+    drill.run("lamplighter restrictions")
+    drill.run(f"lamplighter resume --app {APP}")
+    drill.log("no longer restricted")
+    time.sleep(5)
+    drill.run(f"lamplighter explain --subject fence-10 {drill.urls()}")
+    show("(a topic)")
+    drill.run("lamplighter pause --topic lamplighter.events --by anna")
+    time.sleep(8)
+    drill.run(f"lamplighter status {drill.urls()}")
+    drill.run("lamplighter resume --topic lamplighter.events")
+    show("(a subject, and a drop that has ended by itself)")
+    subject = f"--app {APP} --subject fence-10"
+    drill.run(f"lamplighter drop {subject} --for 6s --by anna")
+    time.sleep(1)
+    drill.run("lamplighter emit fence-10")
+    time.sleep(6)
+    drill.run(f"lamplighter explain --subject fence-10 {drill.urls()}")
+    drill.run(f"lamplighter resume {subject}")
+    drill.run(f"lamplighter drop {subject} --by anna")
+    drill.run(f"lamplighter resume {subject}")
+    show("(a limit)")
+    drill.run("lamplighter limit --class control --rate 5/s --by anna")
+    time.sleep(12)
+    drill.run("lamplighter restrictions")
+    drill.status()
+    drill.run("lamplighter resume --all")
+    time.sleep(12)
+    drill.status()
+
+
 def topic_lost(drill):
     drill.mark()
     drill.tell_kafka("topicerr lamplighter.dead-letters 3")
@@ -300,7 +343,7 @@ def second_cluster(drill):
 
 
 PROCEDURES = [healthy, bad_record, crash_in_a_record, dead_letters, key_rotation, adding_an_app,
-              forgetting_a_person, wrong_environment, apns_down, kafka_down, topic_lost, upgrade,
+              forgetting_a_person, wrong_environment, apns_down, kafka_down, stopping_pushes, topic_lost, upgrade,
               more_partitions_of_registrations, changing_the_group, second_cluster]  # fmt: skip
 
 
