@@ -50,6 +50,23 @@ class Procedure(unittest.TestCase):
         """Waits until the worker says something of a subject or an installation."""
         self.fleet.wait_for(text, 30, lambda: text in self.explained(*words))
 
+    def tell_kafka(self, command):
+        self.fleet.running["kafka"].stdin.write(f"{command}\n".encode())
+        self.fleet.running["kafka"].stdin.flush()
+
+    def test_a_worker_does_not_start_while_a_topic_that_it_reads_whole_is_missing(self):
+        for topic in ("registrations", "suppressions", "controls"):
+            with self.subTest(topic):
+                # 3: UNKNOWN_TOPIC_OR_PARTITION, as a broker answers that makes no topics on demand.
+                self.tell_kafka(f"topicerr lamplighter.{topic} 3")
+                self.addCleanup(self.tell_kafka, f"topicerr lamplighter.{topic} 0")
+                done = subprocess.run(
+                    [PROGRAMS / "lamplighter", "run", "--config", self.fleet.configuration], timeout=60,
+                    capture_output=True, text=True, check=False, env=ENVIRONMENT)
+                self.tell_kafka(f"topicerr lamplighter.{topic} 0")
+                self.assertEqual(done.returncode, 78, done.stdout + done.stderr)
+                self.assertIn(f"Kafka has no topic 'lamplighter.{topic}': create it", done.stdout + done.stderr)
+
     def test_events_that_named_no_app_are_sent_again_once_the_binding_names_one(self):
         self.register("6F1C", TOKEN, "fence-8")
         self.wait_for("1 token", "--subject", "fence-8")
