@@ -6,6 +6,7 @@
 
 Two workers, an embedded Kafka, an APNs simulator and traffic, each a process. It takes five minutes
 and checks nothing: what it prints is what the page quotes. Arguments choose some of the procedures.
+OLD_LAMPLIGHTER names the program of an older version, for the upgrade of a mixed fleet.
 """
 
 import json
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from drill_fleet import APP, KEY, NEXT_KEY, TOKEN, Drill, show
+from drill_fleet import APP, ENVIRONMENT, KEY, NEXT_KEY, TOKEN, Drill, show
 
 # MARK: The procedures
 
@@ -278,6 +279,50 @@ def upgrade(drill):
     drill.run(f"lamplighter status {drill.urls()}")
 
 
+def mixed_fleet(drill):
+    """Replaces workers of an older version one by one, and one of the new version by an older one."""
+    old = os.environ.get("OLD_LAMPLIGHTER")
+    if not old:
+        show("(left out: OLD_LAMPLIGHTER names no program)")
+        return
+    replace(drill, "worker-1", old)
+    replace(drill, "worker-2", old)
+    drill.register("fence-11", "00fc13b1", "6F21")
+    show("(the new version, while the topic that it needs is missing)")
+    drill.tell_kafka("topicerr lamplighter.controls 3")
+    drill.run("lamplighter check")
+    drill.run("lamplighter run")
+    drill.tell_kafka("topicerr lamplighter.controls 0")
+    for name in ("worker-1", "worker-2"):
+        replace(drill, name, "lamplighter")
+        drill.log("complete|assigned", 20, name)
+        drill.run(f"lamplighter status {drill.urls()}")
+        for partition in range(4):
+            drill.changed("fence-11", partition)
+        time.sleep(5)
+    drill.run(f"lamplighter explain --subject fence-11 {drill.urls()}")
+    show("(back to the older version, first with a key that it does not know)")
+    drill.configuration.write_text(drill.configuration.read_text().replace(
+        "    registrations:", "    controls: lamplighter.controls\n    registrations:"))
+    try:
+        told = subprocess.run([old, "run", "--config", drill.configuration], capture_output=True, text=True,
+                              timeout=20, check=False, env=ENVIRONMENT)
+        show(f"{told.stdout}{told.stderr}(exit code {told.returncode})")
+    except subprocess.TimeoutExpired:
+        show("(it has started, so it knows the key)")
+    drill.write()
+    replace(drill, "worker-2", old)
+    drill.log("complete|assigned", 20, "worker-2")
+    drill.run(f"lamplighter status {drill.urls()}")
+    replace(drill, "worker-2", "lamplighter")
+
+
+def replace(drill, name, program):
+    """Stops a worker in order, and starts another one in its place."""
+    show(f"({name}: exit code {drill.stop(name)}; now {program})")
+    drill.worker(name, program=program)
+
+
 def more_partitions_of_registrations(drill):
     """Copies them into a topic with more partitions, and starts the workers with that."""
     bootstrap = drill.values["bootstrap"]
@@ -344,7 +389,7 @@ def second_cluster(drill):
 
 PROCEDURES = [healthy, bad_record, crash_in_a_record, dead_letters, key_rotation, adding_an_app,
               forgetting_a_person, wrong_environment, apns_down, kafka_down, stopping_pushes, topic_lost, upgrade,
-              more_partitions_of_registrations, changing_the_group, second_cluster]  # fmt: skip
+              mixed_fleet, more_partitions_of_registrations, changing_the_group, second_cluster]  # fmt: skip
 
 
 def main():

@@ -106,12 +106,12 @@ class Fleet(Processes):
             client.sendall(f"{command}\n".encode())
             assert client.makefile().readline().strip() == "ok", command
 
-    def worker(self, name, configuration=None):
+    def worker(self, name, configuration=None, program="lamplighter"):
+        """Starts a worker, and waits until it is assigned; `program` may be the path of another version."""
         began = len(self.printed(f"{name}.log"))
-        self.start(name, "lamplighter", "run", "--config", configuration or self.configuration)
+        self.start(name, program, "run", "--config", configuration or self.configuration)
         self.wait_for(name, 60, lambda: "assigned" in self.printed(f"{name}.log")[began:])
         return began
-
 
     def changed(self, subject, partition):
         """Writes an event that is a key alone into a partition."""
@@ -131,8 +131,8 @@ class Drill(Fleet):
 
     # MARK: Processes
 
-    def worker(self, name, configuration=None):
-        self.seen[name] = super().worker(name, configuration)
+    def worker(self, name, configuration=None, program="lamplighter"):
+        self.seen[name] = super().worker(name, configuration, program)
 
     def tell_kafka(self, command):
         self.running["kafka"].stdin.write(f"{command}\n".encode())
