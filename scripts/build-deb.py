@@ -107,6 +107,8 @@ def fill(tree, program, number, epoch):
     compressed(doc / "changelog", changelog(number, epoch).encode())
     for page in ("README.md", "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
         shutil.copy(ROOT / page, doc)
+    # records.md links to them.
+    shutil.copytree(ROOT / "docs/schemas", doc / "schemas")
 
 
 def control(tree, program, number):

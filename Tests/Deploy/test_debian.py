@@ -135,6 +135,14 @@ class Package(unittest.TestCase):
         self.assertEqual(notices, (ROOT / "NOTICES").read_bytes())
         self.assertIn("NOTICES.gz", (self.doc / "copyright").read_text())
 
+    def test_has_the_pages_of_docs_and_the_schemas_that_they_link_to(self):
+        pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+        self.assertLessEqual(pages, {page.name for page in self.doc.iterdir()})
+        linked = set(re.findall(r"\]\((schemas/[\w.-]+)\)", (self.doc / "records.md").read_text()))
+        self.assertGreater(len(linked), 4)
+        for path in linked:
+            self.assertTrue((self.doc / path).is_file(), path)
+
     def test_depends_on_the_libraries_that_its_program_loads(self):
         told = subprocess.run(
             ["dpkg-deb", "--field", self.package, "Depends"], check=True, capture_output=True, text=True)
