@@ -30,14 +30,26 @@ class Replicas(unittest.TestCase):
             handlers = {f"H{each}": controls(f"door-{each}") for each in range(4)}
             status, _, _ = self.registrars.ask("one", "PUT", f"{path}/controls", {"sequence": 1, "handlers": handlers})
             self.assertEqual(status, 200)
+            self.registrars.ask("one", "PUT", f"{path}/widgets/Board", {"targets": [{"token": "aa"}]})
             status, _, shown = self.registrars.ask("two", "GET", path)
-            self.assertEqual((status, [each["handler"] for each in shown["handlers"]]), (200, sorted(handlers)))
+            self.assertEqual((status, [each["handler"] for each in shown["handlers"]]),
+                             (200, ["Board", *sorted(handlers)]))
             status, _, written = self.registrars.ask(
                 "three", "PUT", f"{path}/controls", {"sequence": 2, "handlers": {"H1": controls("door-9")}})
             self.assertEqual((status, written["removed"]), (200, ["H0", "H2", "H3"]))
             status, _, problem = self.registrars.ask(
                 "two", "PUT", f"{path}/controls/H1", {"sequence": 1, "targets": []})
             self.assertEqual((status, problem["storedSequence"]), (409, 2))
+            # What is newer is another replica's: nothing is written all the same.
+            self.registrars.ask("two", "PUT", f"{path}/controls/H1", {"sequence": 9, "targets": []})
+            status, _, problem = self.registrars.ask(
+                "three", "PUT", f"{path}/controls", {"sequence": 5, "handlers": {"A": [], "H1": controls("door-9")}})
+            self.assertEqual((status, problem["storedSequence"]), (409, 9))
+            self.assertEqual(self.registrars.ask("one", "GET", f"{path}/controls/A")[0], 404)
+            # Emptied, it is one of its class wherever it is.
+            self.assertEqual(self.registrars.ask("one", "DELETE", f"{path}/controls")[0], 204)
+            status, _, shown = self.registrars.ask("three", "GET", path)
+            self.assertEqual([each["handler"] for each in shown["handlers"]], ["Board"])
         owned = [self.registrars.is_ready(name) for name in self.NAMES]
         self.assertEqual(owned, [True] * 3)
 

@@ -69,7 +69,7 @@ import Testing
         mutating func perform(_ desk: Int) {
             for action in desks[desk].takeActions() {
                 switch action {
-                case .write(let ticket, _, let key, let value):
+                case .write(let ticket, _, let key, let value, _):
                     let handler = String(decoding: key, as: UTF8.self).split(separator: "/")[3]
                     let line = Line(
                         handler: String(handler), summary: value.flatMap(Self.summary),

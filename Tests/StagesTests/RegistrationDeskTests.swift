@@ -49,7 +49,7 @@ import Testing
         var answers: [RegistrationDesk.Answer] = []
         for action in actions {
             switch action {
-            case .write(let ticket, _, _, _): writes.append(ticket)
+            case .write(let ticket, _, _, _, _): writes.append(ticket)
             case .answer(_, let answer): answers.append(answer)
             case .writeAgain, .released: break
             }
@@ -171,6 +171,19 @@ import Testing
         desk.take(Self.record(17, at: 0))
         desk.put(Self.put(18, .widgets), in: 0, as: 1, now: Self.now)
         #expect(Self.split(desk.takeActions()).answers == [.otherClass(.controls)])
+    }
+
+    @Test func `remembers the class of what is empty, and writes it beside the value`() {
+        var desk = Self.owner()
+        desk.put(Self.put(17, .widgets, isEmpty: true), in: 0, as: 1, now: Self.now)
+        guard case .write(let ticket, _, _, _, .widgets)? = desk.takeActions().first else {
+            Issue.record("the class is not written")
+            return
+        }
+        desk.reported(ticket, offset: 0)
+        #expect(desk.list(Self.key, in: [0])?.first?.summary.tokenClass == .widgets)
+        desk.put(Self.put(18), in: 0, as: 2, now: Self.now)
+        #expect(Self.split(desk.takeActions()).answers.last == .otherClass(.widgets))
     }
 
     @Test func `bounds handlers and writes`() {

@@ -90,7 +90,9 @@ final class BodyReader: @unchecked Sendable {
     /// What another replica has of an installation.
     func list(in body: String) -> (partitions: Set<Int32>, handlers: [KeyOwners.Known])? {
         try? read(Array(body.utf8)) { object throws(InvalidMember) in
-            let partitions = object["partitions"]?.array?.compactMap { $0.integer.map(Int32.init) }
+            let partitions = object["partitions"]?.array?.compactMap {
+                $0.integer.flatMap { Int32(exactly: $0) }
+            }
             let handlers = object["handlers"]?.array?.compactMap { element -> KeyOwners.Known? in
                 guard let handler = element.object,
                     let keyPart = handler["keyPart"]?.string.map({
@@ -101,7 +103,10 @@ final class BodyReader: @unchecked Sendable {
                     keyPart: keyPart,
                     tokenClass: handler["class"]?.string.flatMap {
                         RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
-                    }, sequence: handler["sequence"]?.integer)
+                    }, sequence: handler["sequence"]?.integer,
+                    content: handler["content"]?.string.flatMap {
+                        UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
+                    })
             }
             return (Set(partitions ?? []), handlers ?? [])
         }

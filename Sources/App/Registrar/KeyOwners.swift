@@ -34,6 +34,8 @@ struct KeyOwners: Sendable {
         var keyPart: String
         var tokenClass: RegistrationClass?
         var sequence: Int64?
+        /// As `RegistrationSummary.content`.
+        var content: UInt64?
     }
 
     // MARK: Other replicas
@@ -189,15 +191,8 @@ struct KeyOwners: Sendable {
             return RegistrarReply(.object(members))
         case .removed: return RegistrarReply(status: 204)
         case .stale(let stored): throw stale(stored)
-        case .otherClass(let tokenClass):
-            throw Problem(
-                .handlerOfAnotherClass,
-                "this handler's name belongs to the installation's \(tokenClass.rawValue)",
-                remedy: "use another name, or DELETE that handler first")
-        case .tooManyHandlers:
-            throw Problem(
-                .tooManyHandlers, "the installation has as many handlers as it may have",
-                remedy: "DELETE those that the app does not have any more")
+        case .otherClass(let tokenClass): throw otherClass(tokenClass)
+        case .tooManyHandlers: throw tooManyHandlers
         case .busy: throw .unavailable("too many writes are waiting for Kafka")
         case .unacknowledged: throw .unavailable("Kafka has not acknowledged the write")
         case .notOwner: preconditionFailure("a request of another replica's was answered here")
@@ -211,10 +206,26 @@ struct KeyOwners: Sendable {
             field: "/sequence", storedSequence: stored)
     }
 
+    static func otherClass(_ tokenClass: RegistrationClass) -> Problem {
+        Problem(
+            .handlerOfAnotherClass,
+            "this handler's name belongs to the installation's \(tokenClass.rawValue)",
+            remedy: "use another name, or DELETE that handler first")
+    }
+
+    static let tooManyHandlers = Problem(
+        .tooManyHandlers, "the installation has as many handlers as it may have",
+        remedy: "DELETE those that the app does not have any more")
+
     static let notFound = Problem(
         .notFound, "nothing is stored for this handler", remedy: "PUT a snapshot first")
 
     // MARK: All handlers
+
+    /// Where the record of a handler is; 0 while the number of partitions is not known.
+    func partition(_ key: InstallationKey, _ keyPart: String) -> Int32 {
+        directory.partition(of: key.recordKey(handler: keyPart)) ?? 0
+    }
 
     /// The handlers of an installation, from all replicas.
     func handlers(
@@ -241,7 +252,7 @@ struct KeyOwners: Sendable {
         var found = own.handlers.map {
             Known(
                 keyPart: $0.handler, tokenClass: $0.summary.tokenClass,
-                sequence: $0.summary.sequence)
+                sequence: $0.summary.sequence, content: $0.summary.content)
         }
         var missing = Set(owners.urls.indices.map(Int32.init)).subtracting(own.partitions)
         for url in Set(missing.compactMap { owners.urls[Int($0)] }).sorted() where url != ownURL {
@@ -283,6 +294,8 @@ struct KeyOwners: Sendable {
                             if let sequence = handler.summary.sequence {
                                 members.append(("sequence", .literal("\(sequence)")))
                             }
+                            let content = String(handler.summary.content, radix: 16)
+                            members.append(("content", .string(content)))
                             return .object(members)
                         })
                 ),

@@ -43,6 +43,8 @@ final class RegistrarLoop {
 
     /// The header of the records that a registrar writes: the replica's number.
     static let writerHeader = "lamplighter-registrar"
+    /// The header with the class of a registration, which one without targets has nowhere else.
+    static let classHeader = "lamplighter-class"
     private static let batch = 1024
     private static let announceInterval = Duration.seconds(10)
     private static let stopTimeout = Duration.seconds(10)
@@ -171,8 +173,8 @@ final class RegistrarLoop {
     private func perform(_ now: Now) {
         for action in desk.takeActions() {
             switch action {
-            case .write(let ticket, let partition, let key, let value):
-                write(ticket, partition, key, value)
+            case .write(let ticket, let partition, let key, let value, let tokenClass):
+                write(ticket, partition, key, value, tokenClass)
             case .answer(let request, let answer):
                 replies.removeValue(forKey: request)?.resume(returning: answer)
             case .writeAgain(let key, let handler, let partition, let offset):
@@ -184,9 +186,11 @@ final class RegistrarLoop {
     }
 
     private func write(
-        _ ticket: RegistrationDesk.Ticket, _ partition: Int32, _ key: [UInt8], _ value: [UInt8]?
+        _ ticket: RegistrationDesk.Ticket, _ partition: Int32, _ key: [UInt8], _ value: [UInt8]?,
+        _ tokenClass: RegistrationClass?
     ) {
-        let headers = [(name: Self.writerHeader, value: String(desk.writer, radix: 16))]
+        var headers = [(name: Self.writerHeader, value: String(desk.writer, radix: 16))]
+        if let tokenClass { headers.append((Self.classHeader, tokenClass.rawValue)) }
         let acceptance = key.withUnsafeBytes { key in
             guard let value else {
                 return producer.produce(
@@ -244,6 +248,11 @@ final class RegistrarLoop {
             // What no registrar can read does not stand in the way of the next write.
             if summary == nil {
                 summary = RegistrationSummary(sequence: nil, tokenClass: nil, content: 0)
+            }
+            if summary?.tokenClass == nil {
+                summary?.tokenClass = record.header("lamplighter-class").flatMap {
+                    RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
+                }
             }
         }
         let writer = record.header("lamplighter-registrar").flatMap {

@@ -26,6 +26,28 @@ struct RegistrarReply: Sendable {
         headers["WWW-Authenticate"] = problem.challenge
     }
 
+    /// Has all of these answered at the same time, so that what they write goes to Kafka in one batch.
+    /// - Returns: the replies in the order of `questions`; a problem is a reply too.
+    static func all<Question: Sendable>(
+        _ questions: [Question],
+        _ answer: @escaping @Sendable (Question) async throws(Problem) -> RegistrarReply
+    ) async -> [RegistrarReply] {
+        await withTaskGroup(of: (Int, RegistrarReply).self) { group in
+            for (index, question) in questions.enumerated() {
+                group.addTask {
+                    do throws(Problem) {
+                        return (index, try await answer(question))
+                    } catch {
+                        return (index, RegistrarReply(error))
+                    }
+                }
+            }
+            var replies = [RegistrarReply?](repeating: nil, count: questions.count)
+            for await (index, reply) in group { replies[index] = reply }
+            return replies.map { $0! }
+        }
+    }
+
     var answer: HTTPAnswer {
         var answer = HTTPAnswer(
             status: status,

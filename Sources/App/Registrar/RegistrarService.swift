@@ -171,7 +171,7 @@ struct RegistrarService: Sendable {
         }
     }
 
-    private func check(
+    func check(
         _ snapshot: SnapshotReader.Snapshot, _ caller: RegistrarCaller
     ) throws(Problem) {
         for handler in snapshot.handlers {
@@ -203,7 +203,8 @@ struct RegistrarService: Sendable {
         var found: [JSONText] = []
         for handler in try await owners.handlers(of: key, request)
         where tokenClass == nil || handler.tokenClass == tokenClass {
-            let reply = try await owners.stored(key, handler.keyPart, nil, request)
+            let reply = try await owners.stored(
+                key, handler.keyPart, handler.tokenClass, request)
             if reply.status == 200, let body = reply.body { found.append(.literal(body)) }
         }
         return RegistrarReply(.object([("handlers", .array(found))]))
@@ -219,49 +220,6 @@ struct RegistrarService: Sendable {
             guard reply.status == 204 else { return reply }
         }
         return RegistrarReply(status: 204)
-    }
-
-    /// Writes the complete set of an installation's controls: first it is looked whether anything is
-    /// newer, then each handler is written, and those are removed that it does not name.
-    private func putAll(
-        _ snapshot: SnapshotReader.Snapshot, _ key: InstallationKey, _ request: RegistrarRequest
-    ) async throws(Problem) -> RegistrarReply {
-        try check(snapshot, request.caller)
-        let known = try await owners.handlers(of: key, request)
-        let newest = known.filter { $0.tokenClass == .controls }.compactMap(\.sequence).max()
-        // A retry has the sequence that is stored.
-        if let sequence = snapshot.sequence, let newest, sequence < newest {
-            throw KeyOwners.stale(newest)
-        }
-        let sequence = snapshot.sequence ?? (newest ?? -1) + 1
-        guard sequence <= RegistrationDesk.sequenceMax else { throw KeyOwners.stale(newest ?? 0) }
-        let named = Set(
-            snapshot.handlers.map { RegistrationClass.controls.keyPart(of: $0.name) })
-        var isWritten = false
-        var registeredAt: String?
-        for handler in snapshot.handlers {
-            let reply = try await owners.put(
-                reader.draft(key, .controls, handler.name, handler.targets, sequence: sequence),
-                request.passing(.put, "/controls/\(handler.name)"))
-            guard reply.status == 200, let body = reply.body else { return reply }
-            let written = try reader.acceptance(in: body)
-            isWritten = isWritten || written.isWritten
-            registeredAt = written.registeredAt ?? registeredAt
-        }
-        var removed: [JSONText] = []
-        for handler in known
-        where handler.tokenClass == .controls && !named.contains(handler.keyPart) {
-            let reply = try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: handler.keyPart, below: sequence),
-                .controls, request)
-            guard reply.status == 204 else { return reply }
-            removed.append(.string(RegistrationClass.handler(keyPart: handler.keyPart)))
-        }
-        var members: [(String, JSONText)] = [("sequence", .literal("\(sequence)"))]
-        if let registeredAt { members.append(("registeredAt", .string(registeredAt))) }
-        members.append(("written", .literal(isWritten || !removed.isEmpty ? "true" : "false")))
-        members.append(("removed", .array(removed)))
-        return RegistrarReply(.object(members))
     }
 
     // MARK: Batches

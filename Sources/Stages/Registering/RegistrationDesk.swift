@@ -70,7 +70,9 @@ package struct RegistrationDesk {
 
     package enum Action: Sendable {
         /// The key and the value are of a registration's record; without a value it is a tombstone.
-        case write(Ticket, partition: Int32, key: [UInt8], value: [UInt8]?)
+        /// The class goes beside the value, which says none if it has no targets.
+        case write(
+            Ticket, partition: Int32, key: [UInt8], value: [UInt8]?, RegistrationClass?)
         case answer(RequestID, Answer)
         /// Another replica, which does not own the partition any more, has written an older record
         /// after the newer one at `offset`: read that and write it again.
@@ -347,8 +349,7 @@ package struct RegistrationDesk {
         write(
             name, key: put.key, in: partition,
             summary: RegistrationSummary(
-                sequence: sequence, tokenClass: put.targets.isEmpty ? nil : put.tokenClass,
-                content: put.content),
+                sequence: sequence, tokenClass: put.tokenClass, content: put.content),
             value: RegistrationEncoder.value(draft), registeredAt: now, for: request)
     }
 
@@ -428,7 +429,7 @@ package struct RegistrationDesk {
         actions.append(
             .write(
                 lastTicket, partition: partition, key: key.recordKey(handler: name.handler),
-                value: value))
+                value: value, summary?.tokenClass))
     }
 
     private mutating func answer(_ request: RequestID, _ answer: Answer) {

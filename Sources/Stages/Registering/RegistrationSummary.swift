@@ -8,7 +8,8 @@ package import Simdjson
 package struct RegistrationSummary: Hashable, Sendable {
     /// The client's count; nil in a record that was not written over HTTP.
     package var sequence: Int64?
-    /// The class of its targets; nil if it has none, or of several classes.
+    /// The class of its targets; nil if they are of several classes, or if it has none and the
+    /// record's header does not say it either.
     package var tokenClass: RegistrationClass?
     /// A hash of the targets. A write with the same sequence and the same hash is a retry.
     package var content: UInt64

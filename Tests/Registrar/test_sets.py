@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+
+"""Complete sets, and all handlers of a class."""
+
+import signal
+import unittest
+
+from registrars import INSTALLATION, Registrars, controls
+
+
+class Sets(unittest.TestCase):
+    """One registrar, which answers for several handlers at once"""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.registrars = Registrars()
+        cls.addClassCleanup(cls.registrars.close)
+        cls.registrars.start_registrar("one", requestTimeout="2s")
+        cls.registrars.wait_until_ready("one")
+
+    def ask(self, method, path, body=None):
+        return self.registrars.ask("one", method, INSTALLATION + path, body)
+
+    def put(self, path, sequence, targets):
+        self.assertEqual(self.ask("PUT", path, {"sequence": sequence, "targets": targets})[0], 200)
+
+    def handlers(self, path):
+        return [(each["class"], each["handler"]) for each in self.ask("GET", path)[2]["handlers"]]
+
+    def assert_refused(self, path, body, problem, stored=None):
+        """A complete set is refused, and `A`, which comes first in it, is not written."""
+        status, _, answer = self.ask("PUT", f"{path}/controls", body)
+        self.assertEqual((status, answer["type"], answer.get("storedSequence")), (*problem, stored))
+        self.assertEqual(self.ask("GET", f"{path}/controls/A")[0], 404)
+
+    def test_a_refused_set_writes_nothing(self):
+        stale, clash = (409, "/problems/staleSequence"), (409, "/problems/handlerOfAnotherClass")
+        two = {"A": controls("a"), "B": controls("b")}
+        # What is newer may be empty.
+        self.put("/C1/controls/B", 10, [])
+        self.assert_refused("/C1", {"sequence": 5, "handlers": two}, stale, 10)
+        self.put("/C2/widgets/B", 1, [{"token": "aa"}])
+        self.assert_refused("/C2", {"sequence": 5, "handlers": two}, clash)
+        # An emptied handler is still one of its class.
+        self.put("/C2/widgets/B", 2, [])
+        self.assert_refused("/C2", {"sequence": 5, "handlers": two}, clash)
+        # The same sequence with other targets is no retry; nor may a set remove what is as new as itself.
+        self.put("/C3/controls/B", 5, controls("other"))
+        self.assert_refused("/C3", {"sequence": 5, "handlers": two}, stale, 5)
+        self.assert_refused("/C3", {"sequence": 5, "handlers": {"A": controls("a")}}, stale, 5)
+
+    def test_a_repeated_set_completes_the_first(self):
+        body = {"sequence": 5, "handlers": {"A": controls("a"), "B": controls("b")}}
+        self.put("/C4/controls/B", 5, controls("b"))
+        status, _, answer = self.ask("PUT", "/C4/controls", body)
+        self.assertEqual((status, answer["written"]), (200, True))
+        status, _, answer = self.ask("PUT", "/C4/controls", body)
+        self.assertEqual((status, answer["written"]), (200, False))
+
+    def test_a_set_that_kafka_does_not_acknowledge_is_completed_by_the_same_request(self):
+        body = {"sequence": 1, "handlers": {name: controls(name) for name in "ABCDEFGH"}}
+        self.registrars.kill("kafka", signal.SIGSTOP)
+        try:
+            status, headers, _ = self.ask("PUT", "/C5/controls", body)
+        finally:
+            self.registrars.kill("kafka", signal.SIGCONT)
+        self.assertEqual((status, bool(headers["Retry-After"])), (503, True))
+        self.registrars.wait_for("Kafka again", 60, lambda: self.ask("PUT", "/C5/controls", body)[0] == 200)
+        self.assertEqual(self.handlers("/C5"), [("controls", name) for name in "ABCDEFGH"])
+
+    def test_an_emptied_handler_is_listed_and_forgotten_with_its_class(self):
+        self.put("/D1/controls/Garage", 7, [])
+        self.put("/D1/widgets/Board", 7, [])
+        self.assertEqual(self.handlers("/D1/controls"), [("controls", "Garage")])
+        self.assertEqual(self.handlers("/D1"), [("widgets", "Board"), ("controls", "Garage")])
+        self.assertEqual(self.ask("DELETE", "/D1/controls")[0], 204)
+        self.assertEqual(self.handlers("/D1"), [("widgets", "Board")])
+        self.put("/D1/controls/Garage", 1, [])
+
+    def test_the_class_of_an_emptied_handler_outlives_the_registrar(self):
+        self.put("/D2/controls/Garage", 7, [])
+        process = self.registrars.running.pop("one")
+        process.terminate()
+        process.wait(20)
+        process.stdin.close()
+        self.registrars.start_registrar("one", requestTimeout="2s")
+        self.registrars.wait_until_ready("one")
+        self.registrars.wait_for("the registrar", 20, lambda: self.ask("GET", "/D2")[0] == 200)
+        self.assertEqual(self.handlers("/D2/controls"), [("controls", "Garage")])
+
+
+if __name__ == "__main__":
+    unittest.main()
