@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 
-"""Complete sets, and all handlers of a class."""
+"""Complete sets, all handlers of a class, and batches."""
 
+import json
 import signal
 import unittest
 
-from registrars import INSTALLATION, Registrars, controls
+from registrars import APP, INSTALLATION, Registrars, controls
 
 
 class Sets(unittest.TestCase):
@@ -27,6 +28,12 @@ class Sets(unittest.TestCase):
 
     def handlers(self, path):
         return [(each["class"], each["handler"]) for each in self.ask("GET", path)[2]["handlers"]]
+
+    def batch(self, *items, app=APP):
+        status, _, answer = self.registrars.ask(
+            "one", "POST", f"/v1/apps/{app}/environments/production/batch", {"items": items})
+        self.assertEqual(status, 200)
+        return answer["results"]
 
     def assert_refused(self, path, body, problem, stored=None):
         """A complete set is refused, and `A`, which comes first in it, is not written."""
@@ -88,6 +95,58 @@ class Sets(unittest.TestCase):
         self.registrars.wait_until_ready("one")
         self.registrars.wait_for("the registrar", 20, lambda: self.ask("GET", "/D2")[0] == 200)
         self.assertEqual(self.handlers("/D2/controls"), [("controls", "Garage")])
+
+    def test_a_removal_of_many_leaves_what_is_not_below_its_sequence(self):
+        for path in ("/D3", "/D4", "/D5"):
+            self.put(f"{path}/controls/Old", 4, controls("x"))
+            self.put(f"{path}/controls/New", 9, controls("x"))
+            self.put(f"{path}/widgets/Board", 3, [{"token": "aa"}])
+        self.assertEqual(self.ask("DELETE", "/D3/controls?belowSequence=9")[0], 204)
+        self.assertEqual(self.handlers("/D3"), [("widgets", "Board"), ("controls", "New")])
+        self.assertEqual(self.ask("DELETE", "/D4?belowSequence=9")[0], 204)
+        self.assertEqual(self.handlers("/D4"), [("controls", "New")])
+        results = self.batch(
+            {"method": "DELETE", "installation": "D5", "belowSequence": 9},
+            {"method": "DELETE", "installation": "D5", "class": "controls", "handler": "New", "belowSequence": 9},
+            {"method": "DELETE", "installation": "D5", "belowSequence": "9"})
+        self.assertEqual([each["status"] for each in results], [204, 409, 422])
+        self.assertEqual(results[2]["problem"]["field"], "/items/2/belowSequence")
+        self.assertEqual(self.handlers("/D5"), [("controls", "New")])
+
+    def test_an_item_of_another_app_is_refused(self):
+        item = {"method": "PUT", "installation": "E1", "class": "widgets", "targets": [{"token": "aa"}]}
+        results = self.batch(
+            {**item, "app": "com.example.Other"}, {**item, "environment": "development"},
+            {**item, "app": APP, "environment": "production"},
+            {"method": "DELETE", "installation": "E1", "class": "widgets", "app": "com.example.Other"},
+            {**item, "targets": [{"token": "x"}]},
+            {"method": "DELETE", "installation": "E1", "class": 5},
+            {"method": "DELETE", "installation": "E1", "class": "widgets", "handler": 5})
+        self.assertEqual([each["status"] for each in results], [422, 422, 200, 422, 422, 422, 422])
+        self.assertEqual(
+            [each["problem"]["field"] for each in results if each["status"] == 422],
+            ["/items/0/app", "/items/1/environment", "/items/3/app", "/items/4/targets/0/token", "/items/5/class",
+             "/items/6/handler"])
+        self.assertEqual(self.handlers("/E1"), [("widgets", "default")])
+
+    def test_each_item_that_names_an_installation_has_an_audit_line(self):
+        self.put("/F1/controls/Garage", 5, controls("x"))
+        item = {"method": "PUT", "installation": "F1", "class": "controls", "handler": "Garage"}
+        results = self.batch(
+            {**item, "sequence": 4, "targets": []}, {**item, "targets": "wrong"},
+            {"method": "DELETE", "installation": "F1", "class": "controls", "handler": "Lights"})
+        self.assertEqual([each["status"] for each in results], [409, 422, 204])
+
+        def audited():
+            lines = [json.loads(line) for line in self.registrars.printed("one.log").splitlines()]
+            found = [each["metadata"] for each in lines if each["message"] == "registration"]
+            return {(each["method"], each["path"].removeprefix(INSTALLATION), each["status"])
+                    for each in found if "/F1/" in each["path"]}
+
+        self.registrars.wait_for("the audit lines", 10, lambda: len(audited()) >= 4)
+        self.assertEqual(audited(), {
+            ("PUT", "/F1/controls/Garage", 200), ("PUT", "/F1/controls/Garage", 409),
+            ("PUT", "/F1/controls/Garage", 422), ("DELETE", "/F1/controls/Lights", 204)})
 
 
 if __name__ == "__main__":

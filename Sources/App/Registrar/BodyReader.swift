@@ -12,7 +12,8 @@ internal import Simdjson
 /// One put or delete of a batch.
 struct BatchItem: Sendable {
     typealias Parts = (
-        key: InstallationKey, route: RegistrarRoute, method: HTTPQuestion.Method, body: [UInt8]
+        key: InstallationKey, route: RegistrarRoute, method: HTTPQuestion.Method, body: [UInt8],
+        belowSequence: Int64?
     )
     var result: Result<Parts, Problem>
 }
@@ -168,8 +169,7 @@ final class BodyReader: @unchecked Sendable {
     // MARK: Batches
 
     func items(
-        in body: [UInt8], _ environment: PushEnvironment, app: String, limits: RegistrarLimits,
-        _ caller: RegistrarCaller
+        in body: [UInt8], _ environment: PushEnvironment, app: String, limits: RegistrarLimits
     ) throws(Problem) -> [BatchItem] {
         try read(body) { object throws(InvalidMember) in
             guard let items = SnapshotReader.member(object, "items")?.array else {
@@ -219,14 +219,23 @@ final class BodyReader: @unchecked Sendable {
         }
         let key = InstallationKey(environment: environment, app: app, installation: installation)
         let handler = text("handler")
+        // What is no string must not count as left out: then more would be removed than was meant.
+        guard handler != nil || SnapshotReader.member(object, "handler") == nil else {
+            throw InvalidMember(
+                "\(pointer)/handler", "handler is not a string", remedy: SnapshotReader.nameRemedy)
+        }
+        try SnapshotReader.checkRepeated(object, key, handler: handler, at: pointer)
+        let below =
+            method == .delete
+            ? try SnapshotReader.sequence(object, "belowSequence", at: pointer) : nil
         if let handler, !RecordKey.isPart(handler) {
             throw InvalidMember(
                 "\(pointer)/handler", "handler is not allowed", remedy: SnapshotReader.nameRemedy)
         }
         let word = text("class")
         guard let tokenClass = word.flatMap({ RegistrationClass(rawValue: $0) }) else {
-            if word == nil, handler == nil, method == .delete {
-                return (key, .installation(key), method, [])
+            if SnapshotReader.member(object, "class") == nil, handler == nil, method == .delete {
+                return (key, .installation(key), method, [], below)
             }
             throw InvalidMember(
                 "\(pointer)/class", "class is none of those there are",
@@ -241,7 +250,7 @@ final class BodyReader: @unchecked Sendable {
         } else {
             route = .handler(key, tokenClass, RegistrationClass.defaultHandler)
         }
-        return (key, route, method, try itemBody(object, method, at: pointer))
+        return (key, route, method, try itemBody(object, method, at: pointer), below)
     }
 
     /// The members that the body of a single write has.

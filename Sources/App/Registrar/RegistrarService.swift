@@ -114,7 +114,7 @@ struct RegistrarService: Sendable {
             of: question, environment, app: app, installation: installation)
     }
 
-    private func take(
+    func take(
         _ count: Int, of caller: RegistrarCaller, _ key: InstallationKey?
     ) throws(Problem) {
         guard let wait = rates.take(count, of: caller.id, key) else { return }
@@ -210,65 +210,30 @@ struct RegistrarService: Sendable {
         return RegistrarReply(.object([("handlers", .array(found))]))
     }
 
+    /// Removes the handlers of a class, or all. Those that are not below the request's sequence stay.
     private func removeAll(
         _ key: InstallationKey, _ tokenClass: RegistrationClass?, _ request: RegistrarRequest
     ) async throws(Problem) -> RegistrarReply {
-        for handler in try await owners.handlers(of: key, request)
-        where tokenClass == nil || handler.tokenClass == tokenClass {
-            let reply = try await owners.remove(
-                RegistrationDesk.Removal(key: key, handler: handler.keyPart), nil, request)
-            guard reply.status == 204 else { return reply }
+        let below = request.belowSequence
+        let removed = try await owners.handlers(of: key, request).filter { handler in
+            guard tokenClass == nil || handler.tokenClass == tokenClass else { return false }
+            guard let below, let stored = handler.sequence else { return true }
+            return stored < below
         }
-        return RegistrarReply(status: 204)
-    }
-
-    // MARK: Batches
-
-    private func batch(
-        _ question: HTTPQuestion, _ environment: PushEnvironment, _ app: String,
-        _ caller: RegistrarCaller
-    ) async throws(Problem) -> RegistrarReply {
-        let items = try reader.items(
-            in: question.body, environment, app: app, limits: limits, caller)
-        try take(items.count, of: caller, nil)
-        let replies = await withTaskGroup(of: (Int, RegistrarReply).self) { group in
-            for (index, item) in items.enumerated() {
-                group.addTask { (index, await reply(to: item, question, caller)) }
-            }
-            var replies = [RegistrarReply?](repeating: nil, count: items.count)
-            for await (index, reply) in group { replies[index] = reply }
-            return replies.map { $0! }
+        let replies = await RegistrarReply.all(removed) { handler throws(Problem) in
+            try await owners.remove(
+                RegistrationDesk.Removal(key: key, handler: handler.keyPart, below: below),
+                handler.tokenClass, request)
         }
-        return RegistrarReply(.object([("results", .array(replies.map(\.result)))]))
-    }
-
-    private func reply(
-        to item: BatchItem, _ question: HTTPQuestion, _ caller: RegistrarCaller
-    ) async -> RegistrarReply {
-        do throws(Problem) {
-            let (key, route, method, body) = try item.result.get()
-            guard caller.allows(key) else {
-                throw Problem(
-                    .forbidden, "the caller may not write to this installation",
-                    remedy: "use credentials for it")
-            }
-            try take(0, of: caller, key)
-            var request = try RegistrarRequest(question, route: route, caller: caller)
-            request.method = method
-            request.body = body
-            request.target = RegistrarRequest.path(of: key, route)
-            let reply = try await perform(request, key)
-            audit(request, key, status: reply.status)
-            return reply
-        } catch {
-            return RegistrarReply(error)
-        }
+        // What has been written since it was listed may be above the sequence, and stays too.
+        let isLeft = below == nil ? [204] : [204, 409]
+        return replies.first { !isLeft.contains($0.status) } ?? RegistrarReply(status: 204)
     }
 
     // MARK: Audit
 
     /// One line for each write. It has neither tokens nor subjects.
-    private func audit(_ request: RegistrarRequest, _ key: InstallationKey, status: Int) {
+    func audit(_ request: RegistrarRequest, _ key: InstallationKey, status: Int) {
         // The replica that the caller has reached writes the line.
         guard !request.isForwarded else { return }
         logger.info(

@@ -43,14 +43,14 @@ package struct SnapshotReader {
         _ object: JSONObject, of key: InstallationKey, _ tokenClass: RegistrationClass,
         handler: String, at pointer: String = ""
     ) throws(InvalidMember) -> Snapshot {
-        try checkRepeated(object, key, handler: handler, at: pointer)
+        try Self.checkRepeated(object, key, handler: handler, at: pointer)
         guard let targets = Self.member(object, "targets") else {
             throw InvalidMember(
                 "\(pointer)/targets", "targets is missing",
                 remedy: "send an array; an empty one says that nothing is left")
         }
         return Snapshot(
-            sequence: try sequence(object, at: pointer),
+            sequence: try Self.sequence(object, "sequence", at: pointer),
             handlers: [
                 (handler, try read(targets, tokenClass, at: "\(pointer)/targets"))
             ])
@@ -71,7 +71,7 @@ package struct SnapshotReader {
             return try snapshot(
                 object, of: key, .controls, handler: RegistrationClass.defaultHandler, at: pointer)
         }
-        try checkRepeated(object, key, handler: nil, at: pointer)
+        try Self.checkRepeated(object, key, handler: nil, at: pointer)
         guard Self.member(object, "targets") == nil else {
             throw InvalidMember(
                 "\(pointer)/targets", "there is both handlers and targets",
@@ -82,7 +82,8 @@ package struct SnapshotReader {
                 "\(pointer)/handlers", "handlers is not an object",
                 remedy: #"send an object such as {"GarageControls":[…]}"#)
         }
-        var snapshot = Snapshot(sequence: try sequence(object, at: pointer), handlers: [])
+        var snapshot = Snapshot(
+            sequence: try Self.sequence(object, "sequence", at: pointer), handlers: [])
         var names: Set<String> = []
         for (name, value) in members {
             let name = String(decoding: name, as: UTF8.self)
@@ -126,27 +127,27 @@ package struct SnapshotReader {
 
     // MARK: Members
 
-    private func sequence(
-        _ object: JSONObject, at pointer: String
+    package static func sequence(
+        _ object: JSONObject, _ name: StaticString, at pointer: String
     ) throws(InvalidMember) -> Int64? {
-        guard let value = Self.member(object, "sequence") else { return nil }
+        guard let value = member(object, name) else { return nil }
         // 17.0 is an integer to JSON Schema.
         let whole = value.double.flatMap { Int64(exactly: $0) }
         guard let sequence = value.integer ?? whole,
             (0...RegistrationDesk.sequenceMax).contains(sequence)
         else {
             throw InvalidMember(
-                "\(pointer)/sequence", "sequence is not an integer from 0 to 2^53 - 1",
+                "\(pointer)/\(name)", "\(name) is not an integer from 0 to 2^53 - 1",
                 remedy: "count up with each snapshot")
         }
         return sequence
     }
 
     /// Members that repeat a part of the path must agree with it.
-    private func checkRepeated(
+    package static func checkRepeated(
         _ object: JSONObject, _ key: InstallationKey, handler: String?, at pointer: String
     ) throws(InvalidMember) {
-        if let version = Self.member(object, "v"), version.integer != RecordLimits.version {
+        if let version = member(object, "v"), version.integer != RecordLimits.version {
             throw InvalidMember(
                 "\(pointer)/v", "v is not 1", remedy: "leave it out, or write 1")
         }
@@ -163,10 +164,10 @@ package struct SnapshotReader {
         }
         let environments =
             key.environment == .development ? ["development", "sandbox"] : ["production"]
-        try check("environment", Self.member(object, "environment"), environments)
-        try check("app", Self.member(object, "app"), [key.app])
-        try check("installation", Self.member(object, "installation"), [key.installation])
-        if let handler { try check("handler", Self.member(object, "handler"), [handler]) }
+        try check("environment", member(object, "environment"), environments)
+        try check("app", member(object, "app"), [key.app])
+        try check("installation", member(object, "installation"), [key.installation])
+        if let handler { try check("handler", member(object, "handler"), [handler]) }
     }
 
     private func read(
