@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-internal import Foundation
 internal import HTTPListener
 internal import LinuxIO
 internal import Logging
@@ -27,48 +26,33 @@ struct AccessCheck: Sendable {
         }
     }
 
-    /// Answers a request for a challenge, or an attestation.
-    func attest(
-        _ question: HTTPQuestion, _ route: RegistrarRoute
+    func challenge(
+        _ environment: PushEnvironment, app: String
     ) throws(Problem) -> RegistrarReply {
-        switch route {
-        case .challenge(let environment, let app):
-            switch access.challenge(app: app, environment: environment, now: Self.now()) {
-            case .success(let challenge):
-                return RegistrarReply(
-                    .object([
-                        ("challenge", .string(challenge.challenge)),
-                        ("expiresAt", .string(challenge.expiresAt.rfc3339)),
-                    ]))
-            case .failure(let refusal): throw Problem(refusal)
-            }
-        case .attestation(let key):
-            guard
-                let body = try? JSONDecoder().decode(
-                    AttestationBody.self, from: Data(question.body))
-            else {
-                throw Problem(
-                    .malformedJSON, "the body is not an attestation in JSON",
-                    remedy: "send keyID, attestation and challenge as strings")
-            }
-            let request = AttestationRequest(
-                app: key.app, environment: key.environment, installation: key.installation,
-                keyID: body.keyID, attestation: body.attestation, challenge: body.challenge)
-            switch access.attest(request, now: Self.now()) {
-            case .success(let issued):
-                return RegistrarReply(
-                    .object([
-                        ("credential", .string(issued.credential.text)),
-                        ("expiresAt", .string(issued.expiresAt.rfc3339)),
-                    ]))
-            case .failure(let refusal): throw Problem(refusal)
-            }
-        default: preconditionFailure("a route that has nothing to do with App Attest")
+        switch access.challenge(app: app, environment: environment, now: Self.now()) {
+        case .success(let challenge):
+            return RegistrarReply(
+                .object([
+                    ("challenge", .string(challenge.challenge)),
+                    ("expiresAt", .string(challenge.expiresAt.rfc3339)),
+                ]))
+        case .failure(let refusal): throw Problem(refusal)
         }
     }
 
-    private struct AttestationBody: Decodable {
-        var keyID, attestation, challenge: String
+    func attest(_ body: AttestationBody, _ key: InstallationKey) throws(Problem) -> RegistrarReply {
+        let request = AttestationRequest(
+            app: key.app, environment: key.environment, installation: key.installation,
+            keyID: body.keyID, attestation: body.attestation, challenge: body.challenge)
+        switch access.attest(request, now: Self.now()) {
+        case .success(let issued):
+            return RegistrarReply(
+                .object([
+                    ("credential", .string(issued.credential.text)),
+                    ("expiresAt", .string(issued.expiresAt.rfc3339)),
+                ]))
+        case .failure(let refusal): throw Problem(refusal)
+        }
     }
 
     private static func now() -> WallTime {

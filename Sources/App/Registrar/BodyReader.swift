@@ -172,6 +172,7 @@ final class BodyReader: @unchecked Sendable {
         in body: [UInt8], _ environment: PushEnvironment, app: String, limits: RegistrarLimits
     ) throws(Problem) -> [BatchItem] {
         try read(body) { object throws(InvalidMember) in
+            try RepeatedMember.check(object, at: "")
             guard let items = SnapshotReader.member(object, "items")?.array else {
                 throw InvalidMember(
                     "/items", "items is missing", remedy: "send an array of puts and deletes")
@@ -203,6 +204,7 @@ final class BodyReader: @unchecked Sendable {
         guard let object = value.object else {
             throw InvalidMember(pointer, "it is not an object", remedy: "send a put or a delete")
         }
+        try RepeatedMember.check(within: value, at: pointer)
         func text(_ name: StaticString) -> String? {
             SnapshotReader.member(object, name)?.string.map { String(decoding: $0, as: UTF8.self) }
         }
@@ -212,7 +214,7 @@ final class BodyReader: @unchecked Sendable {
             throw InvalidMember(
                 "\(pointer)/method", "method is neither PUT nor DELETE", remedy: "send one of them")
         }
-        guard let installation = text("installation"), RecordKey.isPart(installation) else {
+        guard let installation = text("installation"), InstallationKey.isName(installation) else {
             throw InvalidMember(
                 "\(pointer)/installation", "installation is not allowed",
                 remedy: SnapshotReader.nameRemedy)
@@ -228,7 +230,7 @@ final class BodyReader: @unchecked Sendable {
         let below =
             method == .delete
             ? try SnapshotReader.sequence(object, "belowSequence", at: pointer) : nil
-        if let handler, !RecordKey.isPart(handler) {
+        if let handler, !InstallationKey.isName(handler) {
             throw InvalidMember(
                 "\(pointer)/handler", "handler is not allowed", remedy: SnapshotReader.nameRemedy)
         }

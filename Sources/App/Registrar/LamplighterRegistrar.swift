@@ -143,7 +143,9 @@ package struct LamplighterRegistrar: Service, CustomStringConvertible {
         settings.certificate = certificate
         settings.checksCallers = true
         settings.passesAllMethods = true
-        settings.formatRefusal = Problem.dressing
+        settings.formatRefusal = { [bodyBytesMax = limits.bodyBytesMax] in
+            Problem.dressing($0, bodyBytesMax: bodyBytesMax)
+        }
         settings.limits.bodyBytesMax = limits.bodyBytesMax
         settings.limits.connectionsMax = 4096
         settings.limits.connectionsPerPeerMax = 4096

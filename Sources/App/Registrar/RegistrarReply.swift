@@ -73,12 +73,18 @@ extension Problem {
     }
 
     /// Gives the listener's own refusals the form of all others.
-    static func dressing(_ answer: HTTPAnswer) -> HTTPAnswer {
+    static func dressing(_ answer: HTTPAnswer, bodyBytesMax: Int) -> HTTPAnswer {
         let name = Problem.Name(status: answer.status) ?? .badRequest
         let text = String(decoding: answer.body, as: UTF8.self).filter { $0 != "\n" }
-        var dressed = RegistrarReply(
-            Problem(name, text, remedy: "see /v1/openapi.json")
-        ).answer
+        let remedy =
+            switch name {
+            case .bodyTooLarge:
+                "send at most \(bodyBytesMax) bytes: fewer items in a batch, fewer targets of a handler"
+            case .headerTooLarge: "send fewer or shorter headers"
+            case .expectationFailed: "leave Expect out, or send Expect: 100-continue"
+            default: "see /v1/openapi.json"
+            }
+        var dressed = RegistrarReply(Problem(name, text, remedy: remedy)).answer
         dressed.status = answer.status
         dressed.headers.merge(answer.headers) { own, _ in own }
         return dressed

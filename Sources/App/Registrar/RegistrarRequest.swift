@@ -27,16 +27,10 @@ struct RegistrarRequest: Sendable {
         target = question.path
         body = question.body
         isForwarded = question.headers[KeyOwners.forwardedHeader] != nil
-        if let text = question.query["belowSequence"] {
-            // What was not understood must not remove more than was meant.
-            guard let sequence = Int64(text), (0...RegistrationDesk.sequenceMax).contains(sequence)
-            else {
-                throw Problem(
-                    .invalid, "belowSequence is not an integer from 0 to 2^53 - 1",
-                    remedy: "send a sequence, or leave it out", field: "belowSequence")
-            }
+        if let text = question.query[RequestRules.belowSequence] {
+            let sequence = try RequestRules.sequence(text)
             belowSequence = sequence
-            target += "?belowSequence=\(sequence)"
+            target += "?\(RequestRules.belowSequence)=\(sequence)"
         }
     }
 
@@ -59,6 +53,17 @@ struct RegistrarRequest: Sendable {
             base(of: key) + "/\(tokenClass.rawValue)/\(handler)"
         default: base(of: key)
         }
+    }
+}
+
+extension HTTPQuestion {
+    /// Refuses what the head says that this route does not take.
+    func check(_ route: RegistrarRoute) throws(Problem) {
+        try RequestRules.check(queryNames: query.keys, method: method.rawValue, route)
+        guard method == .put || method == .post else { return }
+        try RequestRules.check(
+            contentType: headers.values("content-type"), hasBody: !body.isEmpty)
+        try RequestRules.check(contentEncoding: headers.values("content-encoding"))
     }
 }
 

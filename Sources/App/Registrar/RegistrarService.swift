@@ -65,9 +65,7 @@ struct RegistrarService: Sendable {
     private func answer(
         _ question: HTTPQuestion, _ route: RegistrarRoute
     ) async throws(Problem) -> HTTPAnswer {
-        if question.method == .put || question.method == .post {
-            try Self.checkContentType(question)
-        }
+        try question.check(route)
         switch route {
         case .openAPI: return OpenAPIDocument.answer
         case .challenge, .attestation:
@@ -78,7 +76,7 @@ struct RegistrarService: Sendable {
                     .tooManyRequests, "too many apps attest themselves at once",
                     remedy: "wait, and send the same request again", retryAfterSeconds: 1)
             }
-            return try callers.attest(question, route).answer
+            return try attest(question, route).answer
         case .batch(let environment, let app):
             let caller = try self.caller(of: question, environment, app, installation: nil)
             return try await batch(question, environment, app, caller).answer
@@ -114,6 +112,21 @@ struct RegistrarService: Sendable {
             of: question, environment, app: app, installation: installation)
     }
 
+    private func attest(
+        _ question: HTTPQuestion, _ route: RegistrarRoute
+    ) throws(Problem) -> RegistrarReply {
+        guard case .attestation(let key) = route else {
+            guard case .challenge(let environment, let app) = route else {
+                preconditionFailure("a route that has nothing to do with App Attest")
+            }
+            return try callers.challenge(environment, app: app)
+        }
+        let body = try reader.read(question.body) { object throws(InvalidMember) in
+            try AttestationBody(object)
+        }
+        return try callers.attest(body, key)
+    }
+
     func take(
         _ count: Int, of caller: RegistrarCaller, _ key: InstallationKey?
     ) throws(Problem) {
@@ -123,18 +136,6 @@ struct RegistrarService: Sendable {
             .tooManyRequests, "there are more requests than \(names) may make",
             remedy: "wait, and send the same request again",
             retryAfterSeconds: max(1, Int(wait.components.seconds) + 1))
-    }
-
-    private static func checkContentType(_ question: HTTPQuestion) throws(Problem) {
-        let type = question.headers["content-type"]?.split(separator: ";").first
-            .map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
-        // A request without a body, as that for a challenge, has no type.
-        if type == nil, question.body.isEmpty { return }
-        guard type == "application/json" else {
-            throw Problem(
-                .unsupportedMediaType, "the content type is not application/json",
-                remedy: "send JSON with Content-Type: application/json")
-        }
     }
 
     // MARK: What is asked

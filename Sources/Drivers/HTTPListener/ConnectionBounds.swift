@@ -19,6 +19,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let limits: HTTPListenerSettings.Limits
     private let shares: PeerShares
+    private let formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
     /// Who has taken a place, until it is given back.
     private var peer: String?
     private var lifetime: Scheduled<Void>?
@@ -40,9 +41,14 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
     private var isTurn = false
     private var isReadWanted = false
 
-    init(_ limits: HTTPListenerSettings.Limits, _ shares: PeerShares) {
+    /// - Parameter formatRefusal: as `HTTPListenerSettings.formatRefusal`.
+    init(
+        _ limits: HTTPListenerSettings.Limits, _ shares: PeerShares,
+        formatRefusal: (@Sendable (HTTPAnswer) -> HTTPAnswer)?
+    ) {
         self.limits = limits
         self.shares = shares
+        self.formatRefusal = formatRefusal
     }
 
     // MARK: The connection
@@ -196,7 +202,8 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
         _ refusal: RequestHeadRules.Refusal, _ context: ChannelHandlerContext,
         _ promise: EventLoopPromise<Void>?
     ) {
-        var answer = HTTPAnswer.text(refusal.reason, status: refusal.status.code)
+        let plain = HTTPAnswer.text(refusal.reason, status: refusal.status.code)
+        var answer = formatRefusal?(plain) ?? plain
         answer.headers["Connection"] = "close"
         let head = HTTPResponse(
             status: refusal.status, headerFields: ListenerResponder.headers(of: answer))

@@ -86,7 +86,9 @@ package struct HTTPListener: Sendable {
             maxHeaderFieldSize: limits.headerBytesMax, maxHeaderListSize: limits.headerBytesMax,
             maxHeaderFieldCount: limits.headersMax)
         let configuration = HTTP1Channel.Configuration(
-            additionalChannelHandlers: [ConnectionBounds(limits, shares)],
+            additionalChannelHandlers: [
+                ConnectionBounds(limits, shares, formatRefusal: settings.formatRefusal)
+            ],
             idleTimeout: TimeAmount(limits.idleTimeout), httpDecoderConfiguration: decoder)
         let server = HTTPServerBuilder { [certificate = settings.certificate] responder in
             let http = HTTP1Channel(responder: responder, configuration: configuration)

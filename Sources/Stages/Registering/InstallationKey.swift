@@ -17,6 +17,12 @@ package struct InstallationKey: Hashable, Sendable {
         self.installation = installation
     }
 
+    /// Whether paths may name an app, an installation or a handler so. `.` and `..`, which records' keys
+    /// may have, are taken out of paths by clients and proxies (RFC 3986, 5.2.4).
+    package static func isName(_ text: String) -> Bool {
+        RecordKey.isPart(text) && text != "." && text != ".."
+    }
+
     /// Reads a record's key; nil if it is not one of a registration.
     package static func read(
         recordKey: UnsafeRawBufferPointer?

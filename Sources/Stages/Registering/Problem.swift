@@ -9,6 +9,7 @@ package struct Problem: Error, Hashable, Sendable {
         case badRequest, malformedJSON, invalid, unauthorized, forbidden, notFound, methodNotAllowed
         case staleSequence, handlerOfAnotherClass, tooManyHandlers
         case bodyTooLarge, unsupportedMediaType, headerTooLarge, wrongHost
+        case expectationFailed
         case tooManyRequests, unavailable
 
         package init?(status: Int) {
@@ -28,6 +29,7 @@ package struct Problem: Error, Hashable, Sendable {
             case .staleSequence, .handlerOfAnotherClass: 409
             case .bodyTooLarge: 413
             case .unsupportedMediaType: 415
+            case .expectationFailed: 417
             case .wrongHost: 421
             case .invalid, .tooManyHandlers: 422
             case .tooManyRequests: 429
@@ -39,7 +41,7 @@ package struct Problem: Error, Hashable, Sendable {
         package var title: String {
             switch self {
             case .malformedJSON: "The body is not JSON"
-            case .invalid: "A member of the body is not acceptable"
+            case .invalid: "A part of the request is not acceptable"
             case .unauthorized: "The caller is not known"
             case .forbidden: "The caller may not do this"
             case .notFound: "Nothing is here"
@@ -48,9 +50,10 @@ package struct Problem: Error, Hashable, Sendable {
             case .handlerOfAnotherClass: "The handler's name belongs to another class"
             case .tooManyHandlers: "The installation has too many handlers"
             case .bodyTooLarge: "The body is too long"
-            case .unsupportedMediaType: "The body is not declared as JSON"
+            case .unsupportedMediaType: "The body is not declared as plain JSON"
             case .headerTooLarge: "The headers are too long"
             case .badRequest: "The request is not HTTP as expected"
+            case .expectationFailed: "The request expects what is not offered"
             case .wrongHost: "The request is for another host"
             case .tooManyRequests: "There are too many requests"
             case .unavailable: "The registration cannot be written now"

@@ -76,7 +76,7 @@ package enum RegistrarRoute: Hashable, Sendable {
     }
 
     private static func name(_ text: String, _ part: String) throws(Failure) -> String {
-        guard RecordKey.isPart(text) else {
+        guard InstallationKey.isName(text) else {
             throw .invalid(part: part, remedy: SnapshotReader.nameRemedy)
         }
         return text

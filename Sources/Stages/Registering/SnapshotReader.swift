@@ -43,6 +43,7 @@ package struct SnapshotReader {
         _ object: JSONObject, of key: InstallationKey, _ tokenClass: RegistrationClass,
         handler: String, at pointer: String = ""
     ) throws(InvalidMember) -> Snapshot {
+        try RepeatedMember.check(within: object.value, at: pointer)
         try Self.checkRepeated(object, key, handler: handler, at: pointer)
         guard let targets = Self.member(object, "targets") else {
             throw InvalidMember(
@@ -71,6 +72,7 @@ package struct SnapshotReader {
             return try snapshot(
                 object, of: key, .controls, handler: RegistrationClass.defaultHandler, at: pointer)
         }
+        try RepeatedMember.check(within: object.value, at: pointer)
         try Self.checkRepeated(object, key, handler: nil, at: pointer)
         guard Self.member(object, "targets") == nil else {
             throw InvalidMember(
@@ -84,18 +86,14 @@ package struct SnapshotReader {
         }
         var snapshot = Snapshot(
             sequence: try Self.sequence(object, "sequence", at: pointer), handlers: [])
-        var names: Set<String> = []
         for (name, value) in members {
             let name = String(decoding: name, as: UTF8.self)
             let place = "\(pointer)/handlers/\(Self.escaped(name))"
-            guard RecordKey.isPart(name) else {
+            guard InstallationKey.isName(name) else {
                 throw InvalidMember(
                     place, "a handler's name is not allowed", remedy: Self.nameRemedy)
             }
-            guard names.insert(name).inserted else {
-                throw InvalidMember(place, "the handler is there twice", remedy: "send it once")
-            }
-            guard names.count <= limits.handlersMax else {
+            guard snapshot.handlers.count < limits.handlersMax else {
                 throw InvalidMember(
                     "\(pointer)/handlers", "there are more than \(limits.handlersMax) handlers",
                     remedy: "an app has one for each type that conforms to ControlPushHandler")
@@ -105,7 +103,8 @@ package struct SnapshotReader {
         return snapshot
     }
 
-    package static let nameRemedy = "use 1 to 128 of A-Z a-z 0-9 . _ ~ -"
+    package static let nameRemedy =
+        "use 1 to 128 of A-Z a-z 0-9 . _ ~ -; . and .. have a meaning of their own in paths"
 
     /// A member; nil if it is absent or null.
     package static func member(_ object: JSONObject, _ name: StaticString) -> JSONValue? {
