@@ -23,7 +23,8 @@
         /// The kinds of the controls that name this handler. Nil, the default: all that no other handler
         /// names; right for an app with one handler.
         static var kinds: Set<String>? { get }
-        /// The subjects on which a control depends, usually read from its configuration.
+        /// The subjects on which a control depends, usually read from its configuration. Empty for one
+        /// that is not configured yet: its token is registered, and shows nothing.
         static func subjects(of control: ControlInfo) -> [String]
     }
 
@@ -41,7 +42,7 @@
         static func target(of control: ControlInfo) -> Target {
             Target(
                 token: control.pushInfo?.token,
-                shows: [Shown(kind: control.kind, subjects: subjects(of: control))])
+                shows: [Shown(kind: control.kind, subjects: subjects(of: control))].withSubjects())
         }
     }
 

@@ -60,7 +60,8 @@
                     guard !Task.isCancelled else { return }
                     let shown = Shown(kind: kind, subjects: subjects)
                     self.register(
-                        .liveActivities, handler: id, [Target(token: token, shows: [shown])])
+                        .liveActivities, handler: id,
+                        [Target(token: token, shows: [shown].withSubjects())])
                 }
             }
             for await state in activity.activityStateUpdates

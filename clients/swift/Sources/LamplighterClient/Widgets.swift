@@ -21,7 +21,8 @@
         static var lamplighter: Lamplighter { get }
         /// The kinds of the widgets that name this handler. Nil, the default: all.
         static var kinds: Set<String>? { get }
-        /// The subjects on which a widget depends, usually read from its configuration.
+        /// The subjects on which a widget depends, usually read from its configuration. Empty for one
+        /// that is not configured yet: it shows nothing.
         static func subjects(of widget: WidgetInfo) -> [String]
     }
 
@@ -46,7 +47,7 @@
             // In order, so that the same widgets make the same snapshot.
             let shows = subjects.sorted { $0.key < $1.key }
                 .map { Shown(kind: $0.key, subjects: $0.value.sorted()) }
-            return Target(token: pushInfo.token, shows: shows)
+            return Target(token: pushInfo.token, shows: shows.withSubjects())
         }
     }
 

@@ -54,6 +54,13 @@ public struct Target: Codable, Hashable, Sendable {
     }
 }
 
+extension Sequence<Shown> {
+    /// Those with a subject. A kind without one stands for all of its kind, which only a caller may
+    /// register who may register every subject: one control that is not configured yet would have the
+    /// whole snapshot of its handler refused.
+    package func withSubjects() -> [Shown] { filter { !$0.subjects.isEmpty } }
+}
+
 extension Data {
     package var hexadecimal: String {
         map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
