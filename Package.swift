@@ -292,8 +292,8 @@ let fuzzing: Target = {
     let folder = "Tests/FuzzTests"
     let dependencies: [Target.Dependency] = [
         "PushModel", "RecordFormats", "Intake", "Delivery", "Pipeline", "HTTPListener", "Worker",
-        "APNSSimulator", "RegistrarAccess", "Registering", "RecordSchemas", "SchemaRegistry",
-        "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
+        "APNSSimulator", "RegistrarAccess", "Registering", "Registrar", "RecordSchemas",
+        "SchemaRegistry", "Nghttp2", "CNghttp2", "OpenSSL", "TestCertificates",
         "Simdjson", "FlatMemory",
         .product(name: "Logging", package: "swift-log"),
     ]

@@ -11,7 +11,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case configuration, requests, commands, headers, keys, providerTokens
     case explainQueries, explainBodies, logLevels
     case attestations, accessTokens, accessHeaders, accessFiles
-    case registrarPaths, registrarBodies
+    case registrarPaths, registrarBodies, registrarBatches, registrarAttestBodies
+    case registrarLists, registrarQueries, registrarMediaTypes
     case avroSchemas, avroValues, protobufSchemas, protobufValues, schemaFrames, registryAnswers
 
     /// - Throws: `BrokenPromise`.
@@ -39,6 +40,11 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .accessFiles: try AccessFilesTarget.run(input)
         case .registrarPaths: try RegistrarPathsTarget.run(input)
         case .registrarBodies: try RegistrarBodiesTarget.run(input)
+        case .registrarBatches: try RegistrarBatchesTarget.run(input)
+        case .registrarAttestBodies: try RegistrarAttestBodiesTarget.run(input)
+        case .registrarLists: try RegistrarListsTarget.run(input)
+        case .registrarQueries: try RegistrarQueriesTarget.run(input)
+        case .registrarMediaTypes: try RegistrarMediaTypesTarget.run(input)
         case .avroSchemas: try AvroSchemasTarget.run(input)
         case .avroValues: try AvroValuesTarget.run(input)
         case .protobufSchemas: try ProtobufSchemasTarget.run(input)
