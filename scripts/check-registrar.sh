@@ -18,5 +18,5 @@ done
 export PYTHONDONTWRITEBYTECODE=1
 export LAMPLIGHTER_PROGRAMS=${LAMPLIGHTER_PROGRAMS:-$PWD/.build/debug}
 cd Tests/Registrar
-if [ $# -eq 0 ]; then set -- test_interface test_sets test_strictness test_access test_tls test_replicas test_delivery; fi
+if [ $# -eq 0 ]; then set -- test_interface test_sets test_strictness test_access test_attest test_tls test_replicas test_delivery; fi
 exec python3 -m unittest --verbose "$@"
