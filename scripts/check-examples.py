@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of Lamplighter.
 """Checks examples/ and what the pages quote from it: types of the app's sources, and the backends in Python
-and Go against a registrar and the embedded Kafka. SWIFT=1 also builds and tests the backend in Swift, whose
-dependencies take minutes. Arguments choose some of the tests, as `python3 -m unittest` takes them."""
+and Go against a registrar and the embedded Kafka; the one in Swift is parsed. SWIFT=1 also builds and tests
+that one, whose dependencies take minutes. Arguments choose some of the tests, as `python3 -m unittest` takes
+them."""
 
 import os
 import subprocess
