@@ -17,6 +17,7 @@ struct `A demo` {
         let report = try run.report()
         #expect(report.lost == 0)
         #expect(report.kills >= 1)
+        #expect(run.process.output.contains("kill -9 of the registrar"))
         #expect(report.obligations > report.events)
         // With the JSON on standard output, which shares a file with standard error here.
         #expect(run.process.output.contains(#","lost":0,"#))

@@ -40,6 +40,17 @@ import Testing
         #expect(Set(device.formerTokens) == Set(tokens))
     }
 
+    @Test func `has its installation removed when its user signs out`() {
+        var random = SplitMix64(seed: 2)
+        var device = Device(number: 1, subjects: 5, startingAt: Self.time, using: &random)
+        let (installation, tokens) = (device.installation, device.tokens)
+        let requests = device.requests(for: .forget, using: &random)
+        #expect(requests.map(\.method) == ["DELETE", "PUT", "PUT", "PUT"])
+        #expect(requests.map(\.installation) == [installation, nil, nil, nil])
+        #expect(requests[0].path.isEmpty && device.installation != installation)
+        #expect(Set(device.formerTokens) == Set(tokens))
+    }
+
     @Test func `has no token twice and no more controls than it may`() {
         var random = SplitMix64(seed: 3)
         var device = Device(number: 1, subjects: 5, startingAt: Self.time, using: &random)

@@ -19,11 +19,15 @@ package struct Device: Sendable {
         package var path: String
         /// The members of the body but the sequence; nil for none.
         package var members: [(String, JSONText)]?
+        /// The installation that it is about; nil for the device's present one.
+        package var installation: String?
     }
 
     /// What happens to the device.
     package enum Change: CaseIterable, Sendable {
         case launch, addControl, removeControl, changeSubject, newToken, newDeviceToken, reinstall
+        /// The user signs out, and what follows belongs to another installation.
+        case forget
     }
 
     package let number: Int
@@ -91,6 +95,11 @@ package struct Device: Sendable {
             formerTokens += controls.compactMap(\.token) + [widgetToken, deviceToken]
             install(using: &random)
             return [completeSet, widgets, deviceRequest]
+        case .forget:
+            let removal = Request(method: "DELETE", path: "", installation: installation)
+            formerTokens += controls.compactMap(\.token) + [widgetToken, deviceToken]
+            install(using: &random)
+            return [removal, completeSet, widgets, deviceRequest]
         }
         return [controlsRequest]
     }

@@ -148,7 +148,8 @@ package final class DeviceTraffic: Sendable {
         let formers = device.formerTokens.count
         for request in device.requests(for: change, using: &random) {
             device.sequence += 1
-            let result = line.send(request, of: device.installation, sequence: device.sequence)
+            let installation = request.installation ?? device.installation
+            let result = line.send(request, of: installation, sequence: device.sequence)
             switch result {
             case .acknowledged(let sequence):
                 device.sequence = max(device.sequence, sequence)

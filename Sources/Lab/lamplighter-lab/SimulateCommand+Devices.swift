@@ -13,8 +13,9 @@ extension SimulateCommand {
             commandName: "devices",
             abstract: "Registers pretended iPhones with a registrar, as the client package does.",
             discussion: """
-                Each launches, adds and removes controls, changes what they show, gets new tokens \
-                and is reinstalled; it tries a request again until it is acknowledged. At the end, \
+                Each launches, adds and removes controls, changes what they show, gets new tokens, \
+                is reinstalled, and has its installation removed when its user signs out; it tries \
+                a request again until it is acknowledged. At the end, \
                 or at SIGTERM or SIGINT, each asks the registrar what is registered of it. Standard output has a line of JSON \
                 twice a second, and then the sums; with --apns-log, the pushes that the APNs simulator \
                 has delivered to the devices are among them. The subjects are door-0, door-1 and so \
