@@ -8,9 +8,7 @@ import subprocess
 import time
 import unittest
 
-from registrars import APP, ENVIRONMENT, INSTALLATION, KEY, PROGRAMS, ROOT, TEAM, Registrars, controls
-
-CLIENT = ROOT / "clients/swift"
+from registrars import APP, ENVIRONMENT, INSTALLATION, KEY, PROGRAMS, TEAM, Registrars, controls
 
 
 class Delivery(unittest.TestCase):
@@ -79,16 +77,6 @@ class Delivery(unittest.TestCase):
         self.assertEqual((report["failed"], report["mismatches"], report["latePushes"]), (0, [], 0))
         self.assertGreater(report["acknowledged"], 900)
         self.assertGreater(report["devicesReached"], 250)
-
-    def test_the_client_registers_with_a_real_registrar(self):
-        run = subprocess.run(
-            ["swift", "test", "--disable-xctest", "--scratch-path", ".build", "--filter", "RealRegistrar"],
-            cwd=CLIENT, capture_output=True, text=True, env={
-                **ENVIRONMENT,
-                "LAMPLIGHTER_REGISTRAR_URL": f"http://127.0.0.1:{self.registrars.ports['registrar']}",
-                "LAMPLIGHTER_REGISTRAR_KEY": self.registrars.key, "LAMPLIGHTER_REGISTRAR_APP": APP})
-        self.assertEqual(run.returncode, 0, (run.stdout + run.stderr)[-3000:])
-        self.assertRegex(run.stdout, r"Test run with [1-9]\d* tests?")
 
 
 if __name__ == "__main__":
