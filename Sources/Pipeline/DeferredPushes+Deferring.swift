@@ -21,9 +21,9 @@ extension DeferredPushes {
     ) {
         deferLongHeld(&book, &outbox, breakers, now: now)
         if let drain { deferWhatCannotEnd(in: drain, &book, &outbox, breakers, now: now) }
-        guard book.pushes.queuedCount > HoldWatch.probesKept,
-            holdWatch.isSpillDue(now: now.monotonic)
-        else { return }
+        guard book.pushes.queuedCount > HoldWatch.probesKept else { return }
+        makeRoomForUrgent(&book, &outbox, breakers, now: now)
+        guard holdWatch.isSpillDue(now: now.monotonic) else { return }
         let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
         for index in book.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
@@ -72,55 +72,6 @@ extension DeferredPushes {
         return !breakers.isClosed(book.pushes.route(of: slot))
     }
 
-    // MARK: Bulkheads
-
-    /// Any pool may use slots that no other one wants. When slots run short while other pools send
-    /// too, a pool whose queue hardly moves goes back to its fair share.
-    private mutating func relieveSlowestPool(
-        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
-        now: Now
-    ) {
-        let slots = book.settings.slots
-        guard breakers.poolCount > 1, book.freeEventSlots * 4 < slots else { return }
-        let queued = book.queuedPerPool(breakers.poolCount)
-        let slow = queued.indices.max { queued[$0] < queued[$1] }!
-        let busySince = now.monotonic - book.settings.holdMax
-        let hasOthers = queued.indices.contains { index in
-            let pool = PoolID(rawValue: UInt16(index))
-            return index != slow
-                && (book.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
-        }
-        guard hasOthers else { return }
-        let stuckSince = now.monotonic - book.settings.holdMax / 4
-        let sharing = queued.indices.count { index in
-            queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
-        }
-        let share = slots / sharing
-        for index in book.routes.indices where Int(book.routes[index].pool.rawValue) == slow {
-            let route = RouteID(rawValue: UInt16(index))
-            guard let head = book.pushes.firstQueued(of: route),
-                book.pushes[head].queuedAt <= stuckSince
-            else { continue }
-            let surplus = max(0, book.queuedPerPool(breakers.poolCount)[slow] - share)
-            let kept = max(0, book.pushes.queuedCount(of: route) - surplus)
-            spill(route, to: kept, &book, &outbox, breakers, now: now)
-        }
-    }
-
-    /// Defers the pushes that have waited longest in this route, until `kept` are left.
-    private mutating func spill(
-        _ route: RouteID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
-        _ breakers: borrowing CircuitBreakers, now: Now
-    ) {
-        var left = HoldWatch.spillMax
-        while left > 0, book.pushes.queuedCount(of: route) > kept, hasRoom(book, outbox),
-            let slot = book.pushes.firstQueued(of: route)
-        {
-            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
-            left -= 1
-        }
-    }
-
     // MARK: One push
 
     /// Whether one more push may be deferred. Each row whose push is under way keeps room for its
@@ -154,7 +105,7 @@ extension DeferredPushes {
     }
 
     /// Defers the push until it may be handed to delivery.
-    private mutating func deferUntilSendable(
+    mutating func deferUntilSendable(
         _ slot: UInt32, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
     ) {
@@ -241,16 +192,5 @@ extension DeferredPushes {
                 said,
                 past: PushRequest.Past(attempts: push.attempts, firstTriedAt: firstTriedAt)),
             route: push.route, payload: book.pushes.bodies.payload(said.body), now: now)
-    }
-}
-
-extension PushBook {
-    fileprivate func queuedPerPool(_ pools: Int) -> [Int] {
-        var queued = Array(repeating: 0, count: pools)
-        for index in routes.indices {
-            let route = RouteID(rawValue: UInt16(index))
-            queued[Int(routes[index].pool.rawValue)] += pushes.queuedCount(of: route)
-        }
-        return queued
     }
 }

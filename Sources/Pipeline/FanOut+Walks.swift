@@ -64,19 +64,10 @@ extension FanOut {
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
     }
 
-    /// How many slots walks leave free, so that events of few tokens go at once beside the largest
-    /// audience: room for 32 such events, or a sixteenth of all slots if that is less, but for one
-    /// event at least; never more than a quarter.
-    private static func slotsKeptForEvents(_ book: borrowing PushBook) -> Int {
-        let most = book.settings.immediateFanOutMax
-        let slots = book.settings.slots
-        return min(32 * most, max(most + 1, slots / 16), slots / 4)
-    }
-
     /// How many slots walks may take now. Where events have taken slots that are kept for them,
     /// walks take as many, so that neither waits for the other to end.
     private func slotsForWalks(_ book: borrowing PushBook) -> Int {
         let free = book.freeEventSlots
-        return min(free, max(free - Self.slotsKeptForEvents(book), slotsTakenAtOnce))
+        return min(free, max(free - book.settings.slotsKeptForEvents, slotsTakenAtOnce))
     }
 }

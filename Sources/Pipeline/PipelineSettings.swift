@@ -125,6 +125,13 @@ package struct PipelineSettings: Sendable {
     /// Above this many bytes of letters, further letters go without their events.
     var wholeLetterBytesMax: Int { deadLetterBytesMax / 2 }
 
+    /// How many slots walks leave free, so that events of few tokens go at once beside the largest
+    /// audience: room for 32 such events, or a sixteenth of all slots if that is less, but for one
+    /// event at least; never more than a quarter.
+    var slotsKeptForEvents: Int {
+        min(32 * immediateFanOutMax, max(immediateFanOutMax + 1, slots / 16), slots / 4)
+    }
+
     /// The share of the slots that is kept for deferred pushes.
     package var deferredSlots: Int { slots / 8 }
 }

@@ -52,11 +52,13 @@ struct PlanningBench: ~Copyable {
 
     /// What `event` asks of a token, not yet asked.
     func request(
-        _ event: ReadEvent, token: UInt32 = 1, route: RouteID = route(), priority: UInt8 = 10,
-        expiresIn: Duration = .seconds(3600), key: UInt64 = 0, body: BodyID = .none
+        _ event: ReadEvent, token: UInt32 = 1, route: RouteID = route(), type: PushType? = nil,
+        priority: UInt8 = 10, expiresIn: Duration = .seconds(3600), key: UInt64 = 0,
+        body: BodyID = .none
     ) -> PushRequest {
         var content = PushContent(
-            type: key == 0 ? .controls : .alert, priority: priority, expiration: .immediate,
+            type: type ?? (key == 0 ? .controls : .alert), priority: priority,
+            expiration: .immediate,
             expiresAt: now + expiresIn, origin: event.position, readSequence: event.sequence,
             subject: .none, subjectTag: 0)
         content.body = body

@@ -34,13 +34,15 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
     /// bundle identifier and it needs a client certificate.
     package static let builtIn: [Row] = [
         Row("controls", .control, suffix: ".push-type.controls", body: contentChanged),
-        Row("widgets", .widget, suffix: ".push-type.widgets", body: contentChanged),
+        Row(
+            "widgets", .widget, suffix: ".push-type.widgets", urgency: .glance,
+            body: contentChanged),
         Row(
             "background", .device, priority: 5, expiration: .deadline,
             body: #"{"aps":{"content-available":1}}"#),
         Row("alert", .device, expiration: .deadline),
         Row("liveactivity", .liveActivity, suffix: ".push-type.liveactivity"),
-        Row("complication", .complication, suffix: ".complication"),
+        Row("complication", .complication, suffix: ".complication", urgency: .glance),
         Row("voip", .voip, suffix: ".voip", bodyBytesMax: 5120),
         Row("fileprovider", .fileProvider, suffix: ".pushkit.fileprovider", priority: 5),
         Row("location", .location, suffix: ".location-query", body: #"{"aps":{}}"#),
@@ -99,6 +101,7 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
         package let topicSuffix: String
         /// Default `apns-priority`: 10, 5 or 1.
         package let priority: UInt8
+        package let urgency: Urgency
         package let expiration: ExpirationRule
         /// The largest body APNs accepts, in bytes.
         package let bodyBytesMax: Int
@@ -107,8 +110,8 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
 
         init(
             _ name: String, _ tokenClass: TokenClass, suffix: String = "", priority: UInt8 = 10,
-            expiration: ExpirationRule = .immediate, bodyBytesMax: Int = 4096,
-            body emptyBody: String? = nil
+            urgency: Urgency? = nil, expiration: ExpirationRule = .immediate,
+            bodyBytesMax: Int = 4096, body emptyBody: String? = nil
         ) {
             precondition([1, 5, 10].contains(priority), "a priority that APNs does not have")
             precondition(
@@ -117,6 +120,7 @@ package struct PushType: Hashable, Sendable, BitwiseCopyable {
             self.tokenClass = tokenClass
             self.topicSuffix = suffix
             self.priority = priority
+            self.urgency = urgency ?? Urgency(priority: priority)
             self.expiration = expiration
             self.bodyBytesMax = bodyBytesMax
             self.emptyBody = emptyBody

@@ -54,8 +54,32 @@ extension PushTable {
 
     package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
 
-    /// The push that has stood longest in this route's queue.
-    package func firstQueued(of route: RouteID) -> UInt32? { queues.first(of: route) }
+    /// The push that has stood longest in this route's queue, of those that are least urgent.
+    package func firstQueued(of route: RouteID) -> UInt32? {
+        for urgency in Urgency.allCases.reversed() {
+            if let slot = queues.first(of: route, urgency) { return slot }
+        }
+        return nil
+    }
+
+    /// The most urgent pushes that there have been since the start.
+    package var mostUrgent: Urgency { queues.mostUrgent }
+
+    /// The pushes that have stood longest in this queue, without those that came from `deferred`. It
+    /// looks at no more than `steps` pushes.
+    package func longestQueuedOfEvents(
+        _ route: RouteID, _ urgency: Urgency, most: Int, steps: Int
+    ) -> [UInt32] {
+        var slots: [UInt32] = []
+        var next = queues.first(of: route, urgency) ?? Self.none
+        var left = steps
+        while next != Self.none, left > 0, slots.count < most {
+            if !pushes[Int(next)].isOfDeferredShare { slots.append(next) }
+            next = pushes[Int(next)].next
+            left -= 1
+        }
+        return slots
+    }
 }
 
 /// Finds the oldest of the events that pushes wait for, lap by lap: a look at every slot for each

@@ -139,6 +139,7 @@ package struct PushTable: ~Copyable {
             return addFollowUp(row, request, hold: hold, &tracker)
         default:
             Self.merge(request, into: &pushes[row].held, &bodies)
+            if request.coalescingKey != 0 { becomeAsUrgentAsItsType(slot) }
             if let hold { claim(hold, for: slot, &tracker) }
             // A newer payload replaces that of the follow-up.
             if pushes[row].hasFollowUp, request.coalescingKey != 0,
@@ -188,14 +189,14 @@ package struct PushTable: ~Copyable {
 
     // MARK: Pushes go out
 
-    /// The next push of this pool, routes taking turns; it is in flight from here on. Routes for
-    /// which `isBlocked` is true are passed over.
+    /// The next push of this pool, the most urgent first and routes taking turns; it is in flight from
+    /// here on. Routes for which `isBlocked` is true are passed over.
     package mutating func take(
         from pool: PoolID, sequence: UInt64, now: MonotonicTime, isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        guard let route = queues.nextRoute(of: pool, isBlocked: isBlocked) else { return nil }
-        let slot = queues.popFirst(of: route, in: &pushes)
-        if let next = queues.first(of: route) { pushes.prefetch(Int(next)) }
+        guard let slot = queues.popNext(of: pool, in: &pushes, isBlocked: isBlocked) else {
+            return nil
+        }
         let row = Int(slot)
         pushes[row].state = .inFlight
         pushes[row].handedSequence = sequence
@@ -314,6 +315,16 @@ package struct PushTable: ~Copyable {
     private mutating func enqueue(_ slot: UInt32, now: MonotonicTime) {
         pushes[Int(slot)].state = .queued
         pushes[Int(slot)].queuedAt = now
+        queues.append(slot, in: &pushes)
+    }
+
+    /// A newer payload may have made a background push of an alert, or the other way round.
+    private mutating func becomeAsUrgentAsItsType(_ slot: UInt32) {
+        let push = pushes[Int(slot)]
+        guard push.state == .queued, push.urgency != queues.urgency(of: push.content.type) else {
+            return
+        }
+        queues.remove(slot, in: &pushes)
         queues.append(slot, in: &pushes)
     }
 

@@ -4,14 +4,22 @@
 internal import FlatMemory
 internal import PushModel
 
-/// A first-in, first-out queue per route, threaded through the pushes themselves, and a turn order
-/// of routes per pool. Every step costs the same however many routes there are that have nothing
+/// First-in, first-out queues, one for each route and urgency, threaded through the pushes
+/// themselves. Of a pool the most urgent pushes go first (`UrgencyTurns`), and routes take turns
+/// within an urgency. Every step costs the same however many routes there are that have nothing
 /// queued.
 struct RouteQueues: ~Copyable {
-    private var routes: Column<Queue>
-    /// For each pool the routes that have something queued, the next to be served first.
-    private var turns: [Turns]
+    /// By route, then by urgency.
+    private var queues: Column<Queue>
+    /// By pool, then by urgency.
+    private var turns: [RouteTurns]
+    /// By pool.
+    private var urgencyTurns: [UrgencyTurns]
+    /// By push type: reading the table of types would cost each push more.
+    private let urgencies: [Urgency]
     private(set) var count = 0
+    /// The most urgent pushes that were ever queued.
+    private(set) var mostUrgent = Urgency.background
 
     private struct Queue: BitwiseCopyable {
         let pool: PoolID
@@ -20,110 +28,130 @@ struct RouteQueues: ~Copyable {
         var count = 0
     }
 
-    private struct Turns {
-        var routes: [RouteID] = []
-        var position = 0
-
-        /// Returns the route whose turn it is and passes the turn on; nil when all are blocked.
-        mutating func next(isBlocked: (RouteID) -> Bool) -> RouteID? {
-            for _ in 0..<routes.count {
-                let route = routes[position]
-                pass(to: position + 1)
-                if !isBlocked(route) { return route }
-            }
-            return nil
-        }
-
-        mutating func leave(_ route: RouteID) {
-            let index = routes.firstIndex(of: route)!
-            routes.remove(at: index)
-            pass(to: position - (index < position ? 1 : 0))
-        }
-
-        /// Wraps at once: a route that joins at the end comes after those that wait already.
-        private mutating func pass(to next: Int) { position = next < routes.count ? next : 0 }
-    }
+    private static var perRoute: Int { Int(Urgency.count) }
 
     init(routing: RoutingTable) {
-        routes = Column(capacity: routing.routes.count)
-        for route in routing.routes { routes.append(Queue(pool: route.pool)) }
-        turns = routing.pools.map { _ in Turns() }
+        queues = Column(capacity: routing.routes.count * Self.perRoute)
+        for route in routing.routes {
+            for _ in Urgency.allCases { queues.append(Queue(pool: route.pool)) }
+        }
+        turns = Array(repeating: RouteTurns(), count: routing.pools.count * Self.perRoute)
+        urgencyTurns = Array(repeating: UrgencyTurns(), count: routing.pools.count)
+        urgencies = PushType.all.map(\.urgency)
     }
 
-    func count(of route: RouteID) -> Int { routes[Int(route.rawValue)].count }
+    private static func row(_ route: RouteID, _ urgency: Urgency) -> Int {
+        Int(route.rawValue) * perRoute + Int(urgency.rawValue)
+    }
 
-    func first(of route: RouteID) -> UInt32? {
-        let head = routes[Int(route.rawValue)].head
+    private static func row(_ pool: PoolID, _ urgency: Urgency) -> Int {
+        Int(pool.rawValue) * perRoute + Int(urgency.rawValue)
+    }
+
+    func count(of route: RouteID) -> Int {
+        Urgency.allCases.reduce(0) { $0 + count(of: route, $1) }
+    }
+
+    func count(of route: RouteID, _ urgency: Urgency) -> Int {
+        queues[Self.row(route, urgency)].count
+    }
+
+    func first(of route: RouteID, _ urgency: Urgency) -> UInt32? {
+        let head = queues[Self.row(route, urgency)].head
         return head == PushTable.none ? nil : head
     }
 
-    func hasQueued(in pool: PoolID) -> Bool { !turns[Int(pool.rawValue)].routes.isEmpty }
+    func hasQueued(in pool: PoolID) -> Bool { urgencyTurns[Int(pool.rawValue)].waiting != 0 }
+
+    /// How urgent a push of this type is.
+    func urgency(of type: PushType) -> Urgency { urgencies[Int(type.rawValue)] }
 
     mutating func append(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
         let route = pushes[Int(slot)].route
-        let row = Int(route.rawValue)
+        let urgency = urgency(of: pushes[Int(slot)].held.content.type)
+        let row = Self.row(route, urgency)
+        pushes[Int(slot)].urgency = urgency
         pushes[Int(slot)].next = PushTable.none
-        pushes[Int(slot)].previous = routes[row].tail
-        if routes[row].tail == PushTable.none {
-            routes[row].head = slot
-            turns[Int(routes[row].pool.rawValue)].routes.append(route)
+        pushes[Int(slot)].previous = queues[row].tail
+        if queues[row].tail == PushTable.none {
+            queues[row].head = slot
+            turns[Self.row(queues[row].pool, urgency)].join(route)
+            urgencyTurns[Int(queues[row].pool.rawValue)].join(urgency)
+            mostUrgent = min(mostUrgent, urgency)
         } else {
-            pushes[Int(routes[row].tail)].next = slot
+            pushes[Int(queues[row].tail)].next = slot
         }
-        routes[row].tail = slot
-        routes[row].count += 1
+        queues[row].tail = slot
+        queues[row].count += 1
         count += 1
     }
 
-    /// Returns the route whose turn it is and passes the turn on; nil when no route that is not
-    /// blocked has anything queued.
-    mutating func nextRoute(of pool: PoolID, isBlocked: (RouteID) -> Bool) -> RouteID? {
-        turns[Int(pool.rawValue)].next(isBlocked: isBlocked)
-    }
-
-    mutating func popFirst(of route: RouteID, in pushes: inout Column<WaitingPush>) -> UInt32 {
-        let slot = routes[Int(route.rawValue)].head
+    /// Takes the push whose turn it is in this pool and passes the turn on; nil when no route that is
+    /// not blocked has anything queued.
+    mutating func popNext(
+        of pool: PoolID, in pushes: inout Column<WaitingPush>, isBlocked: (RouteID) -> Bool
+    ) -> UInt32? {
+        var urgencies = urgencyTurns[Int(pool.rawValue)]
+        let next = urgencies.next { turns[Self.row(pool, $0)].next(isBlocked: isBlocked) }
+        urgencyTurns[Int(pool.rawValue)] = urgencies
+        guard let (route, urgency) = next else { return nil }
+        let slot = queues[Self.row(route, urgency)].head
         precondition(slot != PushTable.none, "route \(route.rawValue) has nothing queued")
         remove(slot, in: &pushes)
+        let following = queues[Self.row(route, urgency)].head
+        if following != PushTable.none { pushes.prefetch(Int(following)) }
         return slot
     }
 
     mutating func remove(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
-        let route = pushes[Int(slot)].route
-        let row = Int(route.rawValue)
+        let (route, urgency) = (pushes[Int(slot)].route, pushes[Int(slot)].urgency)
+        let row = Self.row(route, urgency)
         let (previous, next) = (pushes[Int(slot)].previous, pushes[Int(slot)].next)
         if previous == PushTable.none {
-            routes[row].head = next
+            queues[row].head = next
         } else {
             pushes[Int(previous)].next = next
         }
         if next == PushTable.none {
-            routes[row].tail = previous
+            queues[row].tail = previous
         } else {
             pushes[Int(next)].previous = previous
         }
-        routes[row].count -= 1
+        queues[row].count -= 1
         count -= 1
-        if routes[row].count == 0 { turns[Int(routes[row].pool.rawValue)].leave(route) }
+        if queues[row].count == 0 { leave(route, urgency, of: queues[row].pool) }
+    }
+
+    private mutating func leave(_ route: RouteID, _ urgency: Urgency, of pool: PoolID) {
+        let row = Self.row(pool, urgency)
+        turns[row].leave(route)
+        if turns[row].routes.isEmpty { urgencyTurns[Int(pool.rawValue)].leave(urgency) }
     }
 
     func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
         var total = 0
-        for number in 0..<routes.count {
-            let route = routes[number]
-            var (slot, previous, length) = (route.head, PushTable.none, 0)
+        for row in 0..<queues.count {
+            let queue = queues[row]
+            let route = RouteID(rawValue: UInt16(row / Self.perRoute))
+            let urgency = Urgency.allCases[row % Self.perRoute]
+            var (slot, previous, length) = (queue.head, PushTable.none, 0)
             while slot != PushTable.none {
                 let push = pushes[Int(slot)]
                 precondition(push.state == .queued, "a push in a queue is not queued")
-                precondition(Int(push.route.rawValue) == number, "a push in another route's queue")
+                precondition(
+                    push.route == route && push.urgency == urgency, "a push in another's queue")
                 precondition(push.previous == previous, "broken back link")
                 (previous, slot, length) = (slot, push.next, length + 1)
             }
             precondition(
-                previous == route.tail && length == route.count, "route \(number) miscounts")
-            let listed = turns[Int(route.pool.rawValue)].routes
-                .contains(RouteID(rawValue: UInt16(number)))
-            precondition(listed == (length > 0), "route \(number) has no turn, or one too many")
+                previous == queue.tail && length == queue.count, "route \(route) miscounts")
+            let turns = turns[Self.row(queue.pool, urgency)]
+            precondition(
+                turns.routes.contains(route) == (length > 0),
+                "route \(route) has no turn, or one too many")
+            precondition(
+                urgencyTurns[Int(queue.pool.rawValue)].has(urgency) == !turns.routes.isEmpty,
+                "an urgency has no turn, or one too many")
             total += length
         }
         precondition(total == count, "the queues miscount")

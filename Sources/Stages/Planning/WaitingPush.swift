@@ -119,6 +119,8 @@ package struct WaitingPush: BitwiseCopyable {
     @usableFromInline package internal(set) var isOrphaned = false
     /// Whether its slot counts towards the deferred pushes' share.
     package let isOfDeferredShare: Bool
+    /// That of its queue; meaningful only while it is queued.
+    package internal(set) var urgency = Urgency.immediate
     package internal(set) var attempts: UInt16 = 0
     @usableFromInline package let route: RouteID
     @usableFromInline package let token: TokenID

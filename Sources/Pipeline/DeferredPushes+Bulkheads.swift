@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Delivery
+internal import Planning
+internal import PushModel
+
+/// Bulkheads: when slots run short, pushes that have more than their share of them go to `deferred`,
+/// those of a slow pool and the less urgent ones.
+extension DeferredPushes {
+    /// Any pool may use slots that no other one wants. When slots run short while other pools send
+    /// too, a pool whose queue hardly moves goes back to its fair share.
+    mutating func relieveSlowestPool(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        let slots = book.settings.slots
+        guard breakers.poolCount > 1, book.freeEventSlots * 4 < slots else { return }
+        let queued = book.queuedPerPool(breakers.poolCount)
+        let slow = queued.indices.max { queued[$0] < queued[$1] }!
+        let busySince = now.monotonic - book.settings.holdMax
+        let hasOthers = queued.indices.contains { index in
+            let pool = PoolID(rawValue: UInt16(index))
+            return index != slow
+                && (book.pushes.hasQueued(in: pool) || breakers.wasUsed(pool, since: busySince))
+        }
+        guard hasOthers else { return }
+        let stuckSince = now.monotonic - book.settings.holdMax / 4
+        let sharing = queued.indices.count { index in
+            queued[index] > 0 || breakers.isInUse(PoolID(rawValue: UInt16(index)))
+        }
+        let share = slots / sharing
+        for index in book.routes.indices where Int(book.routes[index].pool.rawValue) == slow {
+            let route = RouteID(rawValue: UInt16(index))
+            guard let head = book.pushes.firstQueued(of: route),
+                book.pushes[head].queuedAt <= stuckSince
+            else { continue }
+            let surplus = max(0, book.queuedPerPool(breakers.poolCount)[slow] - share)
+            let kept = max(0, book.pushes.queuedCount(of: route) - surplus)
+            spill(route, to: kept, &book, &outbox, breakers, now: now)
+        }
+    }
+
+    /// When events have taken a quarter of the slots that walks leave to them, less urgent pushes make
+    /// room, the least urgent first: an event whose push is more urgent may stand next in Kafka, and is
+    /// read only when there is room. Where all pushes have been equally urgent, events wait in Kafka.
+    mutating func makeRoomForUrgent(
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
+    ) {
+        let room = book.settings.slotsKeptForEvents
+        let forOneEvent = book.settings.immediateFanOutMax + 1
+        guard book.freeEventSlots < max(room * 3 / 4, min(forOneEvent, room)) else { return }
+        for urgency in Urgency.allCases.reversed() where urgency > book.pushes.mostUrgent {
+            for index in book.routes.indices {
+                let missing = max(room, forOneEvent) - book.freeEventSlots
+                guard missing > 0 else { return }
+                let slots = book.pushes.longestQueuedOfEvents(
+                    RouteID(rawValue: UInt16(index)), urgency,
+                    most: min(missing, HoldWatch.spillMax), steps: HoldWatch.chunk)
+                for slot in slots where hasRoom(book, outbox) {
+                    deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+                }
+            }
+        }
+    }
+
+    /// Defers the pushes that have waited longest in this route, until `kept` are left.
+    mutating func spill(
+        _ route: RouteID, to kept: Int, _ book: inout PushBook, _ outbox: inout Outbox,
+        _ breakers: borrowing CircuitBreakers, now: Now
+    ) {
+        var left = HoldWatch.spillMax
+        while left > 0, book.pushes.queuedCount(of: route) > kept, hasRoom(book, outbox),
+            let slot = book.pushes.firstQueued(of: route)
+        {
+            deferUntilSendable(slot, &book, &outbox, breakers, now: now)
+            left -= 1
+        }
+    }
+}
+
+extension PushBook {
+    fileprivate func queuedPerPool(_ pools: Int) -> [Int] {
+        var queued = Array(repeating: 0, count: pools)
+        for index in routes.indices {
+            let route = RouteID(rawValue: UInt16(index))
+            queued[Int(routes[index].pool.rawValue)] += pushes.queuedCount(of: route)
+        }
+        return queued
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Planning
+internal import PushModel
+internal import Testing
+
+@Suite struct `The urgency of a push` {
+    private static let control = PlanningBench.route("one", .control)
+    private static let widget = PlanningBench.route("one", .widget)
+    private static let device = PlanningBench.route("one", .device)
+
+    /// Queues pushes of one type in one route.
+    private func queue(
+        _ count: Int, _ type: PushType, in route: RouteID, _ bench: inout PlanningBench
+    ) {
+        for _ in 0..<count {
+            let event = bench.read()
+            let token = UInt32(bench.table.queuedCount)
+            _ = bench.queue(bench.request(event, token: token, route: route, type: type), event)
+        }
+    }
+
+    private func take(_ count: Int, _ bench: inout PlanningBench) -> [PushType] {
+        var types: [PushType] = []
+        while types.count < count, let slot = bench.take() {
+            types.append(bench.table.pushType(of: slot))
+        }
+        return types
+    }
+
+    @Test func `what somebody waits for is more urgent than what nobody sees`() {
+        let ranks = Dictionary(grouping: PushType.builtIn.map(\.name)) { name in
+            PushType(name: name)!.row.urgency
+        }
+        #expect(
+            ranks[.immediate] == [
+                "controls", "alert", "liveactivity", "voip", "location", "pushtotalk",
+            ])
+        #expect(ranks[.glance] == ["widgets", "complication"])
+        #expect(ranks[.background] == ["background", "fileprovider"])
+    }
+
+    @Test func `a more urgent push goes first, whatever was queued before`() {
+        var bench = PlanningBench(slots: 64)
+        queue(5, .background, in: Self.device, &bench)
+        queue(3, .widgets, in: Self.widget, &bench)
+        queue(4, .controls, in: Self.control, &bench)
+        let order = take(12, &bench)
+        #expect(order[..<4].allSatisfy { $0 == .controls })
+        #expect(order[4..<7].allSatisfy { $0 == .widgets })
+        #expect(order[7...].allSatisfy { $0 == .background })
+    }
+
+    @Test func `less urgent pushes get a tenth, and share it`() {
+        var bench = PlanningBench(slots: 700)
+        queue(100, .background, in: Self.device, &bench)
+        queue(100, .widgets, in: Self.widget, &bench)
+        queue(400, .controls, in: Self.control, &bench)
+        let order = take(200, &bench)
+        #expect(order.count { $0 == .controls } == 180)
+        #expect(order.count { $0 == .widgets } == 10)
+        #expect(order.count { $0 == .background } == 10)
+        // No long gap either.
+        for start in stride(from: 0, to: 200, by: 10) {
+            #expect(order[start..<(start + 10)].contains { $0 != .controls })
+        }
+    }
+
+    @Test func `less urgent pushes have saved up no turns while none of them waited`() {
+        var bench = PlanningBench(slots: 64)
+        queue(30, .controls, in: Self.control, &bench)
+        #expect(take(20, &bench).allSatisfy { $0 == .controls })
+        queue(1, .background, in: Self.device, &bench)
+        #expect(take(9, &bench).allSatisfy { $0 == .controls })
+        #expect(take(1, &bench) == [.background])
+    }
+
+    @Test func `an alert goes before a background push to the same tokens`() {
+        var bench = PlanningBench(slots: 64)
+        queue(5, .background, in: Self.device, &bench)
+        queue(2, .alert, in: Self.device, &bench)
+        #expect(take(3, &bench) == [.alert, .alert, .background])
+        #expect(bench.table.queuedCount(of: Self.device) == 4)
+    }
+
+    @Test func `a less urgent route goes on where the more urgent one is blocked`() {
+        var bench = PlanningBench(slots: 64)
+        queue(5, .background, in: Self.device, &bench)
+        queue(5, .controls, in: Self.control, &bench)
+        var taken = 0
+        while let slot = bench.table.take(
+            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
+            isBlocked: { $0 == Self.control })
+        {
+            #expect(bench.table.route(of: slot) == Self.device)
+            taken += 1
+        }
+        #expect(taken == 5)
+        bench.checkInvariants()
+    }
+
+    @Test func `an urgent route goes on where the less urgent one is blocked`() {
+        var bench = PlanningBench(slots: 64)
+        queue(5, .background, in: Self.device, &bench)
+        queue(30, .controls, in: Self.control, &bench)
+        var taken = 0
+        while bench.table.take(
+            from: PlanningBench.pool, sequence: bench.sequence, now: bench.now,
+            isBlocked: { $0 == Self.device }) != nil
+        {
+            taken += 1
+        }
+        #expect(taken == 30)
+        #expect(bench.table.queuedCount(of: Self.device) == 5)
+    }
+
+    @Test func `apps take turns within an urgency`() {
+        var bench = PlanningBench(slots: 128)
+        let other = PlanningBench.route("two", .control)
+        queue(10, .background, in: PlanningBench.route("two", .device), &bench)
+        queue(40, .controls, in: Self.control, &bench)
+        queue(10, .controls, in: other, &bench)
+        var routes: [RouteID] = []
+        while routes.count < 18, let slot = bench.take() {
+            routes.append(bench.table.route(of: slot))
+        }
+        #expect(routes.count { $0 == other } >= 8)
+        #expect(routes.count { $0 == Self.control } >= 8)
+    }
+
+    @Test func `a payload that makes an alert of a background push moves it to the front`() {
+        var bench = PlanningBench(slots: 64)
+        let first = bench.read()
+        let older = bench.table.bodies.insert("{}")
+        let slot = bench.queue(
+            bench.request(
+                first, token: 1, route: Self.device, type: .background, key: 5, body: older),
+            first)
+        queue(3, .widgets, in: Self.widget, &bench)
+        let second = bench.read()
+        let newer = bench.table.bodies.insert("{}")
+        _ = bench.join(
+            slot,
+            bench.request(second, token: 1, route: Self.device, type: .alert, key: 5, body: newer),
+            second)
+        #expect(bench.take() == slot)
+    }
+}
