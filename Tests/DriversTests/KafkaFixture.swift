@@ -103,17 +103,18 @@ final class Reading {
 
     init(_ consumer: EventConsumer) { self.consumer = consumer }
 
-    func turn() {
+    func turn(limit: Int = 100, polls: Int = .max) {
         consumer.clearWakeUp()
+        var left = polls - 1
         while consumer.poll(
-            now: .current, limit: 100,
+            now: .current, limit: limit,
             { record in
                 records.append(
                     Seen(
                         topic: record.topic, partition: record.partition, offset: record.offset,
                         value: record.value.map { String(decoding: $0, as: UTF8.self) }))
-            }) == 100
-        {}
+            }) == limit && left > 0
+        { left -= 1 }
         for fact in consumer.takeFacts() {
             facts.append(fact)
             if case .revoking(let revoked) = fact { onRevoking(consumer, revoked) }
