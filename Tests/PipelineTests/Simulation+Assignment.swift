@@ -185,7 +185,9 @@ extension Simulation {
     /// Another process takes the worker's place.
     mutating func replace(_ number: Int) throws(SimulationFailure) {
         let worker = workers[number]!
-        for (record, _) in worker.produced where chance(50) { keep(record, owing: []) }
+        for (record, _) in worker.produced where chance(50) {
+            keep(record, of: worker, owing: [])
+        }
         workers[number] = nil
         if chance(20) { clocks.replace(number, dice: &dice) }
         for row in worker.consumer.rows { release(row.place) }

@@ -70,6 +70,8 @@ extension Simulation {
         let worker = workers[number]!
         let now = time(of: number)
         var left = min(limit, most)
+        worker.pipeline.shardBreaker =
+            isDraining || !chance(15) ? .closed : chance(50) ? .halfOpen : .open
         let first = below(kafka.partitions.count)
         for place in kafka.partitions.indices {
             let index = (first + place) % kafka.partitions.count
@@ -83,6 +85,9 @@ extension Simulation {
                 let before = worker.pipeline.counters
                 try worker.read(record, partition: index, topic: partition.topic, now: now)
                 coverage.remembered(before, worker.pipeline.counters)
+                if worker.pipeline.counters.eventsSplit > before.eventsSplit {
+                    coverage.note("split", worker)
+                }
                 if let event = record.event, event.payload != nil {
                     kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
                 }
@@ -99,6 +104,13 @@ extension Simulation {
         try worker.withTime(world: kafka, now: now) {
             if worker.lifecycle.isDraining { worker.pipeline.flushDeadLetters(now: now, all: true) }
             worker.pipeline.advance(now: now)
+        }
+        for event in worker.takeBackShards(now: now) {
+            coverage.note("shard taken back", worker)
+            tell("worker \(number) takes back \(event)")
+            if event.payload != nil {
+                kafka.deferred.read(event, at: worker.payloadsReadAt, now: now)
+            }
         }
     }
 

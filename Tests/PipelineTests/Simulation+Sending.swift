@@ -110,7 +110,7 @@ extension Simulation {
                 )
                 try worker.tooLarge(record, world: &kafka, now: now)
             } else {
-                keep(record, owing: worker.model.take(record.ticket))
+                keep(record, of: worker, owing: worker.model.take(record.ticket))
                 worker.acknowledged(record, world: &kafka)
                 tell(
                     "worker \(number): ticket \(record.ticket) is acknowledged, \(Self.text(of: record))"
@@ -126,7 +126,9 @@ extension Simulation {
         return "\(record.topic) \(String(decoding: record.key, as: UTF8.self))\(end)\(value)"
     }
 
-    mutating func keep(_ record: OutgoingRecord, owing debts: [SimulationModel.Debt]) {
+    mutating func keep(
+        _ record: OutgoingRecord, of worker: SimulationWorker, owing debts: [SimulationModel.Debt]
+    ) {
         switch record.topic {
         case .deadLetters: kafka.deadLetters.append(record.value ?? [])
         case .deferred:
@@ -136,7 +138,8 @@ extension Simulation {
                 SimulatedTableRecord(
                     key: record.key, value: record.value, timestamp: now.wall, meaning: .suppression
                 ))
-        case .events: preconditionFailure("nothing is split here")
+        case .events:
+            kafka.append(shard: record, event: worker.shards[record.ticket]!.event, now: now)
         }
     }
 

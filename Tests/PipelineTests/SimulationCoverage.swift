@@ -33,7 +33,7 @@ struct SimulationCoverage {
         [
             "start deleted", "end truncated", "stalled", "refused record", "too large record",
             "unreadable", "bad registration", "no room", "no slot", "failures merged",
-            "tombstone read", "compacted", "clock step",
+            "tombstone read", "compacted", "clock step", "split", "shard taken back",
         ] + life
     /// What happens to the worker itself.
     static let life = [
@@ -120,7 +120,8 @@ struct SimulationCoverage {
         case ("paused", .stopping), ("throttled", .stopping), ("throttled", .revoking):
             return "a drain decides what is read"
         case ("ended", .inFlight): return "a stop waits for the last answers"
-        case ("unreadable", .late): return "no event is read while a late request waits"
+        case ("split", .late), ("unreadable", .late):
+            return "no event is read while a late request waits"
         case ("bad registration", .late): return "no registration is read while one waits"
         case ("compacted", .deferrals): return "compaction lags behind what is on its way"
         case ("compacted", .replaying): return "compaction lags behind the reader"

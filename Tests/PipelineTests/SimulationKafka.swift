@@ -77,6 +77,8 @@ struct SimulatedKafka {
     var payloads: [String: SimulatedEvent] = [:]
     /// Event records that nobody has read yet, by number.
     var unread: Set<Int> = []
+    /// How many shards were written; their records have numbers below zero.
+    private var shards = 0
 
     mutating func append(registration: SimulatedTableRecord) {
         var record = registration
@@ -84,6 +86,23 @@ struct SimulatedKafka {
         // Offsets have gaps.
         record.offset = Int64(registrations.count)
         registrations.append(record)
+    }
+
+    /// Kafka has a worker's record of a shard.
+    mutating func append(shard: OutgoingRecord, event: SimulatedEvent, now: Now) {
+        // The topic's partitions are the first.
+        let index = Int(shard.partition!)
+        let offset = partitions[index].end
+        shards += 1
+        partitions[index].records.append(
+            SimulatedEventRecord(
+                number: -shards, offset: offset,
+                key: String(decoding: shard.key, as: UTF8.self),
+                value: String(decoding: shard.value!, as: UTF8.self), timestamp: now.wall,
+                event: event))
+        partitions[index].end = offset + 1
+        // As for a producer's record.
+        if offset >= partitions[index].stored { unread.insert(-shards) }
     }
 
     /// Retention has deleted records that nobody had read: they are lost, and known to be.

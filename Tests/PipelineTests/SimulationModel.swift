@@ -43,16 +43,25 @@ struct SimulationModel {
         rows[token]?.contains { event.matches($0) } == true
     }
 
+    func isShown(_ subject: String) -> Bool {
+        registrations.values.contains { $0.rows.contains { $0.subject == subject } }
+    }
+
     // MARK: What makes debts
 
     /// - Parameter known: how many registrations the owner had read under which the event has ended;
     ///   nil if it has not ended.
-    mutating func read(_ event: ReadEvent, known: Int? = nil) {
+    /// - Parameter isOwedHere: whether the row's token was not left to the readers of shards.
+    mutating func read(
+        _ event: ReadEvent, known: Int? = nil, isOwedHere: (SimulatedRow) -> Bool = { _ in true }
+    ) {
         guard event.deadline > event.readAt else { return }
         recent.append(event)
         var owed: Set<SimulatedToken> = []
         for registration in registrations.values where registration.number >= known ?? 0 {
-            for row in registration.rows where event.event.matches(row) { owed.insert(row.token) }
+            for row in registration.rows where event.event.matches(row) && isOwedHere(row) {
+                owed.insert(row.token)
+            }
         }
         for token in owed where !isSuppressed(token) {
             debts.append(Debt(read: event, token: token))
@@ -65,6 +74,22 @@ struct SimulationModel {
         var debt = Debt(read: event, token: nil, isBound: true)
         if let ticket { debt.tickets = [ticket] } else { debt.isUnwritten = true }
         debts.append(debt)
+    }
+
+    /// The event's offset waits for the record of a shard.
+    mutating func split(_ event: ReadEvent, ticket: UInt64) {
+        debts.append(Debt(read: event, token: nil, tickets: [ticket], isBound: true))
+    }
+
+    /// Kafka did not take the shard of this ticket: its part of the tokens is owed here.
+    mutating func tookBack(_ shard: ReadEvent, ticket: UInt64) {
+        guard debts.contains(where: { $0.tickets.contains(ticket) }) else { return }
+        acknowledged(ticket)
+        guard shard.deadline > shard.readAt else { return }
+        for (token, rows) in rows where !isSuppressed(token) {
+            guard rows.contains(where: shard.event.matches) else { continue }
+            debts.append(Debt(read: shard, token: token))
+        }
     }
 
     mutating func apply(_ record: SimulatedTableRecord, now: Now) {

@@ -143,6 +143,7 @@ extension SimulationWorker {
         pipeline.acknowledged(record.ticket)
         model.acknowledged(record.ticket)
         deferrals[record.ticket] = nil
+        shards[record.ticket] = nil
         endRejections(record.ticket, world: &world)
     }
 
@@ -164,6 +165,8 @@ extension SimulationWorker {
             })
         pipeline.refused(record.ticket)
         guard pipeline.records.count == written else { return }
+        // A shard is taken back in the next turn.
+        if record.topic == .events { return }
         guard let key = deferrals.removeValue(forKey: record.ticket) else {
             return model.acknowledged(record.ticket)
         }
@@ -189,6 +192,7 @@ extension SimulationWorker {
         let written = pipeline.records.count
         let merged = pipeline.counters.failuresMerged
         pipeline.tooLarge(record.ticket)
+        if record.topic == .events { return }
         if pipeline.counters.failuresMerged > merged {
             deferrals[record.ticket] = nil
             return model.unwrite(record.ticket)

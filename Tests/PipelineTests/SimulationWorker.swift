@@ -57,14 +57,17 @@ final class SimulationWorker {
     /// Events whose payload may be on its way, by body.
     var bodies: [String: (event: SimulatedEvent, sequence: Int)] = [:]
     /// The clock when the last event with a payload was read; it does not go back.
-    private(set) var payloadsReadAt = WallTime(milliseconds: 0)
-    private var sequence = 0
+    var payloadsReadAt = WallTime(milliseconds: 0)
+    var sequence = 0
     /// For how many turns each waiting push has held an offset for too long.
     var rounds: [UInt32: Int] = [:]
     /// Rejected pushes that no letter has told of, with what they were to say.
     var untold: [(token: SimulatedToken, body: String?)] = []
     /// Tokens of a letter that does not say which of several payloads it is about.
     var toldWithout: Set<SimulatedToken> = []
+
+    /// What each open record of a shard says, by ticket.
+    var shards: [UInt64: SimulatedShard] = [:]
 
     static let app = "com.example.Home"
     static let bindings = [
@@ -76,6 +79,8 @@ final class SimulationWorker {
         settings.slots = 8 << Int(dice.next(below: 5))
         settings.fanOutsMax = 8
         settings.immediateFanOutMax = 4
+        settings.splitAbove = [5, 9, 1000][Int(dice.next(below: 3))]
+        settings.shards = ShardTopic(binding: 0, partitions: 3)
         settings.recentSubjectCells = 64
         settings.unacknowledgedMax = 12 + Int(dice.next(below: 40))
         settings.attemptsMax = 4
@@ -172,14 +177,17 @@ final class SimulationWorker {
         let read = SimulationModel.ReadEvent(
             event: event, partition: partition, offset: record.offset, readAt: now.monotonic,
             deadline: deadline, stamp: payloadsReadAt, sequence: sequence)
-        let letters = pipeline.records[written...]
+        let split = noteShards(from: written, of: read)
+        let letters = pipeline.records[written...].filter { $0.topic == .deadLetters }
         try require(
             letters.count + pipeline.counters.failuresMerged - merged
                 == (record.event == nil && before == nil ? 1 : 0),
             "one letter for a record unread")
         if let payload = event.payload { bodies[payload.body] = (event, sequence) }
         if record.event != nil {
-            model.read(read, known: before)
+            model.read(read, known: before) { row in
+                !split.contains { $0.subject != nil || $0.kinds.contains { $0 == row.kind } }
+            }
         } else if before == nil {
             model.unreadable(read, ticket: letters.first?.ticket)
         }

@@ -45,6 +45,8 @@ struct SimulatedEvent {
     var environment: PushEnvironment?
     var expiresAt: WallTime
     var payload: Payload?
+    /// The part of the tokens that it is for, if it is a shard.
+    var tokens: TokenShard?
 
     struct Payload {
         let type: PushType
@@ -65,6 +67,7 @@ struct SimulatedEvent {
         } else {
             guard row.token.tokenClass == .control else { return false }
         }
+        if let tokens, !row.token.bytes.withUnsafeBytes({ tokens.contains($0) }) { return false }
         if let environment, environment != row.token.environment { return false }
         if !classes.isEmpty, !classes.contains(row.token.tokenClass) { return false }
         if !kinds.isEmpty, row.kind.map({ kinds.contains($0) }) != true { return false }
