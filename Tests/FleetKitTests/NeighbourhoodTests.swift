@@ -30,6 +30,20 @@ import Testing
         }
     }
 
+    @Test func `a street is shown by every control`() {
+        let neighbourhood = Neighbourhood(installations: 30, hasStreet: true)
+        var tokens: [[UInt8]] = []
+        for installation in 0..<30 {
+            for target in neighbourhood.registrations(of: installation, at: .now).flatMap(\.targets)
+            where target.shows.contains(where: { $0.subjects == ["street"] }) {
+                tokens.append(target.token ?? [])
+            }
+        }
+        let audience = neighbourhood.audience(ofSubject: neighbourhood.street)
+        #expect(audience.map(neighbourhood.token) == tokens && tokens.count == 30)
+        #expect(neighbourhood.subject(neighbourhood.street) == "street")
+    }
+
     @Test func `a subject's name is its number`() {
         for number in [0, 1, 99, 100, 199] {
             #expect(neighbourhood.subjectNumber(neighbourhood.subject(number)) == number)

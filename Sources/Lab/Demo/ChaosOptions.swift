@@ -39,6 +39,9 @@ package struct ChaosOptions: Sendable {
     /// late while Kafka fails.
     static let registrationGrace = Duration.seconds(2)
     static let shutdownTimeout = Duration.seconds(10)
+    /// The share of events about a street that every control shows: one in some three seconds, whose
+    /// pushes are then a third of all.
+    private static let streetShare = 0.001
 
     func plan(_ script: ChaosScript, round: Int) -> FleetPlan {
         var plan = FleetPlan.underTraffic(
@@ -47,11 +50,13 @@ package struct ChaosOptions: Sendable {
             transports: script.transports,
             traffic: [
                 "--installations", "\(installations)", "--rate", "\(rate)", "--churn", "\(churn)",
-                "--unreadable", "0.01", "--short-lived", "0.03",
+                "--unreadable", "0.01", "--short-lived", "0.03", "--street", "\(Self.streetShare)",
                 "--seed", "\(seed &+ UInt64(round))",
             ])
         plan.configuration.registrationGrace = Self.registrationGrace
         plan.configuration.holdMax = script.holdMax
+        // Events about the street are split into shards.
+        plan.configuration.planning = [("splitAbove", "1000")]
         plan.configuration.delivery = [("shutdownTimeout", Self.shutdownTimeout.notation)]
         plan.sayAll()
         return plan

@@ -17,19 +17,26 @@ package struct Neighbourhood: Sendable {
     package static let goneTokenPrefix = "dead"
 
     package let installations: Int
+    /// Whether there is a street too, which every control shows.
+    package let hasStreet: Bool
     package var homes: Int { installations / Self.installationsEach }
 
     /// - Parameter installations: at least three; rounded down to whole homes.
-    package init(installations: Int) {
+    package init(installations: Int, hasStreet: Bool = false) {
+        self.hasStreet = hasStreet
         precondition(installations >= Self.installationsEach, "a home has three installations")
         self.installations = installations / Self.installationsEach * Self.installationsEach
     }
 
-    // MARK: Subjects: doors first, then lamps, each in the order of their homes
+    // MARK: Subjects: doors first, then lamps, each in the order of their homes; then the street
 
+    /// The number of doors and lamps.
     package var subjectCount: Int { homes * 2 }
+    /// The number of the street.
+    package var street: Int { subjectCount }
 
     package func subject(_ number: Int) -> String {
+        if hasStreet, number == street { return "street" }
         precondition(number >= 0 && number < subjectCount, "no such subject")
         return number < homes ? "door-\(number)" : "lamp-\(number - homes)"
     }
@@ -80,6 +87,9 @@ package struct Neighbourhood: Sendable {
 
     /// The numbers of the tokens that must get a push for an event about the subject.
     package func audience(ofSubject number: Int) -> [Int] {
+        if hasStreet, number == street {
+            return (0..<installations).map { tokenNumber(.control, of: $0) }
+        }
         precondition(number >= 0 && number < subjectCount, "no such subject")
         let isDoor = number < homes
         let home = isDoor ? number : number - homes
@@ -111,15 +121,15 @@ package struct Neighbourhood: Sendable {
                 tokenClass: sort.tokenClass, token: token(tokenNumber(sort, of: owner)),
                 shows: shows)
         }
+        var shown: [RegistrationDraft.Show] = [
+            .init(kind: "com.example.garageDoor", subjects: [door]),
+            .init(kind: "com.example.lamp", subjects: [lamp]),
+        ]
+        if hasStreet {
+            shown.append(.init(kind: "com.example.streetLight", subjects: [subject(street)]))
+        }
         var drafts = [
-            draft(
-                "Controls", installation, time,
-                target(
-                    .control,
-                    [
-                        .init(kind: "com.example.garageDoor", subjects: [door]),
-                        .init(kind: "com.example.lamp", subjects: [lamp]),
-                    ])),
+            draft("Controls", installation, time, target(.control, shown)),
             draft(
                 "Widgets", installation, time,
                 target(.widget, [.init(kind: "com.example.home", subjects: [door, lamp])])),

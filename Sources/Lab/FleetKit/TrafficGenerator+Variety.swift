@@ -13,12 +13,15 @@ extension TrafficGenerator {
             subject: number >= Neighbourhood.drawnDoor ? number + 1 : number)
         // The random number is not drawn if it has no effect, so that a seed's traffic does not
         // change.
-        guard options.unreadableShare + options.shortLivedShare > 0 else { return event }
+        let (unreadable, shortLived) = (options.unreadableShare, options.shortLivedShare)
+        guard unreadable + shortLived + options.streetShare > 0 else { return event }
         let share = Double.random(in: 0..<1, using: &random)
-        if share < options.unreadableShare {
+        if share < unreadable {
             event.sort = .unreadable
-        } else if share < options.unreadableShare + options.shortLivedShare {
+        } else if share < unreadable + shortLived {
             event.sort = .shortLived(until: (.now + TrafficOptions.shortLife).milliseconds)
+        } else if share < unreadable + shortLived + options.streetShare {
+            event.subject = neighbourhood.street
         }
         return event
     }

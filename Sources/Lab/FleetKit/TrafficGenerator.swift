@@ -39,7 +39,8 @@ package final class TrafficGenerator {
 
     package init(_ options: TrafficOptions, logger: Logger) throws {
         self.options = options
-        neighbourhood = Neighbourhood(installations: options.installations)
+        neighbourhood = Neighbourhood(
+            installations: options.installations, hasStreet: options.streetShare > 0)
         random = SplitMix64(seed: options.seed)
         population = Population(installations: neighbourhood.installations)
         producer = try RecordProducer(

@@ -30,6 +30,9 @@ package struct TrafficOptions {
     /// The share of events that expire after `shortLife`.
     package var shortLivedShare = 0.0
 
+    /// The share of events about the street, which every control shows.
+    package var streetShare = 0.0
+
     package static let shortLife = Duration.seconds(4)
 
     package init(bootstrap: String, eventsLog: String) {

@@ -66,6 +66,9 @@ extension SimulateCommand {
         @Option(help: "The share of events that expire after 4 s, from 0 to 1.")
         var shortLived = 0.0
 
+        @Option(help: "The share of events about a street that every control shows, from 0 to 1.")
+        var street = 0.0
+
         func validate() throws {
             try TrafficArguments.check(installations: installations, rate: rate)
             guard (0...60).contains(registrationGrace.seconds) else {
@@ -84,8 +87,11 @@ extension SimulateCommand {
                 throw ValidationError(
                     "--churn writes to Kafka, behind the registrar's back: leave one of them out")
             }
-            guard unreadable >= 0, shortLived >= 0, unreadable + shortLived <= 1 else {
-                throw ValidationError("--unreadable and --short-lived are shares of all events")
+            guard [unreadable, shortLived, street].allSatisfy({ $0 >= 0 }),
+                unreadable + shortLived + street <= 1
+            else {
+                throw ValidationError(
+                    "--unreadable, --short-lived and --street are shares of all events")
             }
         }
 
@@ -102,6 +108,7 @@ extension SimulateCommand {
             options.churn = churn
             options.unreadableShare = unreadable
             options.shortLivedShare = shortLived
+            options.streetShare = street
             if let registrar, let keyFile {
                 guard let key = try? String(contentsOfFile: keyFile, encoding: .utf8) else {
                     throw ValidationError("--key-file: \(keyFile) cannot be read")
