@@ -48,8 +48,8 @@ FORMATTED := Package.swift Sources Tests benchmarks clients/swift examples
 .PHONY: help deps build deb demo demo-picture test simulate run-local check-clean-machine check-image \
 	check-format format docs manifests notices sbom release refresh-packages chaos mutate check-mutations \
 	check-surfaces check-registrar check-schemas check-deploy check-examples conformance fuzz sanitize \
-	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-index bench-records \
-	bench-scaling check-performance clean
+	soak bench bench-dispatch bench-latency bench-listeners bench-registrar bench-rolling bench-overload bench-index \
+	bench-records bench-scaling check-performance clean
 .DEFAULT_GOAL := help
 
 help: ## Explain the verbs
@@ -164,6 +164,9 @@ bench-registrar: deps ## Measure acknowledged registrations, what each costs, th
 
 bench-rolling: deps ## Replace three workers under traffic: p99, silence, duplicates (BENCH_ROUNDS=3)
 	benchmarks/rolling.py
+
+bench-overload: deps ## Measure a stall of APNs, a hot subject, floods (OVERLOAD_TOKENS=200000, OVERLOAD_STALL=60, …)
+	benchmarks/overload.py
 
 bench-index: deps ## Measure the index and its replay (BENCH_ROUNDS=5, SUBSCRIPTIONS=10000000)
 	benchmarks/index.py

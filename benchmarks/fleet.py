@@ -29,16 +29,23 @@ class Fleet:
 
     def __init__(
             self, rig, simulator, tokens, transport="nghttp2", properties=None, apns=None,
-            partitions=32, fan_outs=(1, 10, 1000), settings=None):
+            partitions=32, fan_outs=(1, 10, 1000), settings=None, deferred=4, registered=(), apps=(),
+            topics=None):
+        """`registered` are further options of `lamplighter-bench register`, `apps` further apps, and
+        `topics` further topics of events: name → (partitions, binding)."""
         self.rig, self.simulator, self.tokens = rig, simulator, tokens
         self.sent = {}
         self.prefix = f"bench-{os.getpid()}-{len(rig.processes)}-{int(time.time())}"
         self.apns, self.settings = apns or {}, settings or {}
         counts = {
-            "events": partitions, "suppressions": 4, "deferred": 4, "dead-letters": 1, "controls": 1,
+            "events": partitions, "suppressions": 4, "deferred": deferred, "dead-letters": 1,
+            "controls": 1,
             "registrations": max(16, 2 * tokens * self.REGISTRATION_BYTES // rigs.PARTITION_BYTES)}
+        topics = topics or {}
+        counts.update((name, count) for name, (count, _) in topics.items())
         # The partitions that the group shares out. `topics create` has one number for all topics.
-        self.shared = partitions + (partitions if BROKER else counts["deferred"])
+        self.shared = sum(
+            partitions if BROKER else counts[name] for name in ("events", "deferred", *topics))
         self.folder = rig.folder / self.prefix
         # The embedded Kafka delays an empty fetch by all of its wait, and its groups wait for
         # members as long as a session lasts. A real Kafka gets librdkafka's defaults.
@@ -54,12 +61,16 @@ class Fleet:
               ("--partitions", f"{name}={count}")),
             *(part for name, value in properties.items() for part in
               ("--property", f"{name}={value}")),
+            *(part for app in apps for part in ("--app", app)),
+            *(part for name, (_, binding) in topics.items() for part in
+              ("--events", f"{name}={binding}")),
             *(["--bootstrap", BROKER] if BROKER else []), stdin=subprocess.PIPE)
         self.workers, self.starts = [], 0
         self.bootstrap = self._started()["bootstrap"]
         rig.bench(
             "register", "--bootstrap", self.bootstrap, "--topic", self.topic("registrations"),
-            "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)))
+            "--tokens", tokens, *(part for each in fan_outs for part in ("--fan-out", each)),
+            *registered)
         self._start_workers(1, 1)
 
     def topic(self, name):

@@ -116,14 +116,14 @@ class Rig:
             fail(f"lamplighter-bench {arguments[0]} has failed")
         return json.loads(run.stdout)
 
-    def simulator(self, name="apns", delay=None, keeps_log=False, threads=1):
-        return Simulator(self, name, delay, keeps_log, threads)
+    def simulator(self, name="apns", delay=None, keeps_log=False, threads=1, apps=()):
+        return Simulator(self, name, delay, keeps_log, threads, apps)
 
 
 class Simulator:
     """An APNs simulator in a process of its own."""
 
-    def __init__(self, rig, name, delay, keeps_log, threads):
+    def __init__(self, rig, name, delay, keeps_log, threads, apps):
         self.rig = rig
         folder = rig.folder
         self.ca, self.key = folder / f"{name}-ca.pem", folder / f"{name}.p8"
@@ -134,7 +134,8 @@ class Simulator:
         options += ["--log", self.log] if keeps_log else []
         self.process = rig.start(
             name, "lamplighter-lab", "simulate", "apns", "--address-file", address, "--ca-file", self.ca,
-            "--key-out", self.key, "--app", APP, "--control", self.control, *options)
+            "--key-out", self.key, "--control", self.control,
+            *(part for app in (APP, *apps) for part in ("--app", app)), *options)
         rig.wait_for("the APNs simulator", 30, lambda: address.exists() and address.read_text())
         self.port = int(re.search(r"production \S+:(\d+)", address.read_text())[1])
         rig.wait_for("its control socket", 30, self.control.exists)

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from json import loads
 
+import metrics
 import plot
 from results import Section, plain, spread, table
 from rig import APP, Rig, fail, memory_bytes, number
@@ -64,10 +65,7 @@ class Worker:
         return self.process.pid
 
     def url(self):
-        found = re.search(
-            r"listening for probes and for requests of metrics .*port=(\d+)",
-            self.rig.said(self.name))
-        return found and f"http://127.0.0.1:{found[1]}"
+        return metrics.url(self.rig.said(self.name))
 
     def is_ready(self):
         try:
@@ -84,38 +82,14 @@ class Worker:
             "descriptors": len(list((folder / "fd").iterdir())),
             "threads": len(list((folder / "task").iterdir())),
         }
-        buckets = self._buckets()
+        buckets = metrics.latencies(metrics.read(self.url()))
         new = {bound: count - self.before.get(bound, 0) for bound, count in buckets.items()}
         self.before = buckets
         for name, share in (("p50 ms", 0.5), ("p99 ms", 0.99)):
-            value = quantile(new, share)
+            value = metrics.quantile(new, share)
             if value is not None:
                 figures[name] = value * 1000
         return figures
-
-    def _buckets(self):
-        """Acceptances so far by the upper bound of their latency in seconds, of all push types."""
-        with urllib.request.urlopen(f"{self.url()}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        buckets = {}
-        for bound, count in re.findall(
-                r'^lamplighter_event_to_accepted_seconds_bucket{.*?le="(.+?)"} (\d+)', text, re.M):
-            bound = float(bound)
-            buckets[bound] = buckets.get(bound, 0) + int(count)
-        return buckets
-
-
-def quantile(buckets, share):
-    """Within a bucket, values are taken for evenly spread; None where there are none."""
-    wanted = share * max(buckets.values(), default=0)
-    lower = below = 0
-    for bound, count in sorted(buckets.items()):
-        if count >= wanted > 0:
-            if bound == float("inf"):
-                return lower
-            return lower + (bound - lower) * (wanted - below) / (count - below)
-        lower, below = bound, count
-    return None
 
 
 class Soak:

@@ -17,7 +17,7 @@ struct Bench: ParsableCommand {
         subcommands: [
             PipelineCommand.self, DispatchCommand.self, IndexCommand.self, LatencyCommand.self,
             RegisterCommand.self, EmitCommand.self, ProviderTokenCommand.self, ExplainCommand.self,
-            RecordsCommand.self,
+            RecordsCommand.self, FloodCommand.self,
         ])
 
     static func main() {

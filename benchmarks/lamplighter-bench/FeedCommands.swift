@@ -27,6 +27,15 @@ struct RegisterCommand: ParsableCommand {
         help: "Tokens that show a subject: 1, 10 or 1000; may be repeated.")
     var fanOuts = Town.fanOuts
 
+    @Option(help: "How many of the last tokens show the subject everyone too.")
+    var everyone = 0
+
+    @Option(help: "Phones, each woken by changes of a subject of its own.")
+    var phones = 0
+
+    @Option(help: "Controls of another app, each with a subject of its own.")
+    var lamps = 0
+
     func run() throws {
         // Tokens are random and written in hexadecimal: zstd halves that, lz4 does not.
         var feed = try KafkaFeed(
@@ -34,12 +43,18 @@ struct RegisterCommand: ParsableCommand {
             properties: [
                 "compression.codec": "zstd", "linger.ms": "50", "batch.size": "1000000",
             ])
-        for number in 0..<tokens {
-            let registration = Town.registration(number, fanOuts: fanOuts)
+        func write(_ registration: RegistrationDraft) throws {
             try feed.write(
                 key: RegistrationEncoder.key(registration),
                 value: RegistrationEncoder.value(registration))
         }
+        for number in 0..<tokens {
+            try write(
+                Town.registration(
+                    number, fanOuts: fanOuts, showsEveryone: number >= tokens - everyone))
+        }
+        for number in 0..<phones { try write(Town.phone(number)) }
+        for number in 0..<lamps { try write(Town.lamp(number)) }
         try feed.flush()
         guard try feed.dropped() == 0 else {
             throw BenchError("Kafka has dropped registrations: it needs more partitions")

@@ -44,6 +44,9 @@ struct LatencyCommand: ParsableCommand {
     @Option(help: "The simulator's log.")
     var answers: String
 
+    @Flag(help: "Other events are on their way: does not begin with an empty topic.")
+    var beside = false
+
     func run() throws {
         let events = Int(rate * (warmUp + seconds)) / fanOut
         guard events * fanOut <= tokens else {
@@ -57,7 +60,7 @@ struct LatencyCommand: ParsableCommand {
             properties: [
                 "batch.num.messages": "\(burst)", "linger.ms": "20", "compression.codec": "none",
             ])
-        try feed.displaceSmallBatches()
+        if !beside { try feed.displaceSmallBatches() }
         var log = try AnswerFollower(path: answers)
         var schedule = EventSchedule(
             rate: rate / Double(fanOut), burst: burst, count: events, fanOut: fanOut)

@@ -16,7 +16,7 @@ package struct FleetTopics: Sendable {
     /// The topics of a fleet with a traffic generator. The embedded Kafka keeps only 5 MiB of a
     /// partition; 16 partitions hold a million events.
     /// - Parameter partitions: the numbers of partitions of some topics, in place of the usual
-    ///   ones.
+    ///   ones, and of further topics of events.
     package static func underTraffic(
         prefix: String, partitions: [String: Int] = [:]
     ) -> FleetTopics {
@@ -24,8 +24,11 @@ package struct FleetTopics: Sendable {
             ("events", 16), ("registrations", 16), ("suppressions", 4), ("deferred", 16),
             ("dead-letters", 4), ("controls", 2),
         ]
+        let further = partitions.filter { name, _ in !usual.contains { $0.0 == name } }
         return FleetTopics(
-            prefix: prefix, partitions: usual.map { ($0.0, partitions[$0.0] ?? $0.1) })
+            prefix: prefix,
+            partitions: usual.map { ($0.0, partitions[$0.0] ?? $0.1) }
+                + further.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
 
     package func name(of topic: String) -> String { "\(prefix).\(topic)" }

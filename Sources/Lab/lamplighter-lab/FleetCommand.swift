@@ -37,6 +37,17 @@ struct FleetCommand: ParsableCommand {
     )
     var partitions: [Setting] = []
 
+    @Option(
+        name: .customLong("events"),
+        help: ArgumentHelp(
+            "A further topic of events, and its binding; may be repeated. It needs --partitions too.",
+            valueName: "name=binding"))
+    var events: [Setting] = []
+
+    @Option(
+        name: .customLong("app"), help: "A further app of the same credential; may be repeated.")
+    var apps: [String] = []
+
     @Option(help: ArgumentHelp("A Kafka that is there already.", valueName: "host:port,…"))
     var bootstrap: String?
 
@@ -65,6 +76,9 @@ struct FleetCommand: ParsableCommand {
         guard partitions.allSatisfy({ $0.count != nil }) else {
             throw ValidationError("--partitions is as in events=16")
         }
+        guard events.allSatisfy({ topic in partitions.contains { $0.name == topic.name } }) else {
+            throw ValidationError("each topic of --events has its --partitions")
+        }
     }
 
     func run() throws {
@@ -83,6 +97,12 @@ struct FleetCommand: ParsableCommand {
         plan.configuration.transport = transport
         plan.configuration.registrationGrace = .seconds(2)
         plan.configuration.apns = []
+        if !apps.isEmpty {
+            // An event that names no app is the first one's.
+            plan.configuration.events[0].binding = "{app: \(Neighbourhood.app), decode: json}"
+        }
+        plan.configuration.events += events.map { (plan.topics.name(of: $0.name), $0.value) }
+        plan.configuration.credentials[0].apps += apps
         if let caFile, let keyFile {
             plan.configuration.caFile = caFile
             plan.configuration.credentials[0].keyFile = keyFile

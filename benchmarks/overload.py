@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Part of Lamplighter.
+"""More than APNs takes: a stall under full input, a hot subject, floods; see README.md."""
+
+import json
+import pathlib
+import statistics
+import subprocess
+import time
+
+import metrics
+import plot
+import rig as rigs
+from fleet import BROKER, Fleet
+from results import Section, Target, plain, spread, table
+from rig import Rig, fail, number
+
+ROUNDS = number("BENCH_ROUNDS", 2)
+TOKENS = number("OVERLOAD_TOKENS", 200_000)
+STALL = number("OVERLOAD_STALL", 60)
+# Events a second during the stall, from before it begins until after it has ended.
+RATE = number("OVERLOAD_RATE", 10_000)
+HOT = number("OVERLOAD_HOT", 1_000_000)
+BEFORE, AFTER = 5, 10
+DRAIN_MAX = 300
+# Small events, of a control each.
+SMALL_RATE = 200
+SMALL_SECONDS = 5
+WARM_UP = 1
+# Of these controls, which show nothing that is hot or flooded.
+SMALL = 40 * SMALL_RATE
+# APNs answers after so many milliseconds, on so many streams: 4,000 pushes a second.
+DELAY, STREAMS = 50, 200
+FLOODED = 40_000
+FLOOD_RATE = 2 * STREAMS * 1000 // DELAY
+RATIO = Target(2, 1.2)
+OTHER_APP = "com.example.Lamps"
+DEFERRED_BYTES = 400
+
+
+def start(rig, name, *arguments):
+    """Starts a subcommand of `lamplighter-bench` beside what is measured; its figures come later."""
+    command = [rig.programs / "lamplighter-bench", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process.name = name
+    return process
+
+
+def figures(process):
+    out, _ = process.communicate()
+    if process.returncode:
+        fail(f"lamplighter-bench {process.name} has failed")
+    return json.loads(out)
+
+
+def flood(rig, fleet, subject, subjects, rate, seconds, topic="events"):
+    return start(
+        rig, "flood", "flood", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic(topic),
+        "--subject", subject, "--subjects", subjects, "--rate", rate, "--seconds", seconds)
+
+
+def small_events(rig, fleet, simulator, seconds=SMALL_SECONDS):
+    """Small events for some seconds; `figures` has their latencies."""
+    return start(
+        rig, "latency", "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
+        "--group", fleet.prefix, "--tokens", SMALL, "--rate", SMALL_RATE, "--fan-out", 1,
+        "--seconds", seconds, "--warm-up", WARM_UP, "--answers", simulator.log, "--beside")
+
+
+def p99(process, simulator):
+    found = figures(process)
+    simulator.log.open("w").close()
+    if found["missing"]:
+        fail(f"{found['missing']} pushes of small events are missing")
+    return found["milliseconds"]["p99"]
+
+
+# MARK: A stall
+
+
+class Watch:
+    """Looks at a worker once a second."""
+
+    def __init__(self, rig, fleet, simulator):
+        self.worker, self.simulator = fleet.workers[0], simulator
+        rig.wait_for("metrics", 30, lambda: metrics.url(self._said()))
+        self.url, self.begun = metrics.url(self._said()), time.monotonic()
+        self.samples, self.buckets, self.accepted = [], {}, simulator.accepted()
+
+    def _said(self):
+        return self.worker.log.read_text(errors="replace")
+
+    def now(self):
+        return time.monotonic() - self.begun
+
+    def look(self):
+        """Takes a sample; returns what waits."""
+        text = metrics.read(self.url)
+        waiting = metrics.total(text, "lamplighter_pushes_waiting")
+        unread = metrics.total(text, "lamplighter_topic_unread_records", 'events"')
+        accepted = self.simulator.accepted()
+        buckets = metrics.latencies(text)
+        new = {bound: count - self.buckets.get(bound, 0) for bound, count in buckets.items()}
+        sample = {
+            "pushes that wait": waiting, "events not read yet": unread,
+            "RSS MiB": rigs.memory_bytes(self.worker, "VmRSS") / (1 << 20),
+            "accepted a second": accepted - self.accepted}
+        latency = metrics.quantile(new, 0.99)
+        if latency is not None:
+            sample["p99 s"] = latency
+        self.buckets, self.accepted = buckets, accepted
+        self.samples.append((self.now(), sample))
+        return waiting + unread
+
+    def until(self, end, ends_early=lambda waiting: False):
+        """Looks once a second until `end`; returns the time at which it stopped."""
+        while self.now() < end:
+            time.sleep(max(0, 1 - self.now() % 1))
+            if ends_early(self.look()):
+                break
+        return self.now()
+
+    def outcomes(self):
+        """How many pushes have ended unsent."""
+        text = metrics.read(self.url)
+        accepted = metrics.total(text, "lamplighter_pushes_total", 'outcome="accepted"')
+        return metrics.total(text, "lamplighter_pushes_total") - accepted
+
+
+def stall(rig, section):
+    simulator = rig.simulator("apns-stall", threads=1)
+    fleet = Fleet(
+        rig, simulator, TOKENS, partitions=16, fan_outs=(1,), settings={"health.port": 0},
+        deferred=max(16, 2 * TOKENS * DEFERRED_BYTES // rigs.PARTITION_BYTES))
+    watch = Watch(rig, fleet, simulator)
+    idle = fleet.memory()
+    accepted = simulator.accepted()
+    events = flood(rig, fleet, "door", TOKENS, RATE, BEFORE + STALL + AFTER)
+    watch.until(BEFORE)
+    simulator.command("stall on")
+    begun = watch.until(BEFORE + STALL)
+    simulator.command("stall off")
+    watch.until(begun + AFTER)
+    written = figures(events)["events"]
+    # What comes at full input in a second is no backlog.
+    ended = watch.until(
+        begun + DRAIN_MAX, ends_early=lambda waiting: waiting < min(RATE / 10, TOKENS / 100))
+    time.sleep(3)
+    watch.look()
+    most = max(sample["pushes that wait"] for _, sample in watch.samples)
+    pushes = simulator.accepted() - accepted
+    rows = [
+        ["events", f"{written:,}"], ["pushes accepted", f"{pushes:,}"],
+        ["pushes that have ended unsent", f"{watch.outcomes():,.0f}"],
+        ["pushes that waited, at most", f"{most:,.0f}"],
+        ["RSS before", f"{idle / (1 << 20):,.0f} MiB"],
+        ["RSS at most", f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB"],
+        ["from the end of the stall until nothing waited", f"{ended - begun:.0f} s"]]
+    section.add(
+        f"**A stall.** {RATE:,} events a second about {TOKENS:,} tokens, one each, in turn; APNs reads "
+        f"requests and answers none for {STALL} s, and events go on for {AFTER} s after it. One worker. "
+        "[Over time](overload.svg)")
+    section.add(table(["", ""], rows))
+    names = ["pushes that wait", "events not read yet", "accepted a second", "p99 s", "RSS MiB"]
+    plot.write_series(
+        pathlib.Path(__file__).with_name("overload.svg"),
+        f"APNs stalled for {STALL} s under {RATE:,} events/s about {TOKENS:,} tokens",
+        [(name, [(at / 60, sample[name]) for at, sample in watch.samples if name in sample])
+         for name in names],
+        [(BEFORE / 60, "stalled"), (begun / 60, "answers again"), (ended / 60, "drained")])
+    fleet.stop()
+    rig.end([simulator.process])
+
+
+# MARK: A hot subject
+
+
+def hot(rig, section):
+    simulator = rig.simulator("apns-hot", keeps_log=True, threads=2)
+    fleet = Fleet(
+        rig, simulator, SMALL + HOT, partitions=12, fan_outs=(1,), registered=["--everyone", HOT])
+    rows = []
+    for workers in (1, 2, 3):
+        if workers > 1:
+            fleet.restart(workers=workers)
+        # Connections are opened, and the worker has read its own code.
+        figures(small_events(rig, fleet, simulator, seconds=1))
+        quiet = p99(small_events(rig, fleet, simulator), simulator)
+        # Enough for the event, at 20,000 pushes a second.
+        beside = small_events(rig, fleet, simulator, min(30, SMALL_SECONDS + HOT // 20_000))
+        time.sleep(2 + WARM_UP)
+        seconds = one_event(rig, fleet, simulator)
+        busy = p99(beside, simulator)
+        rows.append([
+            str(workers), f"{seconds:.1f} s", f"{HOT / seconds:,.0f}",
+            f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB", plain(quiet), plain(busy),
+            f"{plain(busy / quiet)}"])
+        print(*rows[-1], flush=True)
+    section.add(
+        f"**A hot subject.** One event to {HOT:,} tokens, and {SMALL_RATE} events a second beside it of a "
+        "token each. APNs answers at once. Memory is that of the worker that takes most; latency is "
+        "from the time at which a small event is due to the moment at which the simulator takes its push.")
+    section.add(table(
+        ["workers", "until all were accepted", "pushes/s", "memory at most", "p99 ms in quiet",
+         "p99 ms beside it", "ratio"], rows))
+    repeated(rig, section, fleet, simulator, quiet)
+    fleet.stop()
+    rig.end([simulator.process])
+
+
+def one_event(rig, fleet, simulator):
+    """The seconds from an event to its last acceptance."""
+    before, begun = simulator.accepted(), time.monotonic()
+    event = flood(rig, fleet, "everyone", 1, 1, 0.5)
+    rig.wait_for("its pushes", 300, lambda: simulator.accepted() - before >= HOT)
+    seconds = time.monotonic() - begun
+    figures(event)
+    return seconds
+
+
+def repeated(rig, section, fleet, simulator, quiet):
+    before = simulator.accepted()
+    beside = small_events(rig, fleet, simulator, 10)
+    time.sleep(2 + WARM_UP)
+    events = figures(flood(rig, fleet, "everyone", 1, 10, 10))["events"]
+    busy = p99(beside, simulator)
+    last = before
+    while simulator.accepted() > last:
+        last = simulator.accepted()
+        time.sleep(2)
+    section.add(
+        f"Ten events a second about it for 10 s, with three workers: {events} events, "
+        f"{simulator.accepted() - before:,} pushes instead of {events * HOT:,}; p99 of the small events "
+        f"{plain(busy)} ms, {plain(busy / quiet)} × that in quiet.")
+
+
+# MARK: Floods
+
+
+def floods(rig, section):
+    simulator = rig.simulator(
+        "apns-floods", f"{DELAY}ms", keeps_log=True, apps=[OTHER_APP])
+    fleet = Fleet(
+        rig, simulator, SMALL, partitions=4, fan_outs=(1,), deferred=16,
+        apns={"connections": 1, "connectionsMax": 1, "streamsMax": STREAMS}, apps=[OTHER_APP],
+        topics={"lamps": (4, f"{{app: {OTHER_APP}, decode: json}}")},
+        registered=["--phones", FLOODED, "--lamps", FLOODED])
+    cases = {
+        "background pushes of the same app, events in the same topic": ("phone", "events"),
+        "controls of another app, events in another topic": ("lamp", "lamps")}
+    figures(small_events(rig, fleet, simulator, seconds=1))
+    quiet, busy = [], {case: [] for case in cases}
+    for _ in range(ROUNDS):
+        quiet.append(p99(small_events(rig, fleet, simulator), simulator) + DELAY)
+        for case, (subject, topic) in cases.items():
+            events = flood(
+                rig, fleet, subject, FLOODED, FLOOD_RATE, 4 + WARM_UP + SMALL_SECONDS, topic)
+            time.sleep(2)
+            busy[case].append(p99(small_events(rig, fleet, simulator), simulator) + DELAY)
+            figures(events)
+            await_silence(simulator)
+            print(case, quiet[-1], busy[case][-1], flush=True)
+    section.add(
+        f"**Floods.** {SMALL_RATE} small events a second of a control each, alone and while {FLOOD_RATE:,} "
+        f"other events a second come about {FLOODED:,} tokens; APNs takes {STREAMS * 1000 // DELAY:,} pushes "
+        f"a second. p99 from the time at which a small event is due to APNs's answer; {ROUNDS} rounds.")
+    rows = [["alone", spread(quiet), "1", ""]]
+    for case, values in busy.items():
+        ratios = [own / alone for own, alone in zip(values, quiet)]
+        rows.append([case, spread(values), spread(ratios), RATIO.result(statistics.median(ratios))])
+    section.add(table(["beside", "p99 ms", "× alone", "at most 2"], rows))
+    fleet.stop()
+    rig.end([simulator.process])
+
+
+def await_silence(simulator):
+    """Returns when APNs gets nothing any more."""
+    last = -1
+    while simulator.accepted() > last:
+        last = simulator.accepted()
+        time.sleep(2)
+
+
+def main():
+    with Rig() as rig:
+        section = Section(
+            "overload", "More than APNs takes",
+            f"make bench-overload OVERLOAD_TOKENS={TOKENS} OVERLOAD_STALL={STALL} "
+            f"OVERLOAD_RATE={RATE} OVERLOAD_HOT={HOT} BENCH_ROUNDS={ROUNDS}")
+        section.add(f"Kafka is {'a real broker' if BROKER else 'the embedded one'}.")
+        for part in (stall, hot, floods):
+            begun = time.monotonic()
+            part(rig, section)
+            print(f"{part.__name__}: {time.monotonic() - begun:.0f} s", flush=True)
+        section.write()
+
+
+main()
