@@ -146,8 +146,9 @@ sanitize: deps ## Run the suite under the address and the thread sanitizer
 fuzz: deps ## Feed hostile input to everything that reads some (FUZZ_SECONDS=300, FUZZ_TARGET=name)
 	SECONDS_TOTAL=$(FUZZ_SECONDS) ONLY='$(FUZZ_TARGET)' scripts/fuzz.sh
 
-bench: deps ## Measure the whole worker beside h2load, benchmarks/RESULTS.md (BENCH_ROUNDS=5)
+bench: deps ## Measure the whole worker beside h2load, then bench-records (BENCH_ROUNDS=5)
 	benchmarks/worker.py
+	benchmarks/records.py
 
 bench-dispatch: deps ## Measure both transports beside h2load (BENCH_ROUNDS=5, PUSHES=1000000)
 	benchmarks/dispatch.py
