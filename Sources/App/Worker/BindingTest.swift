@@ -9,7 +9,7 @@ internal import RecordFormats
 internal import Simdjson
 
 /// An example of a topic's records, and what its binding is to make of it: an entry of
-/// `kafka.events.<topic>.tests`.
+/// `kafka.eventTests.<topic>`.
 package struct BindingTest: Sendable, Hashable {
     package var name: String
     private var key: [UInt8]?
