@@ -11,6 +11,8 @@ package struct Counters: Sendable, Equatable {
     package var eventsUnreadable = 0
     /// Events whose subject nobody shows.
     package var eventsUnmatched = 0
+    /// Events whose subject is shown by no token that they are for.
+    package var eventsPassedOver = 0
     package var eventsExpired = 0
     package var eventsSkipped = 0
     /// Events that an operator has dropped.
@@ -123,6 +125,7 @@ package struct Counters: Sendable, Equatable {
         self.events = events.read
         eventsUnreadable = events.total(.unreadable)
         eventsUnmatched = events.total(.unmatched)
+        eventsPassedOver = events.total(.passedOver)
         eventsExpired = events.total(.expired)
         eventsSkipped = events.total(.skipped)
         eventsDropped = events.total(.dropped)

@@ -5,7 +5,7 @@ internal import FlatMemory
 package import PushModel
 
 /// Counts the events that were read, by topic and by what came of them, and keeps some of the
-/// subjects that nobody shows.
+/// subjects of those that reached nobody.
 package struct EventTally: ~Copyable {
     package enum Outcome: Int, Sendable, CaseIterable {
         /// Somebody shows its subject: pushes were made, or joined.
@@ -15,6 +15,9 @@ package struct EventTally: ~Copyable {
         case split
         /// Nobody showed its subject when it was read.
         case unmatched
+        /// Its subject is shown, but by no token that it is for: none of its classes, its kinds, its
+        /// environment and the class that its push type is sent to.
+        case passedOver
         case unreadable
         /// Its topic's binding leaves it out: `when`, an operation, a tombstone, a missing field.
         case filtered
@@ -29,7 +32,19 @@ package struct EventTally: ~Copyable {
         case dropped
     }
 
-    /// The latest subjects of a topic that nobody showed, each once, the newest last.
+    /// What an event came to whose subject is kept as an example.
+    package enum SampledOutcome: Int, Sendable, CaseIterable {
+        case unmatched, passedOver
+
+        package var outcome: Outcome {
+            switch self {
+            case .unmatched: .unmatched
+            case .passedOver: .passedOver
+            }
+        }
+    }
+
+    /// The latest subjects of a topic that reached nobody, each once, the newest last.
     package struct Sighting: Sendable, Equatable {
         package var subject: [UInt8]
         package var at: WallTime
@@ -37,13 +52,16 @@ package struct EventTally: ~Copyable {
 
     private var counts: Column<Int>
     private var expired = ExpiredEvents()
-    /// By topic.
+    /// Events under way through large audiences, of which no token has been found yet.
+    private var undecided = 0
+    /// By topic, and by what the events came to.
     private var samples: [[Sighting]]
-    /// When the next subject of a topic may be kept.
+    /// When the next subject of a sample may be kept.
     private var sampleDueAt: Column<MonotonicTime>
     private let byAddress = PassedByAddress()
 
     private static let outcomes = Outcome.allCases.count
+    private static let sampledOutcomes = SampledOutcome.allCases.count
     package static let sampleMax = 16
     /// A flood of events without an audience costs next to nothing.
     private static let sampleInterval = Duration.milliseconds(100)
@@ -51,20 +69,35 @@ package struct EventTally: ~Copyable {
     init(topics: Int) {
         counts = Column(capacity: topics * Self.outcomes)
         counts.resize(to: topics * Self.outcomes, filling: 0)
-        samples = Array(repeating: [], count: topics)
-        sampleDueAt = Column(capacity: topics)
-        sampleDueAt.resize(to: topics, filling: MonotonicTime(nanoseconds: .min))
+        let sampled = topics * Self.sampledOutcomes
+        samples = Array(repeating: [], count: sampled)
+        sampleDueAt = Column(capacity: sampled)
+        sampleDueAt.resize(to: sampled, filling: MonotonicTime(nanoseconds: .min))
     }
 
     mutating func ended(_ outcome: Outcome, topic: Int) {
         counts[topic &* Self.outcomes &+ outcome.rawValue] &+= 1
     }
 
-    /// An event without an audience was read. Its subject is kept if none was for a while.
+    /// Events that reached nobody. Their subject is kept if none was for a while.
     @inline(never)
-    mutating func unmatched(_ subject: UnsafeRawBufferPointer, topic: Int, now: Now) {
-        ended(.unmatched, topic: topic)
-        if sampleDueAt[topic] <= now.monotonic { keep(subject, topic, now: now) }
+    mutating func reachedNobody(
+        _ outcome: SampledOutcome, _ subject: UnsafeRawBufferPointer, topic: Int, count: Int = 1,
+        now: Now
+    ) {
+        counts[topic &* Self.outcomes &+ outcome.outcome.rawValue] &+= count
+        let sample = topic * Self.sampledOutcomes + outcome.rawValue
+        if sampleDueAt[sample] <= now.monotonic { keep(subject, sample, now: now) }
+    }
+
+    /// An event is under way, and a walk will say whether a token is found for it.
+    mutating func wait() { undecided += 1 }
+
+    /// Events whose outcome is known now, or will be counted by `reachedNobody`.
+    mutating func decided(_ count: Int) { undecided -= count }
+
+    mutating func matched(_ count: Int, topic: Int) {
+        counts[topic &* Self.outcomes &+ Outcome.matched.rawValue] &+= count
     }
 
     /// An event was read that had expired by then.
@@ -87,13 +120,13 @@ package struct EventTally: ~Copyable {
         return expired
     }
 
-    private mutating func keep(_ subject: UnsafeRawBufferPointer, _ topic: Int, now: Now) {
+    private mutating func keep(_ subject: UnsafeRawBufferPointer, _ sample: Int, now: Now) {
         // An event of whole kinds has no subject.
         guard !subject.isEmpty else { return }
-        sampleDueAt[topic] = now.monotonic + Self.sampleInterval
-        samples[topic].removeAll { $0.subject.elementsEqual(subject) }
-        if samples[topic].count == Self.sampleMax { samples[topic].removeFirst() }
-        samples[topic].append(Sighting(subject: Array(subject), at: now.wall))
+        sampleDueAt[sample] = now.monotonic + Self.sampleInterval
+        samples[sample].removeAll { $0.subject.elementsEqual(subject) }
+        if samples[sample].count == Self.sampleMax { samples[sample].removeFirst() }
+        samples[sample].append(Sighting(subject: Array(subject), at: now.wall))
     }
 
     // MARK: What was counted
@@ -104,14 +137,16 @@ package struct EventTally: ~Copyable {
 
     /// The events of all topics but those that were skipped, or counted by the owner before.
     var read: Int {
-        Outcome.allCases.reduce(0) {
+        Outcome.allCases.reduce(undecided) {
             $1 == .skipped || $1 == .remembered ? $0 : $0 + total($1)
         }
     }
 
     func total(_ outcome: Outcome) -> Int {
-        samples.indices.reduce(0) { $0 + count(outcome, topic: $1) }
+        (0..<samples.count / Self.sampledOutcomes).reduce(0) { $0 + count(outcome, topic: $1) }
     }
 
-    package func sample(topic: Int) -> [Sighting] { samples[topic] }
+    package func sample(_ outcome: SampledOutcome, topic: Int) -> [Sighting] {
+        samples[topic * Self.sampledOutcomes + outcome.rawValue]
+    }
 }

@@ -116,9 +116,9 @@ extension FanOut {
             tally.ended(count > 0 ? .expired : .unmatched, topic: topic)
             return book.tracker.release(hold)
         }
-        tally.ended(.matched, topic: topic)
         let request = request(event, of: list, position: nil, now: now, &book)
-        startWalk(request, count: count, hold: hold, &book)
+        let outcome = startWalk(request, count: count, hold: hold, &book)
+        note(outcome, of: event, topic: topic, nil, now: now, &book)
     }
 
     /// Reads a shard and hands its event to `body`.

@@ -9,6 +9,32 @@ internal import Planning
 internal import PushModel
 internal import RecordFormats
 
+/// What has come of an event on one list, or on several.
+enum ListOutcome {
+    case known(EventTally.Outcome)
+    /// A walk of this index goes through the list, and has met no token yet that the event is for.
+    case walking(Int)
+
+    /// What came of the event on these lists together.
+    func joined(with other: ListOutcome) -> ListOutcome {
+        // Each walk knows of its own list alone, and whether any of several has found a token is not
+        // followed: to say that none has would be a false alarm.
+        if case (.walking, .walking) = (self, other) { return .known(.matched) }
+        return other.rank > rank ? other : self
+    }
+
+    private var rank: Int {
+        switch self {
+        case .known(.split): 5
+        case .known(.matched): 4
+        case .walking: 3
+        case .known(.passedOver): 2
+        case .known(.dropped): 1
+        case .known: 0
+        }
+    }
+}
+
 /// Makes the pushes of an event: reads the record (`EventDecoder`), looks up its tokens
 /// (`Audience`), and makes a push for each or joins the one that waits (`PushTable`). A few tokens
 /// are visited at once, many by a walk (`Walks`); an event of very many is written again as
@@ -98,12 +124,7 @@ struct FanOut: ~Copyable {
             }
             let outcome = fanOut(
                 event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
-            if outcome == .unmatched {
-                if let traced { book.traces.read(.unmatched, traced) }
-                tally.unmatched(event.subject, topic: record.binding, now: now)
-            } else {
-                tally.ended(outcome, topic: record.binding)
-            }
+            note(outcome, of: event, topic: record.binding, traced, now: now, &book)
         } catch {
             if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
             tally.ended(.unreadable, topic: record.binding)
@@ -121,11 +142,29 @@ struct FanOut: ~Copyable {
         }
     }
 
+    mutating func note(
+        _ outcome: ListOutcome, of event: Event, topic: Int, _ traced: RecordPosition?, now: Now,
+        _ book: inout PushBook
+    ) {
+        switch outcome {
+        case .known(.unmatched):
+            if let traced { book.traces.read(.unmatched, traced) }
+            tally.reachedNobody(.unmatched, event.subject, topic: topic, now: now)
+        case .known(.passedOver):
+            if let traced { book.traces.read(.passedOver, traced) }
+            tally.reachedNobody(.passedOver, event.subject, topic: topic, now: now)
+        case .known(let outcome): tally.ended(outcome, topic: topic)
+        case .walking(let walk):
+            tally.wait()
+            walks.await(walk, topic: topic)
+        }
+    }
+
     mutating func fanOut(
         _ event: Event, of id: AssignmentID, position: RecordPosition, now: Now,
         _ book: inout PushBook, _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
-    ) -> EventTally.Outcome {
+    ) -> ListOutcome {
         guard event.subject.isEmpty else {
             let list = EventList(subjectOf: event, book)
             let outcome = fanOut(
@@ -134,13 +173,13 @@ struct FanOut: ~Copyable {
             return fanOutFurther(
                 event, after: outcome, of: id, position, now: now, &book, &late, &outbox, deferral)
         }
-        var outcome = EventTally.Outcome.unmatched
+        var outcome = ListOutcome.known(.unmatched)
         let names = event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds
         for name in names {
             let list = EventList(kind: name, of: event, book)
             let ofKind = fanOut(
                 event, to: list, of: id, position, now: now, &book, &late, &outbox, deferral)
-            if ofKind == .split || outcome == .unmatched { outcome = ofKind }
+            outcome = outcome.joined(with: ofKind)
         }
         return outcome
     }
@@ -148,51 +187,53 @@ struct FanOut: ~Copyable {
     // Not inlined: most events have one subject.
     @inline(never)
     private mutating func fanOutFurther(
-        _ event: Event, after first: EventTally.Outcome, of id: AssignmentID,
+        _ event: Event, after first: ListOutcome, of id: AssignmentID,
         _ position: RecordPosition, now: Now, _ book: inout PushBook,
         _ late: inout LateRegistrations, _ outbox: inout Outbox,
         _ deferral: borrowing DeferredPushes
-    ) -> EventTally.Outcome {
+    ) -> ListOutcome {
         var outcome = first
         for subject in event.furtherSubjects {
             let event = event.about(subject)
             let further = fanOut(
                 event, to: EventList(subjectOf: event, book), of: id, position, now: now, &book,
                 &late, &outbox, deferral)
-            if further == .split || outcome == .unmatched || outcome == .dropped {
-                outcome = further == .unmatched ? outcome : further
-            }
+            outcome = outcome.joined(with: further)
         }
         return outcome
     }
 
-    /// - Returns: `unmatched` unless somebody shows the subject, under one of the kinds if the event
-    ///   names some.
     private mutating func fanOut(
         _ event: Event, to list: EventList, of id: AssignmentID, _ position: RecordPosition,
         now: Now, _ book: inout PushBook, _ late: inout LateRegistrations,
         _ outbox: inout Outbox, _ deferral: borrowing DeferredPushes
-    ) -> EventTally.Outcome {
-        if dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) { return .dropped }
+    ) -> ListOutcome {
+        if dropped.hasSubjects, dropped.isDropped(event.subject, of: event.app) {
+            return .known(.dropped)
+        }
         let request = request(event, of: list, position: position, now: now, &book)
         let start = book.traces.isFollowing ? book.askedTally : nil
         late.noteEvent(request, of: event, hash: list.hash, &book, now: now)
-        let count = isForNobody(request) ? 0 : book.audience.count(onList: list)
-        var outcome = EventTally.Outcome.matched
-        if count == 0 {
+        let count = book.audience.count(onList: list)
+        var outcome = ListOutcome.known(.matched)
+        if count == 0 || isForNobody(request) {
             book.pushes.bodies.release(request.body)
-            outcome = .unmatched
+            outcome = .known(count == 0 ? .unmatched : .passedOver)
         } else if count > book.settings.splitAbove,
             split(event, list: list, of: id, position, request, now: now, &book, &outbox)
         {
             book.pushes.bodies.release(request.body)
-            outcome = .split
+            outcome = .known(.split)
         } else if count <= book.settings.immediateFanOutMax, book.freeEventSlots >= count {
+            let asked = book.pushesAsked
             fanOutAtOnce(
                 request, count: count, hold: hold(id, for: request, &book), now: now, &book,
                 deferral)
+            if book.pushesAsked == asked, !Self.isForAny(0..<count, request, book) {
+                outcome = .known(.passedOver)
+            }
         } else {
-            startWalk(request, count: count, hold: hold(id, for: request, &book), &book)
+            outcome = startWalk(request, count: count, hold: hold(id, for: request, &book), &book)
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
         return outcome
@@ -201,6 +242,24 @@ struct FanOut: ~Copyable {
     /// Whether the event names kinds of which no registration of its app shows any.
     private func isForNobody(_ request: FanOutRequest) -> Bool {
         !request.filter.kinds.isEmpty && request.filter.kinds.allSatisfy { $0 == .unknown }
+    }
+
+    /// Whether the event is for any of these entries: then it is matched, though they have no push
+    /// for it, such as a suppressed token. The entries of other shards count too, since no shard
+    /// knows what the others have.
+    // Not inlined: it is asked only where no push was made or joined.
+    @inline(never)
+    static func isForAny(
+        _ positions: Range<Int>, _ request: FanOutRequest, _ book: borrowing PushBook
+    ) -> Bool {
+        var request = request
+        request.filter.shard = nil
+        for position in positions {
+            let entry = book.audience.entry(request.subject, at: position)
+            let route = book.audience.route(of: entry.token)
+            if pushType(for: entry, of: request, route: route, book) != nil { return true }
+        }
+        return false
     }
 
     // MARK: What an event asks

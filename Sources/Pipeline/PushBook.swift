@@ -85,6 +85,9 @@ struct PushBook: ~Copyable {
             suppressed: tally.total(.suppressed))
     }
 
+    /// How often a push was made or joined.
+    var pushesAsked: Int { counters.pushesQueued &+ counters.pushesCoalesced }
+
     /// A record was read that may ask for pushes.
     mutating func countRead() { sequence += 1 }
 

@@ -31,7 +31,7 @@ extension TraceBook {
 
     /// What became of an event when it was read.
     enum Outcome: Equatable {
-        case matched, unmatched, expired
+        case matched, unmatched, passedOver, expired
         case unreadable(code: String)
     }
 
@@ -89,6 +89,7 @@ extension TraceBook.Outcome {
         switch self {
         case .matched: "matched"
         case .unmatched: "unmatched"
+        case .passedOver: "passedOver"
         case .expired: "expired"
         case .unreadable: "unreadable"
         }

@@ -345,6 +345,29 @@ internal import Testing
         #expect(unmatched((events: 1300, unmatched: 1169), of: 9000).problems.isEmpty)
     }
 
+    @Test func `events that are for none of the tokens of their subjects are told apart`() {
+        func passedOver(_ count: Int) -> [Problem] {
+            diagnosis { status in
+                status.events = [
+                    .init(topic: "orders", outcome: "matched", count: 1000 - count),
+                    .init(topic: "orders", outcome: "passedOver", count: count),
+                ]
+                status.earlier.events = []
+                status.passedOver = [
+                    .init(
+                        topic: "orders", count: count,
+                        sample: [.init(subject: "door-1", at: WallTime(milliseconds: 1))])
+                ]
+            }.problems
+        }
+        #expect(
+            passedOver(950).map(\.summary) == [
+                "950 of 1,000 events in the last 10 s named subjects that are shown, but by no token "
+                    + "of their classes, kinds, environment or push type, such as door-1 in orders."
+            ])
+        #expect(passedOver(899).isEmpty)
+    }
+
     @Test func `registrations that could not be used at the start are told all the time`() {
         let text = problem {
             $0.index.tokens = 0

@@ -324,5 +324,13 @@ internal import Testing
         }
         #expect(nobody[1].hasPrefix("Nobody shows it"))
         #expect(nobody[2].hasPrefix("2 of com.example.Mail show the subject too"))
+        let other = event([EventReply.Result(result: "otherClass", entries: 4)])
+        #expect(
+            other[1].hasPrefix("It would be passed over (outcome passedOver): 4 show it, but no"))
+        let suppressed = event([
+            EventReply.Result(result: "otherClass", entries: 4),
+            EventReply.Result(result: "suppressed", entries: 1),
+        ])
+        #expect(suppressed[1] == "It would reach 0 of 5 that show it.")
     }
 }

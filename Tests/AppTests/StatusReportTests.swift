@@ -59,6 +59,13 @@ internal import Testing
                     .init(subject: "dor-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
                 ]), .init(topic: "doors", count: 0, sample: []),
         ]
+        status.passedOver = [
+            .init(
+                topic: "orders", count: 7,
+                sample: [
+                    .init(subject: "door-1", at: WallTime(rfc3339: "2026-11-21T06:11:59Z")!)
+                ]), .init(topic: "doors", count: 0, sample: []),
+        ]
         status.setAside = [
             .init(
                 topic: "lamplighter.registrations", isOfRows: true, reason: "unroutable",
@@ -198,6 +205,7 @@ internal import Testing
                 "             Create the topic (lamplighter topics create), give this user WRITE on "
                     + "it, or restore its leaders.",
                 "unmatched    orders: 1,204 events, such as dor-1",
+                "passed over  orders: 7 events, such as door-1",
                 "set aside    lamplighter.registrations: 1,204 rows, unroutable",
                 "totals       1,000 events, 5,000 accepted, 0 rejected, 0 expired, 0 suppressed, "
                     + "0 dead letters",
@@ -263,6 +271,7 @@ internal import Testing
         (report.breakers[0].name, report.breakers[0].cause) = (escape, escape)
         (report.topics[0].topic, report.topics[0].trouble) = (escape, escape)
         (report.unmatched[0].topic, report.partitions[0].topic) = (escape, escape)
+        report.passedOver?[0].topic = escape
         report.latency.eventToAccepted[0].type = escape
 
         let read = try #require(StatusReport(json: Array(report.json.utf8)))

@@ -27,26 +27,30 @@ internal import Testing
 
     @Test func `subjects that nobody shows are told at once and then once a minute`() {
         var report = UnmatchedReport()
-        report.report([unmatched(0)], now: at(0), logger: logger)
+        report.report([unmatched(0)], passedOver: [], now: at(0), logger: logger)
         #expect(lines.taken().isEmpty)
-        report.report([unmatched(1204, "dor-9", "dor-1")], now: at(5), logger: logger)
+        report.report(
+            [unmatched(1204, "dor-9", "dor-1")], passedOver: [], now: at(5), logger: logger)
         #expect(
             lines.taken() == [
                 "notice 1,204 events named subjects that nobody shows, such as dor-1 "
                     + "[events=1204, topic=doors]"
             ])
         for second in 6..<65 as Range<Int64> {
-            report.report([unmatched(1204 + Int(second), "dor-1")], now: at(second), logger: logger)
+            report.report(
+                [unmatched(1204 + Int(second), "dor-1")], passedOver: [], now: at(second),
+                logger: logger)
         }
         #expect(lines.taken().isEmpty, "the minute is not over")
-        report.report([unmatched(1205, "dor\n2")], now: at(65), logger: logger)
+        report.report([unmatched(1205, "dor\n2")], passedOver: [], now: at(65), logger: logger)
         #expect(
             lines.taken() == [
                 "notice an event named a subject that nobody shows, such as dor\\u{a}2 "
                     + "[events=1, topic=doors]"
             ])
         for second in 125..<300 as Range<Int64> {
-            report.report([unmatched(1205, "dor-1")], now: at(second), logger: logger)
+            report.report(
+                [unmatched(1205, "dor-1")], passedOver: [], now: at(second), logger: logger)
         }
         #expect(lines.taken().isEmpty, "none came")
     }
@@ -54,12 +58,36 @@ internal import Testing
     @Test func `topics are told apart, and without an example where no event has a subject`() {
         var report = UnmatchedReport()
         report.report(
-            [unmatched(2), unmatched(1_000_000, "x", topic: "lamps")], now: at(1), logger: logger)
+            [unmatched(2), unmatched(1_000_000, "x", topic: "lamps")], passedOver: [],
+            now: at(1), logger: logger)
         #expect(
             lines.taken() == [
                 "notice 2 events named subjects that nobody shows [events=2, topic=doors]",
                 "notice 1,000,000 events named subjects that nobody shows, such as x "
                     + "[events=1000000, topic=lamps]",
+            ])
+    }
+
+    @Test func `subjects shown by no token of the events are told apart, with the reason`() {
+        var report = UnmatchedReport()
+        func tell(_ passed: Int, at second: Int64) -> [String] {
+            report.report(
+                [unmatched(1, "dor")], passedOver: [unmatched(passed, "door")], now: at(second),
+                logger: logger)
+            return lines.taken()
+        }
+        #expect(
+            tell(1, at: 1) == [
+                "notice an event named a subject that nobody shows, such as dor "
+                    + "[events=1, topic=doors]",
+                "notice an event's subject is shown by no token of its classes, kinds, environment "
+                    + "or push type, such as door [events=1, topic=doors]",
+            ])
+        #expect(tell(5, at: 30).isEmpty)
+        #expect(
+            tell(1205, at: 61) == [
+                "notice 1,204 events named subjects that are shown by no token of their classes, "
+                    + "kinds, environment or push type, such as door [events=1204, topic=doors]"
             ])
     }
 

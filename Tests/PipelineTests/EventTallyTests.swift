@@ -25,7 +25,7 @@ internal import Testing
     }
 
     private func subjects(topic: Int) -> [String] {
-        fixture.pipeline.eventTally.sample(topic: topic).map {
+        fixture.pipeline.eventTally.sample(.unmatched, topic: topic).map {
             String(decoding: $0.subject, as: UTF8.self)
         }
     }
@@ -110,7 +110,7 @@ internal import Testing
             fixture.pass(.milliseconds(100))
         }
         fixture.event("dor-10")
-        let sample = fixture.pipeline.eventTally.sample(topic: 0)
+        let sample = fixture.pipeline.eventTally.sample(.unmatched, topic: 0)
         #expect(sample.count == EventTally.sampleMax && sample.last?.at == fixture.now.wall)
         #expect(subjects(topic: 0) == (4..<20).filter { $0 != 10 }.map { "dor-\($0)" } + ["dor-10"])
     }

@@ -224,7 +224,8 @@ extension PlannerLoop {
         if watch.mayReportFailures(now: now) {
             watch.report(failures: pipeline.takeFailures(), now: now, logger: logger)
         }
-        unmatchedReport.report(unmatched, now: now, logger: logger)
+        unmatchedReport.report(
+            unmatched, passedOver: passedOver, now: now, logger: logger)
         setAsideReport.report(setAside, now: now, logger: logger)
         heldReport.report(heldPartitions(now: now), now: now, logger: logger)
         for warning in tables.takeWarnings() + producer.takeWarnings() {

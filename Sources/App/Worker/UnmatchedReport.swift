@@ -5,23 +5,37 @@ internal import Logging
 internal import Pipeline
 internal import PushModel
 
-/// Logs, once a minute for each topic, how many more events named subjects that nobody shows, and
-/// one of the subjects. A wrong subject is otherwise a push that nobody misses.
+/// Logs, once a minute for each topic, how many more events reached nobody, and one of their
+/// subjects: those that nobody shows, or those shown by no token that the event is for. A wrong
+/// subject or class is otherwise a push that nobody misses.
 struct UnmatchedReport {
-    private var minutes = MinuteReports()
+    private var unmatched = MinuteReports()
+    private var passedOver = MinuteReports()
 
     mutating func report(
-        _ topics: [WorkerStatus.UnmatchedSubjects], now: Now, logger: Logger
+        _ topics: [WorkerStatus.UnmatchedSubjects],
+        passedOver passed: [WorkerStatus.UnmatchedSubjects], now: Now, logger: Logger
+    ) {
+        Self.report(
+            topics, &unmatched, one: "an event named a subject that nobody shows",
+            several: "events named subjects that nobody shows", now: now, logger: logger)
+        let why = "classes, kinds, environment or push type"
+        Self.report(
+            passed, &passedOver, one: "an event's subject is shown by no token of its \(why)",
+            several: "events named subjects that are shown by no token of their \(why)", now: now,
+            logger: logger)
+    }
+
+    private static func report(
+        _ topics: [WorkerStatus.UnmatchedSubjects], _ minutes: inout MinuteReports, one: String,
+        several: String, now: Now, logger: Logger
     ) {
         for topic in topics {
             guard let new = minutes.growth(of: topic.topic, to: topic.count, now: now) else {
                 continue
             }
             let example = topic.sample.last.map { ", such as \($0.subject.printable)" } ?? ""
-            let subjects =
-                new == 1
-                ? "an event named a subject that nobody shows"
-                : "\(new.grouped) events named subjects that nobody shows"
+            let subjects = new == 1 ? one : "\(new.grouped) \(several)"
             logger.notice(
                 "\(subjects)\(example)",
                 metadata: ["topic": "\(topic.topic)", "events": .stringConvertible(new)])

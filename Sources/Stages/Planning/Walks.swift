@@ -45,9 +45,13 @@ package struct FanOutRequest {
     }
 
     package mutating func ask(for payload: EventPayload) {
-        payloadType = payload.type
-        payloadClasses = payload.type.classes
-        startsActivity = payload.activity?.event == .start
+        ask(for: payload.type, startsActivity: payload.activity?.event == .start)
+    }
+
+    package mutating func ask(for type: PushType, startsActivity: Bool) {
+        payloadType = type
+        payloadClasses = type.classes
+        self.startsActivity = startsActivity
     }
 }
 
@@ -70,12 +74,25 @@ package struct Walks: ~Copyable {
     /// none of its walks ends.
     private var awaited: [SubjectID: Int] = [:]
     private var started = 0
+    /// Events whose walk has met every token of the list, and none that they are for.
+    private var passedOver: [PassedOver] = []
     private let cursorsMax: Int
     private let byAddress = PassedByAddress()
+
+    /// Events of one topic that no token of their list is for.
+    package struct PassedOver: Equatable, Sendable {
+        package let subject: SubjectID
+        package let topic: Int
+        package let count: Int
+    }
 
     private struct Walk {
         /// The walk's number: walks are counted as they begin.
         let number: Int
+        /// Whether it has met a token that its events are for.
+        var hasFoundToken = false
+        /// Until then how many events wait to know, by topic.
+        var undecided: [Int: Int] = [:]
         var request: FanOutRequest
         var cursor: LapCursor
         var current = ClaimSet()
@@ -114,7 +131,7 @@ package struct Walks: ~Copyable {
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
     /// the walk. Only a plain event can join: one with a payload walks alone.
-    /// - Returns: the walk's number.
+    /// - Returns: the walk's index.
     @discardableResult
     package mutating func start(
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ tracker: inout OffsetTracker
@@ -122,7 +139,7 @@ package struct Walks: ~Copyable {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
             extend(index, request, hold: hold, &tracker)
-            return number(of: index)
+            return index
         }
         var walk = Walk(number: started, request: request, cursor: LapCursor(count: count))
         started += 1
@@ -138,7 +155,7 @@ package struct Walks: ~Copyable {
         if let errand { joinable[errand] = index } else { payloadWalks += 1 }
         order.append(index)
         bySubject[request.subject, default: []].append(index)
-        return walk.number
+        return index
     }
 
     private mutating func extend(
@@ -188,6 +205,7 @@ package struct Walks: ~Copyable {
                 turn += 1
                 return .visit(positions, walk: index)
             case .lapEnded:
+                passOver(index)
                 holds.drain(&walks[index]!.current) { tracker.release($0) }
                 walks[index]!.current = walks[index]!.next
                 walks[index]!.next = ClaimSet()
@@ -203,6 +221,43 @@ package struct Walks: ~Copyable {
             }
         }
         return .idle
+    }
+
+    // MARK: Whether a token is found
+
+    package func hasFoundToken(_ walk: Int) -> Bool { walks[walk]!.hasFoundToken }
+
+    /// An event of this topic wants to know whether the walk, which has not found a token yet,
+    /// does.
+    package mutating func await(_ walk: Int, topic: Int) {
+        walks[walk]!.undecided[topic, default: 0] += 1
+    }
+
+    /// The walk has met a token that its events are for.
+    /// - Returns: how many events have waited for that, by topic.
+    package mutating func foundToken(_ walk: Int) -> [Int: Int] {
+        walks[walk]!.hasFoundToken = true
+        defer { walks[walk]!.undecided = [:] }
+        return walks[walk]!.undecided
+    }
+
+    package var hasPassedOver: Bool { !passedOver.isEmpty }
+
+    /// The events of which this has become known since the last call. Their subjects' numbers hold
+    /// until the next step.
+    package mutating func takePassedOver() -> [PassedOver] {
+        defer { passedOver.removeAll(keepingCapacity: true) }
+        return passedOver
+    }
+
+    /// The walk has met every token. Whoever joined it on its way asks the same of each.
+    private mutating func passOver(_ index: Int) {
+        guard !walks[index]!.undecided.isEmpty else { return }
+        let subject = walks[index]!.request.subject
+        for (topic, count) in walks[index]!.undecided.sorted(by: { $0.key < $1.key }) {
+            passedOver.append(PassedOver(subject: subject, topic: topic, count: count))
+        }
+        walks[index]!.undecided = [:]
     }
 
     package func request(of walk: Int) -> FanOutRequest { walks[walk]!.request }
@@ -267,6 +322,7 @@ package struct Walks: ~Copyable {
     private mutating func finish(
         _ index: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore
     ) -> SubjectID? {
+        passOver(index)
         holds.drain(&walks[index]!.current) { tracker.release($0) }
         holds.drain(&walks[index]!.next) { tracker.release($0) }
         let subject = walks[index]!.request.subject

@@ -17,7 +17,7 @@ export function showPanels(status, before, elapsed) {
     showWaiting(status.waiting ?? {}, status.pools ?? []);
     showLag(status.partitions ?? [], status.unavailablePartitions);
     showIndex(status.index ?? {}, status.phase);
-    showUnmatched(status.unmatched ?? []);
+    showUnmatched(status.unmatched ?? [], status.passedOver ?? []);
     showSetAside(status.setAside ?? []);
 }
 
@@ -173,10 +173,14 @@ function showIndex(index, phase) {
     ]));
 }
 
-function showUnmatched(unmatched) {
+function showUnmatched(unmatched, passedOver) {
     const rows = [];
-    for (const { topic, count: events, sample } of unmatched.filter((topic) => topic.count > 0)) {
-        rows.push([topic, count(events), ""]);
+    const parts = [
+        ...unmatched.map((part) => ({ ...part, name: part.topic })),
+        ...passedOver.map((part) => ({ ...part, name: `${part.topic}, shown by no token of theirs` })),
+    ];
+    for (const { name, count: events, sample } of parts.filter((part) => part.count > 0)) {
+        rows.push([name, count(events), ""]);
         for (const { subject, at } of (sample ?? []).toReversed()) {
             const row = [subject, "", time(at)];
             row.isPart = true;

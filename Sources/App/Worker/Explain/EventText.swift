@@ -61,12 +61,20 @@ package enum EventText {
         let all = reply.results.reduce(0) { $0.adding($1.entries) }
         let reached = reply.results.reduce(0) { $1.result == "push" ? $0.adding($1.entries) : $0 }
         if all == 0 {
-            return "Nobody shows it: no registration of \(event.app) names the subject. Names are "
-                + "case-sensitive: compare with what the app registers."
+            return
+                "Nobody shows it (outcome unmatched): no registration of \(event.app) names the "
+                + "subject. Names are case-sensitive: compare with what the app registers."
         }
         if event.expired {
             return "It expired at \(TokenText.second(event.expiresAt)), so it reaches nobody; "
                 + "\(all) show it."
+        }
+        // A token that is suppressed is one that the event is for.
+        if reached == 0, !reply.results.contains(where: { $0.result == "suppressed" }),
+            reply.unseen == 0
+        {
+            return "It would be passed over (outcome passedOver): \(all) show it, but no token of "
+                + "its classes, kinds, environment or push type."
         }
         return "It would reach \(reached) of \(all) that show it"
             + (reply.unseen == 0 ? "" : "; \(reply.unseen) more were not looked at") + "."

@@ -6,8 +6,8 @@ internal import PushModel
 
 /// What has become of events.
 extension Diagnosis {
-    /// The share of events that nobody shows from which a binding is under suspicion.
-    private static let unmatchedShare = 0.9
+    /// The share of events that reach nobody from which a binding is under suspicion.
+    private static let suspiciousShare = 0.9
     /// The fewest events of a comparison that means something.
     static let eventsMin = 10
     /// So many topics are named.
@@ -15,14 +15,23 @@ extension Diagnosis {
 
     mutating func checkEvents() {
         checkDeadLetters()
-        let found = status.unmatched.compactMap(suspicion)
-        for one in found.sorted(by: { $0.unmatched > $1.unmatched }).prefix(Self.topicsMax) {
+        for one in suspicions(status.unmatched, "unmatched") {
             report(
                 .warning,
-                "\(one.unmatched.withCommas) of \(one.events.counted("event")) \(one.period) named "
+                "\(one.count.withCommas) of \(one.events.counted("event")) \(one.period) named "
                     + "subjects that nobody shows\(one.example)",
                 "if devices should show them, compare the subject with those of the registrations: "
                     + "check the binding of the topic (kafka.events) and the app")
+        }
+        for one in suspicions(status.passedOver, "passedOver") {
+            report(
+                .warning,
+                "\(one.count.withCommas) of \(one.events.counted("event")) \(one.period) named "
+                    + "subjects that are shown, but by no token of their classes, kinds, environment "
+                    + "or push type\(one.example)",
+                "see which tokens show the subject, and why none is sent the event, with lamplighter "
+                    + "explain --event; then correct the events, the binding of the topic "
+                    + "(kafka.events) or what the app registers")
         }
     }
 
@@ -60,37 +69,46 @@ extension Diagnosis {
         }
     }
 
-    // MARK: Unmatched subjects
+    // MARK: Events that reach nobody
 
     private struct Suspicion {
         var events: Int
-        var unmatched: Int
+        /// How many of them have the outcome.
+        var count: Int
         var period: String
         var example: String
     }
 
-    /// What is suspicious of a topic's events; nil if enough of them are shown.
-    private func suspicion(of topic: WorkerStatus.UnmatchedSubjects) -> Suspicion? {
+    private func suspicions(
+        _ topics: [WorkerStatus.UnmatchedSubjects], _ outcome: String
+    ) -> [Suspicion] {
+        Array(
+            topics.compactMap { suspicion(of: $0, outcome) }
+                .sorted { $0.count > $1.count }.prefix(Self.topicsMax))
+    }
+
+    /// What is suspicious of a topic's events; nil if enough of them have another outcome.
+    private func suspicion(
+        of topic: WorkerStatus.UnmatchedSubjects, _ outcome: String
+    ) -> Suspicion? {
         func count(_ counts: [WorkerStatus.EventCount], _ isCounted: (String) -> Bool) -> Int {
             counts.filter { $0.topic == topic.topic && isCounted($0.outcome) }
                 .reduce(0) { $0 + $1.count }
         }
-        let isUnmatched = { $0 == "unmatched" }
+        let isSuspicious = { $0 == outcome }
         let (now, before) = (status.events, status.earlier.events)
         var events = count(now) { _ in true } - count(before) { _ in true }
-        var unmatched = count(now, isUnmatched) - count(before, isUnmatched)
+        var found = count(now, isSuspicious) - count(before, isSuspicious)
         var period = "in the last \(over.rounded)"
         if events < Self.eventsMin {
             events = count(now) { _ in true }
-            unmatched = count(now, isUnmatched)
+            found = count(now, isSuspicious)
             period = "since the start"
         }
-        guard unmatched > 0, Double(unmatched) >= Double(events) * Self.unmatchedShare else {
-            return nil
-        }
+        guard found > 0, Double(found) >= Double(events) * Self.suspiciousShare else { return nil }
         let last = topic.sample.last.map { ", such as \($0.subject.printable)" } ?? ""
         return Suspicion(
-            events: events, unmatched: unmatched, period: period,
+            events: events, count: found, period: period,
             example: "\(last) in \(topic.topic)")
     }
 }

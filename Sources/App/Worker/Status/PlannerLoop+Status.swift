@@ -44,6 +44,7 @@ extension PlannerLoop {
         status.take(pipeline.pushTally, routing: routing)
         status.events = events
         status.unmatched = unmatched
+        status.passedOver = passedOver
         status.oldestWaiting = pipeline.oldestWaiting(now: now)
         status.oldestUncommitted = pipeline.oldestUncommitted(now: now)
         status.consumedTopics = plan.consumedTopics
@@ -95,15 +96,22 @@ extension PlannerLoop {
     }
 
     /// The events whose subject nobody shows, by topic.
-    var unmatched: [WorkerStatus.UnmatchedSubjects] {
+    var unmatched: [WorkerStatus.UnmatchedSubjects] { subjects(.unmatched) }
+
+    /// The events whose subject is shown by no token that they are for, by topic.
+    var passedOver: [WorkerStatus.UnmatchedSubjects] { subjects(.passedOver) }
+
+    private func subjects(
+        _ sampled: EventTally.SampledOutcome
+    ) -> [WorkerStatus.UnmatchedSubjects] {
         plan.eventTopics.indices.map { topic in
-            let sample = pipeline.eventTally.sample(topic: topic).map { seen in
+            let sample = pipeline.eventTally.sample(sampled, topic: topic).map { seen in
                 WorkerStatus.UnmatchedSubjects.Sighting(
                     subject: String(decoding: seen.subject, as: UTF8.self), at: seen.at)
             }
             return WorkerStatus.UnmatchedSubjects(
                 topic: plan.eventTopics[topic],
-                count: pipeline.eventTally.count(.unmatched, topic: topic), sample: sample)
+                count: pipeline.eventTally.count(sampled.outcome, topic: topic), sample: sample)
         }
     }
 

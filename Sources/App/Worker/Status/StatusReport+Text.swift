@@ -17,7 +17,9 @@ extension StatusReport {
             ] + (restrictions ?? []).map { ("restricted", $0.text) }
             + pools.map { ("pool", $0.text) } + breakers.flatMap(\.rows)
             + topics.flatMap { [("topic", "\($0.topic): \($0.trouble)"), ("", $0.remedy)] }
-            + unmatched.map { ("unmatched", $0.text) } + setAside.map { ("set aside", $0.text) }
+            + unmatched.map { ("unmatched", $0.text) }
+            + (passedOver ?? []).map { ("passed over", $0.text) }
+            + setAside.map { ("set aside", $0.text) }
             + [("totals", totalsText)]
         // A single problem is in the summary.
         let findings = (problems.count > 1 ? problems : []).flatMap { problem in

@@ -41,11 +41,8 @@ extension StatusReport {
             Topic(
                 topic: $0.name, trouble: $0.trouble.asSentence, remedy: $0.remedy.asSentence)
         }
-        unmatched = status.unmatched.filter { $0.count > 0 }.map { unmatched in
-            Unmatched(
-                topic: unmatched.topic, count: unmatched.count,
-                sample: unmatched.sample.map { Sighting(subject: $0.subject, at: $0.at.rfc3339) })
-        }
+        unmatched = status.unmatched.compactMap(Unmatched.init)
+        passedOver = status.passedOver.compactMap(Unmatched.init)
         setAside = status.setAside.map {
             SetAside(topic: $0.topic, unit: $0.unit, reason: $0.reason, count: $0.count)
         }
@@ -164,4 +161,14 @@ extension StatusReport.Waiting {
 extension Duration {
     /// The duration in seconds, to the nearest ten microseconds.
     fileprivate var shown: Double { (self / .microseconds(10)).rounded() / 100_000 }
+}
+
+extension StatusReport.Unmatched {
+    /// Nil where there is nothing to tell.
+    fileprivate init?(_ subjects: WorkerStatus.UnmatchedSubjects) {
+        guard subjects.count > 0 else { return nil }
+        self.init(
+            topic: subjects.topic, count: subjects.count,
+            sample: subjects.sample.map { .init(subject: $0.subject, at: $0.at.rfc3339) })
+    }
 }

@@ -26,6 +26,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var breakers: [Breaker]
     package var topics: [Topic]
     package var unmatched: [Unmatched]
+    /// Nil in the report of a worker from before they were told from those that match.
+    package var passedOver: [Unmatched]?
     package var setAside: [SetAside]
     package var pushes: [Push]
     /// Nil in the report of a worker from before there were restrictions.

@@ -51,6 +51,8 @@ struct WorkerStatus: Sendable {
     var oldestUncommitted: Duration?
     /// Events whose subject nobody shows, by topic.
     var unmatched: [UnmatchedSubjects] = []
+    /// Events whose subject is shown by no token that they are for, by topic.
+    var passedOver: [UnmatchedSubjects] = []
     /// Records that are left to read, by topic: those of the worker's partitions, or of all where
     /// each worker reads all.
     var unread: [TopicCount] = []
