@@ -58,6 +58,30 @@ internal import Testing
         ("push: {type: voip}", "push: a push of type voip needs a payload"),
         ("push: {priority: 5}", "without a payload or a type it says nothing"),
         ("push: {type: background, priority: 10}", "a background push has priority 5 or 1"),
+        (
+            "push: {payload: {door: \"{/id}\"}}",
+            "push.payload: nothing says which type of push it is"
+        ),
+        (
+            "push: {type: background, payload: {aps: {alert: x}}}",
+            "push.payload: /aps/alert: a background push has none"
+        ),
+        (
+            "push: {payload: {aps: {content-state: {a: 1}, event: end, timestamp: 1}}, priority: 1}",
+            "push: priority: a Live Activity's push has priority 5 or 10"
+        ),
+        (
+            "classes: [control]\n      push: {payload: {aps: {alert: x}}}",
+            "classes: device is not among them"
+        ),
+        (
+            "push: {payload: {aps: {alert: x, badge: {$field: /u, type: integer, default: many}}}}",
+            "push.payload has a mistake: /aps/badge: the default"
+        ),
+        (
+            "push: {payload: {aps: {alert: \(String(repeating: "x", count: 5000))}}}",
+            "push.payload: its constant parts have 50"
+        ),
         ("kindsFrom: kind", "must be a field such as /order/id"),
         ("when: [{field: /status, changed: true}]", "say decode: debezium"),
     ])
@@ -114,6 +138,7 @@ internal import Testing
                 """)
         }
         #expect(try binding("5") == [])
+        #expect(try binding("5.0") == [])
         #expect(try binding("\"5\"").count == 1)
     }
 

@@ -121,6 +121,42 @@ internal import Testing
         #expect(code == .payloadTooLarge)
     }
 
+    @Test(arguments: [
+        ("content-state", UInt8(1)), ("content-available", 10),
+    ])
+    func `a priority that its push type has not is a mistake, whoever tells the type`(
+        telling: String, priority: UInt8
+    ) throws {
+        let demand = telling == "content-state" ? "a Live Activity's push has" : "5 or 1, never 10"
+        var told = try Self.binding(
+            [
+                ("timestamp", .text("{time}")), ("event", .text("update")),
+                (telling, telling == "content-state" ? .text("{/state}") : .literal("1")),
+            ])
+        told.push.priority = priority
+        // Of the field alone, no more is known than that it is there.
+        let record = #"{"id":1,"state":{"open":true}}"#
+        if telling == "content-state" {
+            #expect(told.ownProblem == nil)
+            #expect(
+                refusal { _ = try decodeEvent(record, binding: told) } == .invalidPriority)
+            told.push.payload = try PushTemplate(
+                .map([
+                    (
+                        "aps",
+                        .map([
+                            ("timestamp", .text("{time}")), ("event", .text("update")),
+                            ("content-state", .map([("open", .text("{/open}"))])),
+                        ])
+                    )
+                ]))
+        }
+        #expect(told.ownProblem?.message.contains("push: priority: ") == true)
+        #expect(told.ownProblem?.message.contains(demand) == true)
+        told.push.priority = 5
+        #expect(told.ownProblem == nil)
+    }
+
     @Test func `its collapse identifier is made as a subject is`() throws {
         var binding = try Self.binding([("alert", .text("x"))])
         binding.push.collapseID = try SubjectTemplate("order-{/id}")
@@ -140,6 +176,20 @@ internal import Testing
             (.map([("$field", .text("x"))]), "no JSON pointer"),
             (.map([("$field", .text("/x")), ("typ", .text("integer"))]), "type and default alone"),
             (.map([("$field", .text("/x")), ("type", .text("int"))]), "type is one of"),
+            (
+                .map([
+                    ("$field", .text("/u")), ("type", .text("integer")), ("default", .text("many")),
+                ]), #"the default "many" is not of type integer"#
+            ),
+            (
+                .map([
+                    ("$field", .text("/u")), ("type", .text("boolean")), ("default", .literal("1")),
+                ]), "not of type boolean"
+            ),
+            (
+                .map([("$field", .text("/u")), ("type", .text("object")), ("default", .list([]))]),
+                "not of type object"
+            ),
         ] as [(PushTemplate.Source, String)])
     func `a mistake in it is told with its place`(source: PushTemplate.Source, words: String) {
         let error = #expect(throws: PushTemplateError.self) {

@@ -191,6 +191,20 @@ package struct EventFields {
     }
 }
 
+extension PushType {
+    /// Why pushes of this type must not have the priority; nil if they may. Priorities are as Apple
+    /// states them for each push type.
+    package func problem(ofPriority priority: UInt8?) -> String? {
+        if self == .background, priority == 10 {
+            return "a background push has priority 5 or 1, never 10"
+        }
+        if self == .liveActivity, priority == 1 {
+            return "a Live Activity's push has priority 5 or 10"
+        }
+        return nil
+    }
+}
+
 extension EventFields {
     fileprivate static let priorities: [Int64] = [1, 5, 10]
     fileprivate static let expirations: [ExpirationRule] = [.none, .deadline]
@@ -222,13 +236,8 @@ extension EventFields {
             }
         }
         guard let type = payload?.type ?? pushType else { return }
-        if priority == 10, type == .background {
-            throw UnreadableRecord(
-                .invalidPriority, "a background push must not have priority 10: leave it out")
-        }
-        if priority == 1, type == .liveActivity {
-            throw UnreadableRecord(
-                .invalidPriority, "a Live Activity's push has priority 5 or 10")
+        if let problem = type.problem(ofPriority: priority) {
+            throw UnreadableRecord(.invalidPriority, problem)
         }
     }
 

@@ -155,9 +155,8 @@ extension EventDecoder {
                 &event.classes, to: type, payloadBytes: event.payload?.body.count)
         }
         event.priority = push.priority
-        if event.priority == 10, type == .background {
-            throw UnreadableRecord(
-                .invalidPriority, "a background push must not have priority 10: leave it out")
+        if let problem = type?.problem(ofPriority: push.priority) {
+            throw UnreadableRecord(.invalidPriority, problem)
         }
         if let template = push.collapseID {
             let text = try composer.compose(template, from: record, document, header)

@@ -149,6 +149,7 @@ package struct PushTemplate: Sendable, Equatable {
         var value: Value?
         var type: FieldType?
         var standIn: StandIn?
+        var written: Source?
         for member in members {
             switch (member.name, member.value) {
             case ("$field", .text(let text)):
@@ -163,13 +164,21 @@ package struct PushTemplate: Sendable, Equatable {
                 }
                 type = known
             case ("default", .nothing): standIn = .nothing
-            case ("default", let source): standIn = .json(Array(source.json.utf8))
+            case ("default", let source):
+                standIn = .json(Array(source.json.utf8))
+                written = source
             default:
                 throw PushTemplateError(
                     place: place, problem: "beside $field there can be type and default alone")
             }
         }
         guard var value else { throw badOrigin("", place) }
+        if let type, let written, !type.matches(written) {
+            throw PushTemplateError(
+                place: place,
+                problem: "the default \(written.json) is not of type \(type.rawValue): correct one "
+                    + "of the two")
+        }
         value.type = type
         value.standIn = standIn
         return value
@@ -241,6 +250,19 @@ extension PushTemplate.Node {
         case .value(let value): [value.origin]
         case .list(let nodes): nodes.flatMap(\.origins)
         case .map(let members): members.flatMap(\.node.origins)
+        }
+    }
+}
+
+extension PushTemplate.FieldType {
+    /// Whether a constant has this type.
+    fileprivate func matches(_ source: PushTemplate.Source) -> Bool {
+        switch (self, source) {
+        case (.string, .text), (.object, .map), (.array, .list): true
+        case (.boolean, .literal(let text)): text == "true" || text == "false"
+        case (.integer, .literal(let text)): Int64(text) != nil
+        case (.number, .literal(let text)): Double(text) != nil
+        default: false
         }
     }
 }

@@ -105,6 +105,21 @@ package struct TopicBinding: Sendable, Equatable {
         return copy
     }
 
+    /// What is wrong with the constant parts of the payload, or with the classes that it is for.
+    private var problemOfPayload: TopicBindingError? {
+        // Classes that a field names are known with the record.
+        let classes = classesFrom == nil ? classes : .all
+        if let template = push.payload,
+            let problem = template.problem(as: push.type, for: classes)
+        {
+            return .payload(problem)
+        }
+        if let type = push.certainType, classes.isDisjoint(with: type.classes) {
+            return .classes(type)
+        }
+        return nil
+    }
+
     private var readsChange: Bool {
         fields.contains(where: \.needsChange) || conditions.contains(where: \.needsChange)
     }
@@ -131,6 +146,7 @@ package struct TopicBinding: Sendable, Equatable {
         }
         if valueSchema != nil, decode == .key { return .schemaOfUnreadValue }
         if let problem = push.problem { return .push(problem) }
+        if let problem = problemOfPayload { return problem }
         let longest = Duration.seconds(RecordLimits.ttlSecondsMax)
         if let ttl, ttl <= .zero || ttl > longest { return .ttlOutOfRange(ttl) }
         if delay < .zero || delay > longest { return .delayOutOfRange(delay) }
@@ -161,12 +177,14 @@ package struct PushBinding: Sendable, Equatable {
             return type.map { "a push of type \($0.name) needs a payload" }
                 ?? "without a payload or a type it says nothing"
         }
-        if priority == 10, type == .background { return "a background push has priority 5 or 1" }
-        if priority == 1, type == .liveActivity {
-            return "a Live Activity's push has priority 5 or 10"
+        if let problem = certainType?.problem(ofPriority: priority) {
+            return "priority: \(problem)"
         }
         return nil
     }
+
+    /// The type of every push that it makes; nil where only the record tells it.
+    fileprivate var certainType: PushType? { type ?? payload?.toldType }
 }
 
 extension TopicBinding {
@@ -192,6 +210,9 @@ package enum TopicBindingError: Error, Sendable, Equatable {
     case noSubjectOfSchema
     case schemaOfUnreadValue
     case push(String)
+    case payload(PushTemplateError)
+    /// The binding's classes leave out the one that its pushes go to.
+    case classes(PushType)
 
     package var message: String {
         switch self {
@@ -217,6 +238,10 @@ package enum TopicBindingError: Error, Sendable, Equatable {
         case .schemaOfUnreadValue:
             "valueSchema: decode is key, which reads no value; say decode: json"
         case .push(let problem): "push: \(problem)"
+        case .payload(let error): "push.payload: \(error.message)"
+        case .classes(let type):
+            "classes: \(type.tokenClass.name) is not among them, and a push of type \(type.name) goes "
+                + "to no other class; add it, or leave classes out"
         }
     }
 }
