@@ -39,6 +39,15 @@ package struct JSONValue {
         }
     }
 
+    /// The same of any size that the parser takes: -2^63 to 2^64 - 1.
+    package var wholeNumber: Int128? {
+        switch mark {
+        case .signed: Int128(Int64(bitPattern: tape[index + 1]))
+        case .unsigned: Int128(tape[index + 1])
+        default: nil
+        }
+    }
+
     /// The value of any number; integers beyond 2^53 are rounded.
     package var double: Double? {
         switch mark {
@@ -53,16 +62,6 @@ package struct JSONValue {
         switch mark {
         case .yes: true
         case .no: false
-        default: nil
-        }
-    }
-
-    /// The value of any number; beyond 2^53 rounded to the nearest double.
-    package var number: Double? {
-        switch mark {
-        case .signed: Double(Int64(bitPattern: tape[index + 1]))
-        case .unsigned: Double(tape[index + 1])
-        case .double: Double(bitPattern: tape[index + 1])
         default: nil
         }
     }

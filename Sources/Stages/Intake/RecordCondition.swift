@@ -8,14 +8,14 @@ package struct RecordCondition: Sendable, Equatable {
     /// A single value in JSON.
     package enum Scalar: Sendable, Hashable {
         case text(String)
-        case number(Double)
+        case number(ExactNumber)
         case flag(Bool)
 
         fileprivate func equals(_ value: JSONValue) -> Bool {
             switch self {
             case .text(let text):
                 value.string.map { $0.elementsEqual(text.utf8) } ?? false
-            case .number(let number): value.number == number
+            case .number(let number): ExactNumber(value) == number
             case .flag(let flag): value.bool == flag
             }
         }
@@ -28,10 +28,10 @@ package struct RecordCondition: Sendable, Equatable {
         case exists(Bool)
         /// Whether the field differs in the row before and after the change.
         case changed(Bool)
-        case above(Double)
-        case below(Double)
-        case atLeast(Double)
-        case atMost(Double)
+        case above(ExactNumber)
+        case below(ExactNumber)
+        case atLeast(ExactNumber)
+        case atMost(ExactNumber)
     }
 
     package var field: FieldPath
@@ -54,7 +54,9 @@ package struct RecordCondition: Sendable, Equatable {
 
     private func holds(_ test: Test, _ document: RecordDocument) -> Bool {
         let value = document[field]
-        func compares(_ holds: (Double) -> Bool) -> Bool { value?.number.map(holds) ?? false }
+        func compares(_ holds: (ExactNumber) -> Bool) -> Bool {
+            value.flatMap(ExactNumber.init).map(holds) ?? false
+        }
         switch test {
         case .isOneOf(let scalars):
             return value.map { value in scalars.contains { $0.equals(value) } } ?? false

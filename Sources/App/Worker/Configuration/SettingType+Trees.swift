@@ -29,7 +29,7 @@ extension Setting {
     var jsonScalar: RecordCondition.Scalar? {
         guard case .scalar(let text) = content else { return nil }
         guard isPlainJSON else { return .text(text) }
-        return Double(text).map { .number($0) } ?? .flag(text == "true")
+        return ExactNumber(text).map { .number($0) } ?? .flag(text == "true")
     }
 
     /// A value that is written in an environment variable, as YAML in one line.
@@ -137,7 +137,7 @@ extension SettingType where Value == [RecordCondition] {
             guard case .flag(let flag)? = value.jsonScalar else { throw complaint("true or false") }
             return flag
         }
-        func number() throws(Complaint) -> Double {
+        func number() throws(Complaint) -> ExactNumber {
             guard case .number(let number)? = value.jsonScalar else { throw complaint("a number") }
             return number
         }
