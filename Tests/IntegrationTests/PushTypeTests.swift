@@ -55,11 +55,26 @@ struct `Every push type` {
                 PushType.builtIn.first { $0.name == row.type }?.topicSuffix ?? ".push-type.signage"
             #expect(request["apns-push-type"] == row.type)
             #expect(request["apns-topic"] == (row.isForChannels ? nil : TestApp.home + suffix))
+            try checkHeaders(of: request, row)
             let body = JSON(String(decoding: request.body, as: UTF8.self))
             let empty = PushType.builtIn.first { $0.name == row.type }?.emptyBody
             #expect(body == row.payload ?? empty.flatMap { JSON($0) })
         }
         #expect(fleet.simulator.counts.rejected == 0)
+    }
+
+    /// What the record says of priority and expiration, else what the push type has by default.
+    private func checkHeaders(of request: RecordedRequest, _ row: Row) throws {
+        let type = PushType.builtIn.first { $0.name == row.type }
+        let priority = JSON(row.event)?.members?["priority"]
+        #expect(JSON(request["apns-priority"] ?? "") == priority ?? JSON("\(type?.priority ?? 10)"))
+        switch type?.expiration ?? .immediate {
+        case .immediate: #expect(request["apns-expiration"] == "0")
+        case .none: #expect(request["apns-expiration"] == nil)
+        case .deadline:
+            let expiration = try #require(request["apns-expiration"].flatMap { Int64($0) })
+            #expect((3000...3600).contains(expiration - Now.current.wall.seconds))
+        }
     }
 
     @Test func `a Live Activity's start and update go to tokens of their own`() async throws {
