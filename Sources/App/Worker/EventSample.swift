@@ -30,14 +30,19 @@ package struct EventSample: ~Copyable {
         var subject: [UInt8]
     }
 
+    private struct Kind: Hashable {
+        var app: AppID
+        var name: String
+    }
+
     private struct Topic {
         var events = 0
         var filtered = 0
         /// By code: how many, and the first one's place and message.
         var unreadable: [String: (count: Int, first: String)] = [:]
         var pushTypes: [String: Int] = [:]
-        /// The subjects of each event.
-        var subjects: [[Name]] = []
+        /// Whom the events are for: how many each.
+        var addresses: [EventAddress: Int] = [:]
         var examples: [String] = []
     }
 
@@ -47,10 +52,15 @@ package struct EventSample: ~Copyable {
     private var registrations: RegistrationDecoder
     private var registration = Registration()
     private var topics: [Topic]
-    /// The subjects of the sample, and how many registrations show each.
-    private var shown: [Name: Int] = [:]
-    /// What each registration shows of the sample.
-    private var byKey: [[UInt8]: Set<Name>] = [:]
+    /// The subjects of the sample.
+    private var subjects: Set<Name> = []
+    /// The kinds of which the sample means every control and widget, and the apps of which it means
+    /// all.
+    private var kinds: Set<Kind> = []
+    private var apps: Set<AppID> = []
+    /// The registrations that have shown something of the sample, which are in `audience` alone.
+    private var keys: Set<[UInt8]> = []
+    private var audience: SampleAudience
 
     private static let examplesMax = 3
     /// How long one schema may be waited for.
@@ -65,6 +75,7 @@ package struct EventSample: ~Copyable {
             bindings: plan.bindings, routing: plan.routing, settings: plan.pipeline.events,
             schemas: schemas.map { $0.lookup })
         registrations = RegistrationDecoder(routing: plan.routing)
+        audience = SampleAudience(routing: plan.routing, settings: plan.pipeline)
         topics = Array(repeating: Topic(), count: plan.eventTopics.count)
     }
 
@@ -110,13 +121,17 @@ package struct EventSample: ~Copyable {
         if let type = event.payload?.type {
             topics[topic].pushTypes[type.name, default: 0] += 1
         }
-        let subjects = event.subject.isEmpty ? [] : [event.subject] + event.furtherSubjects
-        let names = subjects.map { Name(app: event.app, subject: Array($0)) }
-        for name in names { shown[name] = 0 }
-        // An event for whole kinds names no subject that could be unknown.
-        if !names.isEmpty { topics[topic].subjects.append(names) }
+        let address = EventAddress(event)
+        topics[topic].addresses[address, default: 0] += 1
+        for subject in address.subjects {
+            subjects.insert(Name(app: event.app, subject: subject))
+        }
+        if address.isKindWide {
+            for kind in address.kinds { kinds.insert(Kind(app: event.app, name: kind)) }
+            if address.kinds.isEmpty { apps.insert(event.app) }
+        }
         guard topics[topic].examples.count < Self.examplesMax else { return }
-        let words = subjects.map { String(decoding: $0, as: UTF8.self) }
+        let words = address.subjects.map { String(decoding: $0, as: UTF8.self) }
         let what = words.isEmpty ? "every control and widget" : words.joined(separator: ", ")
         let payload = event.payload.map { payload in
             ", \(payload.type.name) \(String(decoding: payload.body.prefix(200), as: UTF8.self))"
@@ -129,23 +144,29 @@ package struct EventSample: ~Copyable {
     package mutating func registration(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
     ) {
-        let bytes = key.map { Array($0) } ?? []
         guard
             let change = try? registrations.decode(
                 key: key, value: value, timestamp: timestamp, into: &registration)
         else { return }
-        var names: Set<Name> = []
-        if change == .replaced {
-            for row in registration.rows where row.subject.count > 0 {
-                let start = Int(row.subject.offset)
-                let subject = registration.bytes[start..<start + Int(row.subject.count)]
-                let name = Name(app: registration.app, subject: Array(subject))
-                if shown[name] != nil { names.insert(name) }
-            }
+        // The index of millions need not fit in memory here: it has what the sample asks for.
+        if change == .replaced, isOfSample(registration) { keys.insert(registration.key) }
+        guard keys.contains(registration.key) else { return }
+        audience.registration(key: key, value: value, timestamp: timestamp)
+    }
+
+    private func isOfSample(_ registration: Registration) -> Bool {
+        if apps.contains(registration.app) { return true }
+        func bytes(_ slice: Registration.Slice) -> ArraySlice<UInt8> {
+            registration.bytes[Int(slice.offset)..<Int(slice.offset) + Int(slice.count)]
         }
-        for name in byKey[bytes] ?? [] { shown[name]! -= 1 }
-        for name in names { shown[name]! += 1 }
-        byKey[bytes] = names.isEmpty ? nil : names
+        return registration.rows.contains { row in
+            subjects.contains(Name(app: registration.app, subject: Array(bytes(row.subject))))
+                || !kinds.isEmpty
+                    && kinds.contains(
+                        Kind(
+                            app: registration.app,
+                            name: String(decoding: bytes(row.kind), as: UTF8.self)))
+        }
     }
 
     // MARK: Answers
@@ -159,18 +180,39 @@ package struct EventSample: ~Copyable {
             let sum =
                 "\(name): \(topic.events + topic.filtered + dead) records, \(topic.events) events"
                 + "\(payloads), \(topic.filtered) filtered, \(dead) dead letters"
-            let unknown = topic.subjects.filter { names in names.allSatisfy { shown[$0] == 0 } }
             var lines = [sum]
-            if let first = unknown.first?.first {
-                let share = unknown.count * 100 / max(1, topic.events)
-                lines.append(
-                    "\(name): \(unknown.count) events (\(share) %) name subjects that no registration "
-                        + "shows, such as \(String(decoding: first.subject, as: UTF8.self))")
-            }
+            if topic.events > 0 { lines.append("\(name): \(share(topic))") }
             lines += topic.unreadable.sorted { $0.value.count > $1.value.count }.map {
                 "\(name): \($1.count) dead letters for \($0), such as \($1.first)"
             }
             return lines + topic.examples
         }
+    }
+
+    /// How many events would reach nobody, and why.
+    private func share(_ topic: Topic) -> String {
+        var counts: [EventTally.Outcome: Int] = [:]
+        var examples: [EventTally.Outcome: String] = [:]
+        for (address, count) in topic.addresses {
+            let outcome = audience.outcome(of: address)
+            counts[outcome, default: 0] += count
+            guard outcome != .matched, let subject = address.subjects.first else { continue }
+            let example = String(decoding: subject, as: UTF8.self)
+            examples[outcome] = min(examples[outcome] ?? example, example)
+        }
+        let nobody = topic.events - (counts[.matched] ?? 0)
+        func part(_ outcome: EventTally.Outcome, _ why: String) -> String? {
+            guard let count = counts[outcome] else { return nil }
+            return "\(count) because \(why)"
+                + (examples[outcome].map { ", such as \($0)" } ?? "")
+        }
+        let parts = [
+            part(.unmatched, "no registration shows the subject or the kind"),
+            part(
+                .passedOver,
+                "none that does has a token of their classes, kinds, environment or push type"),
+        ].compactMap(\.self)
+        return "\(nobody) of \(topic.events) events (\(nobody * 100 / topic.events) %) would reach "
+            + "nobody" + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
     }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Audience
+internal import Delivery
+internal import Planning
+package import PushModel
+
+/// Whom an event is for, without what it says: events of one kind have one.
+package struct EventAddress: Hashable, Sendable {
+    package let app: AppID
+    /// Empty for an event of whole kinds.
+    package let subjects: [[UInt8]]
+    package let kinds: [String]
+    let isAppWide: Bool
+    let environment: PushEnvironment?
+    let classes: TokenClassSet
+    let payloadType: PushType?
+    let startsActivity: Bool
+
+    package init(_ event: Event) {
+        app = event.app
+        subjects =
+            event.subject.isEmpty
+            ? [] : ([event.subject] + event.furtherSubjects).map { Array($0) }
+        kinds = event.kinds
+        isAppWide = event.isAppWide
+        environment = event.environment
+        classes = event.classes
+        payloadType = event.payload?.type
+        startsActivity = event.payload?.activity?.event == .start
+    }
+
+    /// Whether it is for controls and widgets of whole kinds, of the app's every one if it names
+    /// none.
+    package var isKindWide: Bool { subjects.isEmpty }
+}
+
+/// An index without pushes, of which a sample of events asks what a worker would count them as.
+package struct SampleAudience: ~Copyable {
+    private var book: PushBook
+    private var feed: AudienceFeed
+
+    /// - Parameter settings: of which those of events and of the index count.
+    package init(routing: RoutingTable, settings: PipelineSettings) {
+        var settings = settings
+        settings.slots = 1
+        book = PushBook(routing: routing, settings: settings, slab: PushSlab(slots: 1))
+        feed = AudienceFeed(routing: routing)
+    }
+
+    /// Applies a record of registrations. One that cannot be used is passed over.
+    package mutating func registration(
+        key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: WallTime
+    ) {
+        _ = feed.registration(key: key, value: value, timestamp: timestamp, &book)
+        book.audience.reclaimRemoved()
+    }
+
+    /// What a worker counts such an event as: `matched`, `passedOver` or `unmatched`.
+    package func outcome(of address: EventAddress) -> EventTally.Outcome {
+        var outcome = EventTally.Outcome.unmatched
+        let names =
+            address.isAppWide ? book.audience.kindNames(of: address.app) : address.kinds
+        let lists =
+            address.isKindWide
+            ? names.map { list(Array($0.utf8), isKindWide: true, of: address.app) }
+            : address.subjects.map { list($0, isKindWide: false, of: address.app) }
+        for case let subject? in lists where book.audience.count(subject) > 0 {
+            let request = request(address, of: subject)
+            if FanOut.isForAny(0..<book.audience.count(subject), request, book) { return .matched }
+            outcome = .passedOver
+        }
+        return outcome
+    }
+
+    private func list(_ bytes: [UInt8], isKindWide: Bool, of app: AppID) -> SubjectID? {
+        bytes.withUnsafeBytes { bytes in
+            let hash = book.audience.hash(app, bytes, isKindWide: isKindWide)
+            return isKindWide
+                ? book.audience.kindWide(app, bytes, hash: hash)
+                : book.audience.subject(app, bytes, hash: hash)
+        }
+    }
+
+    private func request(_ address: EventAddress, of subject: SubjectID) -> FanOutRequest {
+        var filter = AudienceFilter(environment: address.environment, classes: address.classes)
+        book.audience.setKinds(address.kinds, of: address.app, in: &filter)
+        var request = FanOutRequest(
+            subject: subject, filter: filter, expiresAt: MonotonicTime(nanoseconds: .max),
+            origin: nil, readSequence: 0, subjectTag: 0)
+        if let type = address.payloadType {
+            request.ask(for: type, startsActivity: address.startsActivity)
+        }
+        return request
+    }
+}
