@@ -5,6 +5,7 @@ import APNSSimulator
 import FleetKit
 import Foundation
 import PushModel
+import RecordFormats
 import Testing
 
 /// Commands that write one record or send one push.
@@ -163,5 +164,55 @@ struct `One record or push by hand` {
         let removed = try await register(name + ["--remove"])
         #expect(removed.status == 0)
         removed.expect("removed production/")
+    }
+}
+
+/// Events that name no subject, written by `emit`.
+@Suite(.serialized, .timeLimit(.minutes(3)), .fleet(TestPlan(allowsKindWide: true)))
+struct `One record by hand for whole kinds` {
+    @Test func `emit reloads what shows a kind, and with --all what the app shows`() async throws {
+        let fleet = try #require(Fleet.current)
+        let (door, lamp, widget) = (TestToken(), TestToken(), TestToken())
+        func register(_ token: TestToken, _ tokenClass: TokenClass, kind: String) throws {
+            var draft = RegistrationDraft(
+                environment: .production, app: TestApp.home, installation: UUID().uuidString,
+                handler: "Handler")
+            draft.targets = [
+                .init(
+                    tokenClass: tokenClass, token: token.bytes,
+                    shows: [.init(kind: kind, subjects: ["\(kind)-1"])])
+            ]
+            try fleet.register(draft)
+        }
+        try register(door, .control, kind: "door")
+        try register(lamp, .control, kind: "lamp")
+        try register(widget, .widget, kind: "lamp")
+        try await fleet.registrationsApplied()
+        func emit(_ arguments: String...) async throws -> CommandResult {
+            try await fleet.command(
+                ["emit", "--topic", fleet.topics[.events], "--app", TestApp.home] + arguments)
+        }
+
+        let ofKind = try await emit("--kind", "lamp")
+        #expect(ofKind.status == 0, "\(ofKind.output)")
+        #expect(ofKind.lines.last?.hasPrefix("emitted lamp to ") == true)
+        try await fleet.eventually("the pushes of the kind") {
+            fleet.accepted(lamp) == 1 && fleet.accepted(widget) == 1
+        }
+        let request = try #require(fleet.requests(for: widget).first)
+        #expect(request["apns-push-type"] == "widgets")
+        #expect(request["apns-topic"] == TestApp.home + ".push-type.widgets")
+        #expect(
+            String(decoding: request.body, as: UTF8.self) == #"{"aps":{"content-changed":true}}"#)
+        #expect(fleet.accepted(door) == 0)
+
+        let ofAll = try await emit("--all")
+        #expect(ofAll.status == 0, "\(ofAll.output)")
+        #expect(ofAll.lines.last?.hasPrefix("emitted all to ") == true)
+        try await fleet.eventually("the pushes of the app") {
+            fleet.accepted(door) == 1 && fleet.accepted(lamp) == 2 && fleet.accepted(widget) == 2
+        }
+        #expect(fleet.requests(for: door).first?["apns-push-type"] == "controls")
+        #expect(fleet.simulator.counts.rejected == 0)
     }
 }

@@ -28,6 +28,10 @@ struct TestPlan: Sendable {
     var addedPushType: SimulatorPushType?
     /// The URL of a schema registry; then the records of `orders` are Avro.
     var schemaRegistry: String?
+    /// The bindings of some topics, in YAML, in place of the usual ones.
+    var bindings: [FleetTopics.Written: String] = [:]
+    /// `intake.allowKindWide`: events without a subject reach whole kinds and apps.
+    var allowsKindWide = false
     /// The broadcast channels that there are at the start.
     var channels: [SimulatorChannel] = []
     /// Whether workers say all they can, in both formats, and have secrets of every kind.
@@ -50,6 +54,12 @@ struct TestPlan: Sendable {
             ("orders", "{app: \(TestApp.home), decode: json, subject: \"order-{/orderId}\"}"),
             ("cloudEvents", "{app: \(TestApp.home), decode: cloudevents}"),
         ].map { (configuration.topics.name(of: $0.0), $0.1) }
+        for (topic, binding) in bindings {
+            let name = configuration.topics[topic]
+            let place = configuration.events.firstIndex { $0.topic == name }!
+            configuration.events[place].binding = binding
+        }
+        if allowsKindWide { configuration.intake = [("allowKindWide", "true")] }
         if let schemaRegistry {
             configuration.kafka = [("schemaRegistry", "{urls: [\"\(schemaRegistry)\"]}")]
             configuration.events[1].binding =

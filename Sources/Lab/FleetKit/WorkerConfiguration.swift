@@ -53,10 +53,11 @@ package struct WorkerConfiguration: Sendable {
     package var holdMax = Duration.seconds(10)
     /// Properties of librdkafka.
     package var properties: [String: String]
-    /// Additional keys of the section `delivery`, with values in YAML; likewise `kafka`, `planning`
-    /// and `apns`.
+    /// Additional keys of the section `delivery`, with values in YAML; likewise `kafka`, `intake`,
+    /// `planning` and `apns`.
     package var delivery: [(key: String, value: String)] = []
     package var kafka: [(key: String, value: String)] = []
+    package var intake: [(key: String, value: String)] = []
     package var planning: [(key: String, value: String)] = []
     package var apns: [(key: String, value: String)] = []
 
@@ -124,6 +125,7 @@ package struct WorkerConfiguration: Sendable {
           cooldownMin: 1s
           holdMax: \(holdMax.notation)
         \(lines(delivery.map { ($0.key, $0.value) }, indent: 2))
+        \(section("intake", intake.map { ($0.key, $0.value) }))
         \(section("planning", planning.map { ($0.key, $0.value) }))
         apns:
           transport: \(transport)
