@@ -362,8 +362,8 @@ internal import Testing
         }
         #expect(
             passedOver(950).map(\.summary) == [
-                "950 of 1,000 events in the last 10 s named subjects that are shown, but by no token "
-                    + "of their classes, kinds, environment or push type, such as door-1 in orders."
+                "950 of 1,000 events in the last 10 s named subjects that are shown, but by no "
+                    + "token of their classes, kinds, environment or push type, such as door-1 in orders."
             ])
         #expect(passedOver(899).isEmpty)
     }

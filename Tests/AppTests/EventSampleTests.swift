@@ -87,8 +87,8 @@ internal import Testing
             records, [shows("door-1"), shows("other", kind: "lamp", installation: "J")])
         #expect(
             lines[1] == "doors: 5 of 6 events (83 %) would reach nobody: 1 because no registration "
-                + "shows the subject or the kind, such as dor-1; 4 because none that does has a token "
-                + "of their classes, kinds, environment or push type, such as door-1")
+                + "shows the subject or the kind, such as dor-1; 4 because none that does has a "
+                + "token of their classes, kinds, environment or push type, such as door-1")
     }
 
     @Test func `events for whole kinds and apps are judged by the kinds that are shown`() {

@@ -67,7 +67,7 @@ internal import Testing
             "push.payload: /aps/alert: a background push has none"
         ),
         (
-            "push: {payload: {aps: {content-state: {a: 1}, event: end, timestamp: 1}}, priority: 1}",
+            "push: {priority: 1, payload: {aps: {content-state: {}, event: end, timestamp: 1}}}",
             "push: priority: a Live Activity's push has priority 5 or 10"
         ),
         (

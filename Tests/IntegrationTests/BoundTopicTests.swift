@@ -14,9 +14,11 @@ import Testing
     .fleet(
         TestPlan(bindings: [
             .orders: """
-            {app: \(TestApp.home), subject: "order-{/orderId}", subjects: ["customer-{/customer/id}"], \
+            {app: \(TestApp.home), subject: "order-{/orderId}", \
+            subjects: ["customer-{/customer/id}"], \
             when: [{field: /status, in: [shipped, delivered]}, {field: /total, above: 0}], \
-            missing: skip, push: {collapseID: "order-{/orderId}", priority: 5, payload: {aps: {alert: \
+            missing: skip, push: {collapseID: "order-{/orderId}", priority: 5, \
+            payload: {aps: {alert: \
             {title-loc-key: ORDER_SENT, loc-args: ["{/orderId}", "{/carrier}"]}, \
             badge: {$field: /unread, type: integer, default: 0}}, text: "<{/note}>"}}}
             """,

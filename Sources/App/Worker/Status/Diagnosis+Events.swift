@@ -27,10 +27,10 @@ extension Diagnosis {
             report(
                 .warning,
                 "\(one.count.withCommas) of \(one.events.counted("event")) \(one.period) named "
-                    + "subjects that are shown, but by no token of their classes, kinds, environment "
-                    + "or push type\(one.example)",
-                "see which tokens show the subject, and why none is sent the event, with lamplighter "
-                    + "explain --event; then correct the events, the binding of the topic "
+                    + "subjects that are shown, but by no token of their classes, kinds, "
+                    + "environment or push type\(one.example)",
+                "see which tokens show the subject, and why none is sent the event, with "
+                    + "lamplighter explain --event; then correct the events, the binding of the topic "
                     + "(kafka.events) or what the app registers")
         }
     }

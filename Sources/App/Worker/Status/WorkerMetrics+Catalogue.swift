@@ -224,10 +224,10 @@ extension WorkerMetrics {
             "lamplighter_events_total", .counter, labels: ["topic", "outcome"],
             "Events by what came of them when they were read. `matched` ones asked for pushes; nobody "
                 + "showed the subject of an `unmatched` one, though a token that registers just "
-                + "afterwards is still sent it; the subject of a `passedOver` one is shown, but by no "
-                + "token of its classes, kinds, environment or push type; one that was `filtered` is left out by its topic's "
-                + "binding; one that was `split` comes again as shards; a `remembered` one had ended "
-                + "under the worker that had its partition before."
+                + "afterwards is still sent it; the subject of a `passedOver` one is shown, but "
+                + "by no token of its classes, kinds, environment or push type; one that was "
+                + "`filtered` is left out by its topic's binding; one that was `split` comes again as "
+                + "shards; a `remembered` one had ended under the worker that had its partition before."
         ) { status in
             status.events.map { events in
                 MetricFamily.Series(
