@@ -43,6 +43,8 @@ package struct EventExplanation: Sendable {
     package var otherApps: [(app: String, entries: Int)] = []
     /// The open circuit breakers that its pushes would wait for.
     package var breakers: [TrippedBreaker] = []
+    /// The restrictions in force that it would meet.
+    package var restrictions: [ExplainedRestriction] = []
 
     package struct ReadEvent: Sendable {
         package var app: String
@@ -84,6 +86,8 @@ package struct EventExplanation: Sendable {
         case noPushForChange
         case suppressed
         case expired
+        /// An operator drops its events or its pushes.
+        case dropped
     }
 
     package struct Entry: Sendable {

@@ -28,6 +28,8 @@ package struct EventInquiry: Sendable {
     private struct List: Sendable {
         var bytes: [UInt8]
         var isKindWide: Bool
+        /// Whether an operator drops the events.
+        var isDropped: Bool
     }
 
     private static let lookedEachTime = 300
@@ -53,6 +55,9 @@ package struct EventInquiry: Sendable {
     // MARK: The record
 
     private mutating func read(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
+        explanation.restrictions = pipeline.restrictions.explained(
+            topics: [pipeline.book.settings.eventTopics[record.binding]]
+        ).filter { $0.endedAt == nil }
         var decoder = EventDecoder(like: pipeline.fanOut.decoder)
         return record.lend { record, header in
             do throws(UnreadableRecord) {
@@ -76,13 +81,7 @@ package struct EventInquiry: Sendable {
             environment: event.environment, kinds: event.kinds, classes: event.classes,
             time: event.time, expiresAt: event.expiresAt, isExpired: event.expiresAt <= now.wall,
             delay: event.delay, payload: event.payload?.type, collapseID: event.collapseID)
-        let lists =
-            event.subject.isEmpty
-            ? (event.isAppWide ? pipeline.book.audience.kindNames(of: event.app) : event.kinds)
-                .map { List(bytes: Array($0.utf8), isKindWide: true) }
-            : ([event.subject] + event.furtherSubjects).map {
-                List(bytes: Array($0), isKindWide: false)
-            }
+        let lists = lists(of: event, pipeline)
         for number in pipeline.book.routing.apps.indices where !event.subject.isEmpty {
             let app = AppID(rawValue: UInt16(number))
             guard app != event.app,
@@ -92,6 +91,30 @@ package struct EventInquiry: Sendable {
                 (pipeline.book.routing.name(of: app), pipeline.book.audience.count(other)))
         }
         return .lists(TrialEvent(event), lists, position: 0)
+    }
+
+    private mutating func lists(
+        of event: Event, _ pipeline: borrowing PushPipeline
+    ) -> [List] {
+        let dropped = pipeline.fanOut.dropped
+        let isTopicDropped = dropped.topics[record.binding]
+        guard !event.subject.isEmpty else {
+            return
+                (event.isAppWide ? pipeline.book.audience.kindNames(of: event.app) : event.kinds)
+                .map {
+                    List(bytes: Array($0.utf8), isKindWide: true, isDropped: isTopicDropped)
+                }
+        }
+        let subjects = [event.subject] + event.furtherSubjects
+        add(
+            pipeline.restrictions.explained(
+                subjects: subjects.map { Array($0) },
+                app: pipeline.book.routing.name(of: event.app)))
+        return subjects.map {
+            List(
+                bytes: Array($0), isKindWide: false,
+                isDropped: isTopicDropped || dropped.isDropped($0, of: event.app))
+        }
     }
 
     // MARK: Its audience
@@ -115,27 +138,28 @@ package struct EventInquiry: Sendable {
         let last = min(count, position + Self.lookedEachTime)
         for place in position..<last {
             let entry = pipeline.book.audience.entry(subject, at: place)
-            note(entry, request, pipeline, tokenID)
+            note(entry, request, isDropped: list.isDropped, pipeline, tokenID)
         }
         looked += last - position
         return .lists(event, lists, position: last)
     }
 
     private mutating func note(
-        _ entry: AudienceEntry, _ request: FanOutRequest, _ pipeline: borrowing PushPipeline,
-        _ tokenID: TokenInquiry.TokenHash
+        _ entry: AudienceEntry, _ request: FanOutRequest, isDropped: Bool,
+        _ pipeline: borrowing PushPipeline, _ tokenID: TokenInquiry.TokenHash
     ) {
         let number = pipeline.book.audience.route(of: entry.token)
-        let result = pipeline.book.result(
+        var result = pipeline.book.result(
             for: entry, of: request, route: number,
             isExpired: explanation.event?.isExpired ?? false)
+        if case .push = result {
+            routes.insert(number)
+            if isDropped || pipeline.breakers.isDropping(number) { result = .passedOver(.dropped) }
+        }
         let count = explanation.counts[result, default: 0]
         explanation.counts[result] = count + 1
         var most = EventExplanation.othersMax
-        if case .push = result {
-            most = EventExplanation.pushesMax
-            routes.insert(number)
-        }
+        if case .push = result { most = EventExplanation.pushesMax }
         guard count < most else { return }
         let route = pipeline.book.routing[number]
         explanation.entries.append(
@@ -146,7 +170,10 @@ package struct EventInquiry: Sendable {
     }
 
     private mutating func end(_ pipeline: borrowing PushPipeline, now: Now) -> Stage {
-        for route in routes {
+        for route in routes.sorted(by: { $0.rawValue < $1.rawValue }) {
+            add(
+                pipeline.restrictions.explained(
+                    pipeline.book.routing[route], pipeline.book.routing))
             for breaker in pipeline.breakers.tripped(
                 route, pipeline.book.routing, now: now.monotonic)
             where !explanation.breakers.contains(breaker) {
@@ -154,6 +181,13 @@ package struct EventInquiry: Sendable {
             }
         }
         return .ended
+    }
+
+    private mutating func add(_ restrictions: [ExplainedRestriction]) {
+        for restriction in restrictions
+        where restriction.endedAt == nil && !explanation.restrictions.contains(restriction) {
+            explanation.restrictions.append(restriction)
+        }
     }
 }
 

@@ -21,6 +21,8 @@ package struct TokenExplanation: Sendable {
     package var tokens: [ExplainedToken] = []
     /// How many rows there are beyond those that were looked at.
     package var more = 0
+    /// Those of the topics of events.
+    package var restrictions: [ExplainedRestriction] = []
     /// Why the answer may lack tokens.
     package var gaps: Set<Gap> = []
 
@@ -52,6 +54,8 @@ package struct ExplainedToken: Sendable {
     package var pushes: [ExplainedPush] = []
     /// The open circuit breakers that its pushes wait for.
     package var breakers: [TrippedBreaker] = []
+    /// Those of its pushes and of the events of what it shows.
+    package var restrictions: [ExplainedRestriction] = []
     /// Until when its pushes wait because the token has a fault of its own.
     package var heldUntil: WallTime?
     /// The last outcomes of pushes to it, newest first.
@@ -129,10 +133,28 @@ package struct ExplainedOutcome: Sendable {
     package var at: WallTime
     /// Nil for an acceptance, of which less is kept.
     package var type: PushType?
-    package var kind: PushOutcome.Kind
+    package var kind: Kind
     package var status: UInt16
     package var reason = APNSReason.none
     package var apnsID: APNSID
     /// The oldest event that the push answered for; nil for an acceptance.
     package var event: (topic: String, partition: Int32, offset: Int64)?
+    /// By which a push was dropped, where that is known.
+    package var drop: ExplainedRestriction?
+
+    package enum Kind: UInt8, Sendable, BitwiseCopyable {
+        case answered, unprocessed, unknown, expired
+        /// An operator has dropped it.
+        case dropped
+
+        init(_ kind: PushOutcome.Kind) {
+            self =
+                switch kind {
+                case .answered: .answered
+                case .unprocessed: .unprocessed
+                case .unknown: .unknown
+                case .expired: .expired
+                }
+        }
+    }
 }

@@ -93,6 +93,7 @@ struct Handover: ~Copyable {
             book.count(.superseded, slot)
         } else if breakers.isDropping(book.pushes.route(of: slot)) {
             book.count(.dropped, slot)
+            recent.droppedUnsent(slot, book, now: now)
         } else {
             return true
         }

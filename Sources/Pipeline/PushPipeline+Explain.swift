@@ -24,6 +24,10 @@ extension PushPipeline {
             environment: route.environment, tokenClass: route.tokenClass,
             apnsTopic: route.apnsTopic, places: places, isRegistered: false, isSuppressed: false)
         explained.breakers = breakers.tripped(token.route, book.routing, now: now.monotonic)
+        explained.restrictions =
+            restrictions.explained(route, book.routing)
+            + restrictions.explained(
+                subjects: places.shows.compactMap(\.subject), app: explained.app)
         if let row = row(of: token) { explain(row, &explained, now: now) }
         return explained
     }
@@ -56,7 +60,10 @@ extension PushPipeline {
                 status: failure.status, reason: failure.reason, apnsID: failure.apnsID,
                 event: failure.origin.map {
                     (book.origins.names[Int($0.topic)], $0.partition, $0.offset)
-                })
+                },
+                drop: failure.kind == .dropped
+                    ? restrictions.drop(
+                        of: book.routing[route], book.routing, at: failure.stamp.at) : nil)
         }
         return Array(outcomes.sorted { $0.at > $1.at }.prefix(ExplainedToken.outcomesMax))
     }

@@ -13,7 +13,7 @@ internal import PushModel
 ///
 /// An entry is written for each outcome. That of an acceptance is as small as it can be, since it
 /// costs every push; acceptances have a ring of their own, so that they do not push out the few
-/// failures.
+/// failures, and so have drops.
 struct RecentOutcomes: ~Copyable {
     /// When a push ended, and its route, in 8 bytes: 48 bits of milliseconds last until the year
     /// 6429.
@@ -42,19 +42,21 @@ struct RecentOutcomes: ~Copyable {
         var origin: RecordPosition?
         var status: UInt16 = 0
         var reason = APNSReason.none
-        var kind: PushOutcome.Kind
+        var kind: ExplainedOutcome.Kind
         var type: PushType
     }
 
     private var acceptances = LatestRing<Acceptance>(capacity: Self.acceptancesMax)
     private var failures = LatestRing<Failure>(capacity: Self.failuresMax)
+    private var drops = LatestRing<Failure>(capacity: Self.dropsMax)
 
-    /// At 32 and 56 bytes an entry: 512 and 224 KiB.
+    /// At 32 and 56 bytes an entry: 512, 224 and 56 KiB.
     static let acceptancesMax = 16_384
     static let failuresMax = 4096
+    static let dropsMax = 1024
 
-    /// The memory of both rings once they are full.
-    var bytes: Int { acceptances.bytes + failures.bytes }
+    /// The memory of the rings once they are full.
+    var bytes: Int { acceptances.bytes + failures.bytes + drops.bytes }
 
     /// A push of this route has come back with a 200.
     mutating func accepted(_ slot: PushSlot, _ route: RouteID, _ slab: PushSlab, now: Now) {
@@ -75,21 +77,33 @@ struct RecentOutcomes: ~Copyable {
                 apnsID: push.pointee.apnsID, token: book.slab.tokenStart(outcome.slot),
                 stamp: Stamp(push.pointee.route, at: now.wall),
                 origin: book.pushes[outcome.slot].content.origin, status: outcome.status,
-                reason: outcome.reason, kind: outcome.kind, type: push.pointee.type))
+                reason: outcome.reason, kind: .init(outcome.kind), type: push.pointee.type))
     }
 
-    /// A push expired before it was handed over, of which the book does not know yet. The slab has
-    /// an earlier push in its slot.
+    /// A push expired before it was handed over, of which the book does not know yet.
     @inline(never)
     mutating func expiredUnsent(_ slot: UInt32, _ book: borrowing PushBook, now: Now) {
+        let expired = unsent(slot, .expired, book, now: now)
+        failures.append(expired)
+    }
+
+    /// A push was dropped as an operator wanted, of which the book does not know yet.
+    @inline(never)
+    mutating func droppedUnsent(_ slot: UInt32, _ book: borrowing PushBook, now: Now) {
+        let dropped = unsent(slot, .dropped, book, now: now)
+        drops.append(dropped)
+    }
+
+    /// The slab has an earlier push in its slot.
+    private func unsent(
+        _ slot: UInt32, _ kind: ExplainedOutcome.Kind, _ book: borrowing PushBook, now: Now
+    ) -> Failure {
         let content = book.pushes[slot].content
         let token = book.audience.tokenBytes(of: book.pushes.token(of: slot))
-        failures.append(
-            Failure(
-                apnsID: book.apnsID(content.origin, token: token),
-                token: TokenStart(of: token).bytes,
-                stamp: Stamp(book.pushes.route(of: slot), at: now.wall), origin: content.origin,
-                kind: .expired, type: content.type))
+        return Failure(
+            apnsID: book.apnsID(content.origin, token: token), token: TokenStart(of: token).bytes,
+            stamp: Stamp(book.pushes.route(of: slot), at: now.wall), origin: content.origin,
+            kind: kind, type: content.type)
     }
 
     /// The acceptances of pushes to this token.
@@ -107,6 +121,9 @@ struct RecentOutcomes: ~Copyable {
         let start = TokenStart(of: token)
         var found: [Failure] = []
         failures.forEach {
+            if start.matches($0.token), $0.stamp.route == route { found.append($0) }
+        }
+        drops.forEach {
             if start.matches($0.token), $0.stamp.route == route { found.append($0) }
         }
         return found

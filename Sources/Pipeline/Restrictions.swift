@@ -12,6 +12,8 @@ package struct Restrictions: ~Copyable {
     private var known: [Restriction.Scope: Restriction] = [:]
     /// Those in force.
     package private(set) var inForce: [Restriction.Scope: Restriction] = [:]
+    /// The drops that are or were in force, for people.
+    private(set) var drops = DropHistory()
     /// How often what is in force has changed.
     package private(set) var changes = 0
     /// The topics of events that are to be left in Kafka, by binding.
@@ -66,6 +68,7 @@ package struct Restrictions: ~Copyable {
 
     private mutating func findWhatIsInForce(now: WallTime) {
         inForce = known.filter { $0.value.until.map { $0 > now } ?? true }
+        drops.follow(inForce, now: now)
         nextEnd = inForce.values.compactMap(\.until).min()
         isStale = false
     }
@@ -93,7 +96,7 @@ package struct Restrictions: ~Copyable {
     }
 
     /// The scopes that a push of this route is of, the narrowest first.
-    private static func scopes(
+    static func scopes(
         of route: Route, _ routing: RoutingTable
     ) -> [Restriction.Scope] {
         let app = routing.name(of: route.app)

@@ -62,6 +62,8 @@ package struct TokenInquiry: Sendable {
 
     package init(_ question: TokenQuestion, _ pipeline: borrowing PushPipeline) {
         self.question = question
+        explanation.restrictions = pipeline.restrictions.explained(
+            topics: pipeline.book.settings.eventTopics)
         let routing = pipeline.book.routing
         let name: String? =
             switch question {

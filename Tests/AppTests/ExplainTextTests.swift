@@ -252,7 +252,106 @@ internal import Testing
                 + "be missing: Kafka sends nothing.")
     }
 
+    // MARK: Restrictions
+
+    private func restriction(
+        _ action: String, of what: String, about: String = "pushes", ended: Bool = false
+    ) -> RestrictionReply {
+        RestrictionReply(
+            what: what, about: about, action: action, perSecond: action == "limit" ? 500 : nil,
+            by: "anna", reason: "the backend is slow", at: time,
+            until: action == "pause" ? time : nil, endedAt: ended ? time : nil,
+            lift: ended ? nil : "lamplighter resume --app com.example.Home")
+    }
+
+    @Test func `a token's restrictions say who, since when, until when, why and how to lift them`()
+    {
+        let lines = lines(
+            token { token in
+                token.restrictions = [
+                    restriction("pause", of: "app com.example.Home"),
+                    restriction("limit", of: "class control"),
+                    restriction("drop", of: "topic t", about: "events"),
+                    restriction("drop", of: "app com.example.Home", ended: true),
+                ]
+            })
+        let since = "(by anna since 2026-11-20 14:03:12 UTC, until"
+        let end =
+            "; \"the backend is slow\"). To end that: lamplighter resume --app com.example.Home"
+        let paused: String =
+            "  An operator has paused pushes of app com.example.Home: they wait "
+            + "\(since) 2026-11-20 14:03:12 UTC\(end)"
+        let limited: String =
+            "  An operator has limited pushes of class control: all workers together send 500 a "
+            + "second, and the others wait \(since) it is resumed\(end)"
+        let dropped: String =
+            "  An operator has dropped events of topic t: they reach nobody "
+            + "\(since) it is resumed\(end)"
+        let lifted: String =
+            "  An operator had dropped pushes of app com.example.Home: by anna since 2026-11-20 "
+            + "14:03:12 UTC, until 2026-11-20 14:03:12 UTC; \"the backend is slow\"."
+        // And not that no event has asked for a push.
+        #expect(Array(lines.dropFirst(3)) == [paused, limited, dropped, lifted])
+    }
+
+    @Test func `a push that was dropped names the drop`() {
+        let lines = lines(
+            token { token in
+                token.outcomes = [outcome("dropped"), outcome("dropped")]
+                token.outcomes[0].restriction = restriction("drop", of: "class control")
+            })
+        #expect(
+            lines.dropFirst(3) == [
+                "  2026-11-20 14:03:12 UTC: a controls push was dropped: an operator drops pushes of "
+                    + "class control (by anna since 2026-11-20 14:03:12 UTC, until it is resumed; "
+                    + "\"the backend is slow\") (for events/3@17, apns-id id).",
+                "  2026-11-20 14:03:12 UTC: a controls push was dropped: an operator wanted it (for "
+                    + "events/3@17, apns-id id).",
+            ])
+    }
+
+    @Test func `those of topics stand above the tokens, once`() {
+        var paused = reply([token()])
+        paused.restrictions = [restriction("pause", of: "topic events", about: "events")]
+        let lines = ExplainText.lines(
+            asking: .subject("door-42"), answers: [("one", paused), ("two", paused)],
+            registrations: nil, wasKafkaAsked: false)
+        #expect(lines[1].hasPrefix("An operator has paused events of topic events: they stay in"))
+        #expect(lines.count { $0.contains("topic events") } == 1)
+    }
+
+    @Test(
+        arguments: [
+            (
+                .pushes(app: "com.example.Home", tokenClass: .widget),
+                "--app com.example.Home --class widget"
+            ),
+            (.pushes(app: nil, tokenClass: .control), "--class control"),
+            (.topic("lamplighter.events"), "--topic lamplighter.events"),
+            (.subject(Array("it's a door".utf8), app: "a"), #"--app a --subject 'it'\''s a door'"#),
+        ] as [(Restriction.Scope, String)])
+    func `the command that lifts a restriction can be pasted`(
+        scope: Restriction.Scope, options: String
+    ) {
+        #expect(scope.resumeCommand == "lamplighter resume \(options)")
+    }
+
     // MARK: Records
+
+    @Test func `a record's text names what an operator has restricted`() {
+        let dropped = event([EventReply.Result(result: "dropped", entries: 7)]) { reply in
+            reply.restrictions = [restriction("drop", of: "subject \"door-42\"", about: "events")]
+        }
+        #expect(dropped[1] == "It would reach 0 of 7 that show it.")
+        #expect(dropped[2].hasPrefix("An operator has dropped events of subject \"door-42\": they"))
+        #expect(dropped.contains { $0.hasPrefix("No push to 7: an operator drops them") })
+        let unreadable = event([]) { reply in
+            reply.event = nil
+            reply.unreadable = EventReply.Unreadable(code: "invalidJSON", message: "it ends early")
+            reply.restrictions = [restriction("drop", of: "topic events", about: "events")]
+        }
+        #expect(unreadable.count == 2 && !unreadable[0].contains("dead letter"))
+    }
 
     private func event(
         _ results: [EventReply.Result], _ adjust: (inout EventReply) -> Void = { _ in }

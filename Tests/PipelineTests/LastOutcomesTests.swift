@@ -98,8 +98,8 @@ internal import Testing
     @Test func `the last outcomes take the memory that the metrics say`() {
         let memory = PipelineFixture().pipeline.memory
         let bytes = memory.first { $0.part == "recent_outcomes" }?.bytes
-        let entries = (RecentOutcomes.acceptancesMax * 32, RecentOutcomes.failuresMax * 56)
-        #expect(bytes == entries.0 + entries.1, "whole pages both")
+        let unsuccessful = RecentOutcomes.failuresMax + RecentOutcomes.dropsMax
+        #expect(bytes == RecentOutcomes.acceptancesMax * 32 + unsuccessful * 56, "whole pages all")
         #expect(memory.first { $0.part == "correlations" }?.bytes == 0, "nothing is known yet")
     }
 

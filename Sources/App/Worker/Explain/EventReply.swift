@@ -21,6 +21,8 @@ package struct EventReply: Codable, Sendable, Equatable {
     package var unseen: Int
     package var otherApps: [OtherApp]
     package var breakers: [TokenReply.Breaker]
+    /// Those in force that it would meet; nil from a worker from before there were restrictions.
+    package var restrictions: [RestrictionReply]?
 
     package struct Unreadable: Codable, Sendable, Equatable {
         package var code: String
@@ -92,6 +94,7 @@ extension EventReply {
         unseen = explanation.unseen
         otherApps = explanation.otherApps.map { OtherApp(app: $0.app, entries: $0.entries) }
         breakers = explanation.breakers.map(TokenReply.Breaker.init)
+        restrictions = explanation.restrictions.map(RestrictionReply.init)
     }
 }
 

@@ -7,18 +7,21 @@ internal import PushModel
 /// Writes what `lamplighter explain --event` prints.
 package enum EventText {
     package static func lines(_ reply: EventReply) -> [String] {
+        let restrictions = (reply.restrictions ?? []).map(\.sentence)
         if let problem = reply.unreadable {
+            let isDropped = reply.restrictions?.contains { $0.action == "drop" } ?? false
             return [
                 "A record of \(reply.topic) like this cannot be read (\(problem.code)): "
-                    + "\(problem.message.withFullStop) It would become a dead letter and reach nobody."
-            ]
+                    + problem.message.withFullStop
+                    + (isDropped ? "" : " It would become a dead letter and reach nobody.")
+            ] + restrictions
         }
         if reply.filtered == true {
             return [
                 "The binding of \(reply.topic) leaves this record out, so it reaches nobody: a "
                     + "condition of when does not hold, its operation is not asked for, or a field is "
                     + "missing."
-            ]
+            ] + restrictions
         }
         guard let event = reply.event else { return [] }
         var lines: [String] = []
@@ -27,6 +30,7 @@ package enum EventText {
         }
         lines.append(meaning(event, topic: reply.topic))
         lines.append(summary(reply, event))
+        lines += restrictions
         for app in reply.otherApps {
             lines.append(
                 "\(app.entries) of \(app.app) show the subject too, but the event is for "
@@ -120,6 +124,7 @@ package enum EventText {
         case .suppressed:
             "they are suppressed. lamplighter explain --token-id says by which answer of APNs."
         case .expired: "the event has expired, so nothing is sent for it."
+        case .dropped: "an operator drops them, or the events of the topic or the subject."
         }
     }
 }

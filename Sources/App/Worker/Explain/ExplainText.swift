@@ -21,6 +21,8 @@ package enum ExplainText {
             "\(wanted.name): \(count) \(count == 1 ? "token" : "tokens")"
                 + (more == 0 ? "" : ", and \(more) more entries that are not shown") + ".")
         if tokens.tokens.isEmpty { lines += nobody(wanted, wasKafkaAsked: wasKafkaAsked) }
+        // Every worker follows the same ones.
+        lines += (answers.first?.reply.restrictions ?? []).map(\.sentence)
         for token in tokens.tokens { lines += [""] + TokenText(token).lines }
         for registration in registrations ?? [] {
             lines += text(registration, known: Set(tokens.tokens.map(\.first.tokenID)))

@@ -17,6 +17,8 @@ package struct TokenReply: Codable, Sendable, Equatable {
     package var more: Int
     /// Why tokens may be missing: `manyHandlers`.
     package var gaps: [String]
+    /// Those of the topics of events; nil from a worker from before there were restrictions.
+    package var restrictions: [RestrictionReply]?
 
     package struct Token: Codable, Sendable, Equatable {
         package var tokenID: String
@@ -36,6 +38,8 @@ package struct TokenReply: Codable, Sendable, Equatable {
         package var pushes: [Push]
         package var breakers: [Breaker]
         package var heldUntil: String?
+        /// Those of its pushes and of the events of what it shows.
+        package var restrictions: [RestrictionReply]?
         package var outcomes: [Outcome]
 
         /// Identifies the token among the answers of several workers.
@@ -98,7 +102,7 @@ package struct TokenReply: Codable, Sendable, Equatable {
     package struct Outcome: Codable, Sendable, Equatable {
         package var time: String
         package var type: String?
-        /// `answered`, `unprocessed`, `unknown` or `expired`.
+        /// `answered`, `unprocessed`, `unknown`, `expired` or `dropped`.
         package var outcome: String
         package var status: Int?
         package var reason: String?
@@ -106,6 +110,8 @@ package struct TokenReply: Codable, Sendable, Equatable {
         package var topic: String?
         package var partition: Int?
         package var offset: Int64?
+        /// By which it was dropped.
+        package var restriction: RestrictionReply?
     }
 }
 
@@ -116,6 +122,7 @@ extension TokenReply {
         tokens = explanation.tokens.map(Token.init)
         more = explanation.more
         gaps = explanation.gaps.map(\.rawValue).sorted()
+        restrictions = explanation.restrictions.map(RestrictionReply.init)
     }
 }
 
@@ -143,6 +150,7 @@ extension TokenReply.Token {
         pushes = token.pushes.map(TokenReply.Push.init)
         breakers = token.breakers.map(TokenReply.Breaker.init)
         heldUntil = token.heldUntil?.rfc3339
+        restrictions = token.restrictions.map(RestrictionReply.init)
         outcomes = token.outcomes.map(TokenReply.Outcome.init)
         state = .idle
         let states = Set(pushes.map(\.state))
@@ -207,5 +215,6 @@ extension TokenReply.Outcome {
         topic = outcome.event?.topic
         partition = outcome.event.map { Int($0.partition) }
         offset = outcome.event?.offset
+        restriction = outcome.drop.map(RestrictionReply.init)
     }
 }

@@ -32,6 +32,10 @@ struct TokenText {
         return "Token \(first.tokenID) (\(parts.joined(separator: "; ")))\(owner):"
     }
 
+    private var isDropped: Bool {
+        (first.restrictions ?? []).contains { $0.action == "drop" }
+    }
+
     private var hearsChanges: Bool { first.shows.contains(where: \.hearsChanges) }
 
     private var sentences: [String] {
@@ -47,7 +51,7 @@ struct TokenText {
             sentences.append(
                 "APNs has taken the latest push. Whether and when the phone acts on it is up to "
                     + "Apple and the app.")
-        } else if sentences.count == indexSentences.count, hearsChanges {
+        } else if sentences.count == indexSentences.count, hearsChanges, !isDropped {
             sentences.append(
                 "Nothing waits, and no recent push to it is remembered: no event has asked for one "
                     + "lately. Try an event of its subject with lamplighter explain --event.")
@@ -73,7 +77,7 @@ struct TokenText {
                         + "onChange: background. An event with a payload reaches it."
                     : "No event leads to a push to class \(first.class) in this version.")
         }
-        return sentences
+        return sentences + (first.restrictions ?? []).map(\.sentence)
     }
 
     private static func sentence(
@@ -150,6 +154,9 @@ struct TokenText {
                     + "\(push): \(APNSAdvice.text(answer))"
             }
         case "unprocessed": text += "\(push) was not processed, and is sent again"
+        case "dropped":
+            text += "\(push) was dropped: "
+            text += outcome.restriction?.clause ?? "an operator wanted it"
         case "unknown": text += "\(push) got no answer, and is sent again"
         default: text += "\(push) expired before it was sent"
         }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import Pipeline
+internal import PushModel
+
+/// A restriction in an answer of `/explain`, as JSON; docs/commands.md describes it.
+package struct RestrictionReply: Codable, Sendable, Equatable {
+    package var what: String
+    /// What it is about: `pushes` or `events`.
+    package var about: String
+    /// `pause`, `drop` or `limit`.
+    package var action: String
+    package var perSecond: Int?
+    package var by: String
+    package var reason: String?
+    package var at: String
+    package var until: String?
+    /// When the worker ceased to follow it; nil while it is in force.
+    package var endedAt: String?
+    /// The command that lifts it; nil once it is over.
+    package var lift: String?
+}
+
+extension RestrictionReply {
+    init(_ explained: ExplainedRestriction) {
+        let restriction = explained.restriction
+        what = "\(explained.scope)"
+        about = if case .pushes = explained.scope { "pushes" } else { "events" }
+        action = restriction.action.word
+        if case .limit(let rate) = restriction.action { perSecond = rate }
+        by = restriction.by.printable
+        reason = restriction.reason?.printable
+        at = restriction.at.rfc3339
+        until = restriction.until?.rfc3339
+        endedAt = explained.endedAt?.rfc3339
+        lift = endedAt == nil ? explained.scope.resumeCommand : nil
+    }
+
+    /// What it means, and how to end it.
+    var sentence: String {
+        guard let lift else { return "An operator had \(done) \(about) of \(what): \(details)." }
+        return "An operator has \(done) \(about) of \(what): \(effect) (\(details)). "
+            + "To end that: \(lift)"
+    }
+
+    /// Part of a sentence about a push that was dropped.
+    var clause: String {
+        "an operator \(endedAt == nil ? "drops" : "dropped") \(about) of \(what) (\(details))"
+    }
+
+    private var details: String {
+        let end =
+            (endedAt ?? until).map { "until \(TokenText.second($0))" } ?? "until it is resumed"
+        let why = reason.map { "; \"\($0)\"" } ?? ""
+        return "by \(by) since \(TokenText.second(at)), \(end)\(why)"
+    }
+
+    private var done: String {
+        switch action {
+        case "pause": "paused"
+        case "drop": "dropped"
+        default: "limited"
+        }
+    }
+
+    private var effect: String {
+        switch (action, about) {
+        case ("pause", "events"): "they stay in Kafka"
+        case ("pause", _): "they wait"
+        case ("drop", "events"): "they reach nobody"
+        case ("drop", _): "none is sent"
+        default: "all workers together send \(perSecond ?? 0) a second, and the others wait"
+        }
+    }
+}
+
+extension Restriction.Scope {
+    /// The command that lifts a restriction of this.
+    var resumeCommand: String {
+        let options: [(String, String)] =
+            switch self {
+            case .pushes(let app, let tokenClass):
+                [("app", app), ("class", tokenClass?.name)].compactMap { name, value in
+                    value.map { (name, $0) }
+                }
+            case .subject(let subject, let app):
+                [("app", app), ("subject", String(decoding: subject, as: UTF8.self))]
+            case .topic(let topic): [("topic", topic)]
+            }
+        return options.reduce("lamplighter resume") { $0 + " --\($1.0) \($1.1.shellWord)" }
+    }
+}
+
+extension String {
+    /// Itself as one word of a shell's command line.
+    fileprivate var shellWord: String {
+        let isPlain = unicodeScalars.allSatisfy {
+            $0.properties.isAlphabetic || ("0"..."9").contains($0)
+                || "-_./:@+,".unicodeScalars.contains($0)
+        }
+        guard !isPlain || isEmpty else { return self }
+        return "'"
+            + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+            + "'"
+    }
+}
