@@ -34,6 +34,9 @@ internal import Testing
         #expect(settings.limits.bodyBytesMax == 0)
         #expect(settings.limits.connectionLifetimeMax == .seconds(10))
         #expect(settings.limits.connectionsPerPeerMax * 4 == settings.limits.connectionsMax)
+        #expect(settings.limits.requestsPerSecondMax == 20)
+        let admin = try #require(try configuration("admin: {port: 9465}").adminSettings)
+        #expect(admin.limits.requestsPerSecondMax == 100)
     }
 
     @Test(arguments: [

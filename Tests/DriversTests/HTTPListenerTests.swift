@@ -155,22 +155,29 @@ internal import Testing
         #expect(text.contains("health.host must be an address of this machine"), "\(text)")
     }
 
-    @Test func `everything runs on one thread of the lowest priority`() async throws {
-        let fixture = ListenerFixture()
+    @Test(arguments: [
+        // See proc(5): the fields policy and nice. 5 is SCHED_IDLE.
+        (HTTPListenerSettings.Priority.low, ["0", "19"]), (.idle, ["5", "0"]),
+    ])
+    func `everything runs on one thread of the lowest priority`(
+        priority: HTTPListenerSettings.Priority, scheduling: [String]
+    ) async throws {
+        let fixture = ListenerFixture(priority: priority)
         let port = try fixture.port
         for _ in 0..<3 { _ = try RawHTTPClient.request("GET /here", port: port) }
         let tasks = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
-        let nices = tasks.compactMap { task -> Int? in
+        let found = tasks.compactMap { task -> [String]? in
             guard
                 let text = try? String(
                     contentsOfFile: "/proc/self/task/\(task)/stat", encoding: .utf8)
             else { return nil }
-            // After the name, which may hold spaces; the nice value is the 19th field of all.
-            return text.split(separator: ")").last.flatMap {
-                Int($0.split(separator: " ")[16])
+            // After the name, which may hold spaces, comes the third field.
+            return text.split(separator: ")").last.map { fields in
+                let fields = fields.split(separator: " ").map(String.init)
+                return [fields[41 - 3], fields[19 - 3]]
             }
         }
-        #expect(nices.contains(19))
+        #expect(found.contains(scheduling), "\(found)")
         await fixture.end()
     }
 }

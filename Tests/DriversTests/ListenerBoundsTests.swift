@@ -188,4 +188,51 @@ internal import Testing
         #expect(next.hasSuffix("\r\n\r\nok\n"))
         await fixture.end()
     }
+
+    @Test func `one address is answered twenty times a second by the probes' listener`()
+        async throws
+    {
+        let fixture = ListenerFixture { $0 = .probes }
+        let client = try RawHTTPClient(port: try fixture.port)
+        let begun = ContinuousClock.now
+        client.send(
+            String(repeating: "GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 31)
+                + "GET /here HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        let answers = client.receive()?.components(separatedBy: "HTTP/1.1 200 OK").count
+        #expect(answers == 33)
+        // Twelve of them wait, a twentieth of a second each.
+        #expect(ContinuousClock.now - begun >= .milliseconds(550))
+        await fixture.end()
+    }
+
+    @Test func `what a client does not read takes little of the kernel's memory`() async throws {
+        let large = HTTPAnswer(
+            contentType: "text/plain", body: [UInt8](repeating: 120, count: 64 << 20))
+        let fixture = ListenerFixture(answer: large)
+        let port = try fixture.port
+        let client = try RawHTTPClient(port: port)
+        client.send("GET /here HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try await Task.sleep(for: .seconds(1))
+        let queued = try sentAndUnread(port: port)
+        #expect(queued > 0 && queued <= 128 << 10, "\(queued) bytes")
+        let sent = client.send("G")
+        #expect(sent == 1, "the connection is open still")
+        await fixture.end()
+    }
+
+    /// What the kernel has still to send, of the connections to this port; see proc_net_tcp(5).
+    private func sentAndUnread(port: Int) throws -> Int {
+        let hexadecimal = String(port, radix: 16, uppercase: true)
+        let local = "0100007F:" + String(repeating: "0", count: 4 - hexadecimal.count) + hexadecimal
+        var most = 0
+        for line in try String(contentsOfFile: "/proc/self/net/tcp", encoding: .utf8)
+            .split(separator: "\n")
+        {
+            let fields = line.split(separator: " ").map(String.init)
+            guard fields.count > 4, fields[1] == local, fields[3] == "01" else { continue }
+            let queue = fields[4].split(separator: ":")[0]
+            most = max(most, Int(queue, radix: 16) ?? 0)
+        }
+        return most
+    }
 }

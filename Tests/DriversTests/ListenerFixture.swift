@@ -15,12 +15,13 @@ final class ListenerFixture: Sendable {
 
     init(
         host: String = "127.0.0.1", token: String? = nil, openPaths: Set<String> = [],
-        answer: HTTPAnswer = .text("ok"),
+        answer: HTTPAnswer = .text("ok"), priority: HTTPListenerSettings.Priority = .low,
         limits change: (inout HTTPListenerSettings.Limits) -> Void = { _ in }
     ) {
         var settings = HTTPListenerSettings(
             name: "health", host: host, port: 0, token: token.map { Secret($0) })
         settings.openPaths = openPaths
+        settings.priority = priority
         change(&settings.limits)
         let listener = HTTPListener(
             settings, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

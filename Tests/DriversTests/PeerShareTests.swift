@@ -40,9 +40,9 @@ internal import Testing
         let shares = shares()
         var waits: [Duration] = []
         for _ in 0..<1000 {
-            _ = shares.take(for: "flood", now: start)
+            let isTaken = shares.take(for: "flood", now: start)
             waits.append(shares.wait(of: "flood", now: start))
-            shares.giveBack(of: "flood")
+            if isTaken { shares.giveBack(of: "flood") }
         }
         #expect(waits.last == PeerShares.waitMax)
         let later = start + .seconds(5)
@@ -60,5 +60,96 @@ internal import Testing
         let isTaken = shares.take(for: "full", now: start)
         #expect(!isTaken)
         #expect(shares.remembered <= PeerShares.rememberedMax)
+    }
+
+    // MARK: Many addresses
+
+    private let later = NIODeadline.uptimeNanoseconds(31_000_000_000)
+
+    /// Each of so many new peers connects, asks once and leaves.
+    /// - Returns: how many requests were not refused, and how long the last of them waits.
+    private func ask(
+        _ shares: PeerShares, peers: Int = 1000, now: NIODeadline
+    ) -> (taken: Int, wait: Duration) {
+        var taken = 0
+        var wait = Duration.zero
+        for number in 0..<peers {
+            let name = "\(now.uptimeNanoseconds) \(number)"
+            guard shares.take(for: name, now: now) else { continue }
+            wait = shares.wait(of: name, now: now)
+            taken += 1
+            shares.giveBack(of: name)
+        }
+        return (taken, wait)
+    }
+
+    @Test func `peers of many addresses are answered at five times the pace of one`() {
+        let shares = shares()
+        let first = ask(shares, now: start)
+        #expect(first.taken == 50 && first.wait == .zero)
+        // A second later there is room for as many again, and for no more after a longer time.
+        #expect(ask(shares, now: start + .seconds(1)).taken == 50)
+        #expect(ask(shares, now: start + .hours(1)).taken == 50)
+    }
+
+    @Test func `requests on connections that are open already wait for the pace of all`() {
+        let shares = shares()
+        for number in 0..<10 { _ = shares.take(for: "\(number)", now: start) }
+        var waits: [Duration] = []
+        for _ in 0..<6 {
+            for number in 0..<10 { waits.append(shares.wait(of: "\(number)", now: start)) }
+        }
+        #expect(waits.prefix(50).allSatisfy { $0 == .zero })
+        #expect(waits.suffix(10).first == .milliseconds(20))
+        #expect(waits.last == .milliseconds(200))
+    }
+
+    @Test func `a peer that has asked little for long is answered while others are refused`() {
+        let shares = shares()
+        for second in [0, 10, 20] as [Int64] {
+            let now = start + .seconds(second)
+            #expect(shares.take(for: "probe", now: now))
+            #expect(shares.wait(of: "probe", now: now) == .zero)
+            shares.giveBack(of: "probe")
+            // Many come meanwhile, so that some have to be forgotten.
+            for burst in 0..<9 as Range<Int64> { _ = ask(shares, now: now + .seconds(burst)) }
+        }
+        _ = ask(shares, now: later)
+        #expect(!shares.take(for: "stranger", now: later))
+        #expect(shares.take(for: "probe", now: later))
+        #expect(shares.wait(of: "probe", now: later) == .zero)
+    }
+
+    @Test func `a place is kept for a peer that has asked little for long`() {
+        let shares = shares(requestsPerSecond: 1000)
+        #expect(shares.take(for: "probe", now: start))
+        shares.giveBack(of: "probe")
+        var taken = 0
+        for number in 0..<100 where shares.take(for: "\(number)", now: later) { taken += 1 }
+        #expect(taken == 56)
+        for isTaken in [true, true, false] {
+            #expect(shares.take(for: "probe", now: later) == isTaken)
+        }
+    }
+
+    @Test func `a peer that asks too much has no place kept`() {
+        let shares = shares()
+        _ = shares.take(for: "flood", now: start)
+        for _ in 0..<11 { _ = shares.wait(of: "flood", now: later) }
+        shares.giveBack(of: "flood")
+        for number in 0..<100 { _ = shares.take(for: "\(number)", now: later) }
+        #expect(!shares.take(for: "flood", now: later))
+        #expect(shares.take(for: "flood", now: later + .seconds(10)))
+    }
+
+    @Test(arguments: [
+        ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "20:1:d:b8:0:1:0:2/64"),
+        ("2001:db8:1:2::1", "20:1:d:b8:0:1:0:2/64"), ("::1", "0:0:0:0:0:0:0:0/64"),
+    ])
+    func `the addresses that a host can choose from are one peer`(
+        address: String, name: String
+    ) throws {
+        #expect(PeerShares.name(of: try SocketAddress(ipAddress: address, port: 1)) == name)
     }
 }

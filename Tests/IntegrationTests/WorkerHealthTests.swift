@@ -102,6 +102,28 @@ struct `Worker health` {
         #expect(result.output.contains("\(listener) cannot listen on 127.0.0.1:\(port)"))
     }
 
+    @Test func `operators are answered when nothing else wants the core, probes before`()
+        async throws
+    {
+        let fleet = try #require(Fleet.current)
+        let worker = fleet.workers[0]
+        try await fleet.eventually("the listeners") {
+            worker.healthPort != nil && worker.adminPort != nil
+        }
+        let folder = "/proc/\(worker.identifier)/task"
+        // See proc(5): of each thread of a listener the fields policy and nice. 5 is SCHED_IDLE.
+        let found = try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+            thread -> [String]? in
+            let text = try? String(contentsOfFile: "\(folder)/\(thread)/stat", encoding: .utf8)
+            guard let parts = text?.split(separator: ")"), parts.count == 2,
+                parts[0].contains("(NIO-ELT-")
+            else { return nil }
+            let fields = parts[1].split(separator: " ").map(String.init)
+            return [fields[41 - 3], fields[19 - 3]]
+        }
+        #expect(Set(found) == [["5", "0"], ["0", "19"]], "\(found)")
+    }
+
     @Test func `an orderly stop logs no error`() async throws {
         let fleet = try #require(Fleet.current)
         let worker = try fleet.startWorker()

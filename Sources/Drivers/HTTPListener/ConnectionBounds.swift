@@ -71,9 +71,12 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func opened(_ context: ChannelHandlerContext) {
         guard lifetime == nil else { return }
-        let address = context.remoteAddress?.ipAddress ?? ""
-        guard shares.take(for: address, now: .now()) else { return context.close(promise: nil) }
-        peer = address
+        let name = PeerShares.name(of: context.remoteAddress)
+        guard shares.take(for: name, now: .now()) else { return context.close(promise: nil) }
+        peer = name
+        // A connection that is gone already has no options.
+        try? context.channel.syncOptions?.setOption(
+            ChannelOptions.socketOption(.so_sndbuf), value: limits.sendBufferBytes)
         lifetime = after(limits.connectionLifetimeMax, context) { handler in
             handler.isEnding = true
             if handler.unanswered == 0 { context.close(promise: nil) }

@@ -42,11 +42,11 @@ package struct HTTPListenerSettings: Sendable {
     package struct Limits: Sendable {
         /// Open connections. Further ones wait in the system's queue.
         package var connectionsMax = 64
-        /// Open connections of one address; further ones are closed at once. A quarter of all, so
-        /// that a probe, which comes from another address, finds a place.
+        /// Open connections of one address; further ones are closed at once. An eighth of all places
+        /// is kept for addresses that come regularly and ask little, as a probe does.
         package var connectionsPerPeerMax = 16
         /// Requests of one address that are answered in a second, after as many at once; further ones
-        /// wait. nil lets all through.
+        /// wait. All addresses together get five times as much. nil lets all through.
         package var requestsPerSecondMax: Int? = 100
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
@@ -60,6 +60,9 @@ package struct HTTPListenerSettings: Sendable {
         package var answerTimeMax: Duration = .seconds(10)
         /// After it the connection ends as soon as no request on it waits for its answer.
         package var connectionLifetimeMax: Duration = .seconds(60)
+        /// The kernel's buffer of a connection for what is sent, which keeps what a client does not
+        /// read. Left to itself it grows to megabytes; the kernel doubles the number.
+        package var sendBufferBytes = 64 << 10
 
         package init() {}
 

@@ -1,64 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import Glibc
 internal import NIOCore
 internal import Synchronization
 
-/// Counts each peer's connections and requests, so that a single one can neither take all places of
-/// a listener nor keep its thread busy.
+/// Counts each peer's connections and requests and those of all, so that neither a single peer nor
+/// one of many addresses can take all places of a listener or keep its thread busy.
 final class PeerShares: Sendable {
     private struct Peer {
         var connections = 0
-        /// Each request moves this on by its share of a second.
-        var paidUntil: NIODeadline
+        var pace: Pace
+        let firstSeen: NIODeadline
+        var lastSeen: NIODeadline
+        /// Until when it counts as one that asks too much.
+        var isExcessiveUntil: NIODeadline
+
+        /// Whether it has come for some time, and has not asked too much lately, as a probe does.
+        func isRegular(now: NIODeadline) -> Bool {
+            isExcessiveUntil <= now && now - firstSeen >= PeerShares.regularAfter
+        }
     }
 
-    private let peers = Mutex<[String: Peer]>([:])
-    private let connectionsMax: Int
-    private let interval: Duration
-    private let burst: Int
+    /// How far ahead of its time somebody has asked.
+    private struct Pace {
+        /// Each request moves this on by its share of a second.
+        var paidUntil: NIODeadline
+
+        func ahead(now: NIODeadline) -> Duration { Duration(max(paidUntil, now) - now) }
+
+        /// How long the next request is to wait: not at all for those of a second at once.
+        mutating func wait(_ interval: Duration, now: NIODeadline) -> Duration {
+            let ahead = ahead(now: now) + interval
+            // A request that waits as long as may be is not charged: its connection is bound by it.
+            paidUntil = now + TimeAmount(min(ahead, .seconds(1) + PeerShares.waitMax))
+            return max(.zero, min(ahead - .seconds(1), PeerShares.waitMax))
+        }
+    }
+
+    private struct Everybody {
+        var peers: [String: Peer] = [:]
+        var connections = 0
+        var pace = Pace(paidUntil: .uptimeNanoseconds(0))
+    }
+
+    private let everybody = Mutex(Everybody())
+    private let connectionsPerPeerMax: Int
+    /// Beyond it only regular peers find a place.
+    private let connectionsOfAnybodyMax: Int
+    /// A request's share of a second; nil where requests do not wait.
+    private let interval: Duration?
 
     /// How many peers are remembered for what they have asked after their last connection has ended.
     static let rememberedMax = 1024
     /// So that a peer that has asked and left again and again is answered before it gives up.
     static let waitMax = Duration.seconds(2)
+    /// The listener answers as many addresses at full rate.
+    static let fullRates = 5
+    /// A kubelet asks every ten seconds.
+    static let regularAfter = TimeAmount.seconds(10)
+    /// Connections of one regular peer that may take a place kept free of others.
+    static let regularConnectionsMax = 2
 
     init(_ limits: HTTPListenerSettings.Limits) {
-        connectionsMax = limits.connectionsPerPeerMax
-        burst = limits.requestsPerSecondMax ?? 0
-        interval = burst > 0 ? .seconds(1) / burst : .zero
+        connectionsPerPeerMax = limits.connectionsPerPeerMax
+        // Where one address may have all, as a proxy before a registrar, none are kept.
+        let kept = connectionsPerPeerMax < limits.connectionsMax ? limits.connectionsMax / 8 : 0
+        connectionsOfAnybodyMax = limits.connectionsMax - kept
+        interval = limits.requestsPerSecondMax.map { .seconds(1) / $0 }
     }
 
-    var remembered: Int { peers.withLock(\.count) }
+    var remembered: Int { everybody.withLock(\.peers.count) }
 
-    /// - Returns: false if the peer has all of its share already.
+    /// The name of who is at this address. A host has a whole /64 of IPv6 addresses to choose from.
+    static func name(of address: SocketAddress?) -> String {
+        guard let text = address?.ipAddress, text.contains(":") else {
+            return address?.ipAddress ?? ""
+        }
+        var binary = in6_addr()
+        guard inet_pton(AF_INET6, text, &binary) == 1 else { return text }
+        let bytes = withUnsafeBytes(of: binary) { Array($0) }
+        // IPv4 on a socket of both.
+        if bytes.prefix(12) == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] {
+            return bytes.suffix(4).map { "\($0)" }.joined(separator: ".")
+        }
+        return bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ":") + "/64"
+    }
+
+    /// - Returns: false if the peer has all of its share already, or the listener is at its bounds and
+    ///   the peer is not a regular one.
     func take(for name: String, now: NIODeadline) -> Bool {
-        peers.withLock { peers in
-            if peers.count >= Self.rememberedMax, peers[name] == nil {
-                peers = peers.filter { $0.value.connections > 0 }
-            }
-            var peer = peers[name] ?? Peer(paidUntil: now)
-            guard peer.connections < connectionsMax else { return false }
+        everybody.withLock { everybody in
+            var peer =
+                everybody.peers[name]
+                ?? Peer(
+                    pace: Pace(paidUntil: now), firstSeen: now, lastSeen: now,
+                    isExcessiveUntil: now)
+            guard peer.connections < connectionsPerPeerMax else { return false }
+            let isPreferred =
+                peer.isRegular(now: now) && peer.connections < Self.regularConnectionsMax
+            guard isPreferred || hasRoom(everybody, now: now) else { return false }
+            if everybody.peers[name] == nil { Self.forget(&everybody.peers) }
             peer.connections += 1
-            peers[name] = peer
+            peer.lastSeen = now
+            everybody.peers[name] = peer
+            everybody.connections += 1
             return true
         }
     }
 
-    func giveBack(of name: String) { peers.withLock { $0[name]?.connections -= 1 } }
+    private func hasRoom(_ everybody: Everybody, now: NIODeadline) -> Bool {
+        everybody.connections < connectionsOfAnybodyMax
+            && (interval == nil || everybody.pace.ahead(now: now) < .seconds(1))
+    }
+
+    func giveBack(of name: String) {
+        everybody.withLock { everybody in
+            everybody.peers[name]?.connections -= 1
+            everybody.connections -= 1
+        }
+    }
+
+    /// Makes room for another peer. Those that have come again and again are forgotten last.
+    private static func forget(_ peers: inout [String: Peer]) {
+        guard peers.count >= rememberedMax else { return }
+        peers = peers.filter {
+            $0.value.connections > 0 || $0.value.lastSeen - $0.value.firstSeen >= regularAfter
+        }
+        if peers.count >= rememberedMax { peers = peers.filter { $0.value.connections > 0 } }
+    }
 
     /// How long the next request of this peer, which has just come, is to wait: not at all for those
-    /// of a burst, and then so that a second has so many.
+    /// of a burst, and then so that a second has so many, of the peer and of all.
     func wait(of name: String, now: NIODeadline) -> Duration {
-        guard burst > 0 else { return .zero }
-        return peers.withLock { peers in
-            guard var peer = peers[name] else { return .zero }
-            let ahead = Duration(max(peer.paidUntil, now) - now) + interval
-            let wait = ahead - interval * burst
-            // A request that waits as long as may be is not charged: its connection is bound by it.
-            peer.paidUntil = now + TimeAmount(min(ahead, interval * burst + Self.waitMax))
-            peers[name] = peer
-            return max(.zero, min(wait, Self.waitMax))
+        guard let interval else { return .zero }
+        return everybody.withLock { everybody in
+            guard var peer = everybody.peers[name] else { return .zero }
+            let isRegular = peer.isRegular(now: now)
+            let own = peer.pace.wait(interval, now: now)
+            if own > .zero { peer.isExcessiveUntil = now + Self.regularAfter }
+            peer.lastSeen = now
+            everybody.peers[name] = peer
+            let ofAll = everybody.pace.wait(interval / Self.fullRates, now: now)
+            return isRegular ? own : max(own, ofAll)
         }
     }
 }
