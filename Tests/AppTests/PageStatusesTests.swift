@@ -44,8 +44,19 @@ internal import Testing
         replaying.earlier.readAt = replaying.index.elapsed
         var old = WorkerStatus.well()
         old.isCurrent = false
+        var restricted = WorkerStatus.well()
+        var pause = Restriction(
+            .pause, by: "anna", at: WallTime(rfc3339: "2026-11-21T05:58:00Z")!)
+        pause.reason = "the backend is slow"
+        pause.until = WallTime(rfc3339: "2026-11-21T07:00:00Z")
+        restricted.restrictions = [
+            .pushes(app: "com.example.Home", tokenClass: nil): pause,
+            .pushes(app: nil, tokenClass: .widget): Restriction(
+                .limit(perSecond: 500), by: "berta", at: WallTime(rfc3339: "2026-11-21T06:01:00Z")!),
+        ]
         return [
-            "healthy": .well(), "refusedKey": refusedKey, "stalled": stalled,
+            "restricted": restricted, "healthy": .well(), "refusedKey": refusedKey,
+            "stalled": stalled,
             "replaying": replaying, "old": old,
         ]
     }
@@ -84,6 +95,7 @@ internal import Testing
             #expect(shown.summary == said.summary, "\(name)")
             #expect(shown.problems == said.problems, "\(name)")
             #expect(shown.breakers == said.breakers, "\(name)")
+            #expect(shown.restrictions == said.restrictions, "\(name)")
         }
     }
 }

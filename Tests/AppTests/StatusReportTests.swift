@@ -219,7 +219,8 @@ internal import Testing
                 "             Check the credential's key, key ID, team and environments.",
                 "warning      An operator has restricted app com.example.Home (limit to 500/s, by "
                     + "anna at 2026-11-21T06:00:00.000Z: the backend is slow).",
-                "             Lift it with lamplighter resume when it is no longer wanted.",
+                "             Lift it with lamplighter resume --app com.example.Home when it is no longer "
+                    + "wanted.",
             ])
     }
 

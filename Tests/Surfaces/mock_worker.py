@@ -97,6 +97,11 @@ def stalled(turn=0, workers=1):
     return made_up("stalled", workers)
 
 
+def restricted(turn=0, workers=1):
+    """Makes the status of a worker of whose pushes operators have paused some and limited others."""
+    return made_up("restricted", workers)
+
+
 def replaying(turn=0, workers=1):
     """Makes the status of a worker that reads its index."""
     return made_up("replaying", workers)

@@ -45,6 +45,7 @@ class LivePage(PageTest):
             "#tables": "lamplighter.suppressions",
             "#unmatched": "dor-1",
             "#set-aside-title + .scroll": "Every record could be used.",
+            "#restrictions": "Nothing is paused, dropped or limited.",
         }.items():
             self.assertIn(expected, tab.text(selector), selector)
         for selector in ("#accepted-rate", "#event-rate"):
@@ -122,6 +123,27 @@ class LivePage(PageTest):
         self.show(worker, mock_worker.healthy)
         self.assertIn("All are closed", tab.text("#breakers"))
         self.assertEqual(tab.text("#problems"), "No problems.")
+        self.assertEqual(tab.complaints(), [])
+
+    def test_shows_what_operators_have_restricted_by_the_second_turn(self):
+        worker = self.worker()
+        tab = self.tab(worker)
+        self.show(worker, mock_worker.restricted)
+        text = tab.text("#restrictions")
+        for part in (
+            "pause",
+            "app com.example.Home",
+            "By anna since 2026-11-21 05:58, until 2026-11-21 07:00.",
+            "the backend is slow",
+            "To end that: lamplighter resume --app com.example.Home",
+            "limit",
+            "By berta since 2026-11-21 06:01, until it is resumed.",
+            "At most 500/s of all workers together.",
+        ):
+            self.assertIn(part, text)
+        self.assertIn("An operator has restricted app com.example.Home", tab.text("#summary"))
+        self.show(worker, mock_worker.healthy)
+        self.assertIn("Nothing is paused", tab.text("#restrictions"))
         self.assertEqual(tab.complaints(), [])
 
     def test_shows_a_stalled_pool_by_the_second_turn(self):
@@ -209,6 +231,7 @@ class LivePage(PageTest):
             status["unmatched"][0]["sample"][0]["subject"] = status["partitions"][0]["topic"] = hostile
             status["pushes"][0]["reason"] = status["waiting"]["queued"] = hostile
             topic = "lamplighter.registrations"
+            status["restrictions"] = [{"what": hostile, "action": "drop", "by": hostile, "lift": hostile}]
             status["setAside"] = [{"topic": topic, "unit": "records", "reason": hostile, "count": 1204}]
             return status
 
@@ -223,6 +246,7 @@ class LivePage(PageTest):
             "#lag",
             "#outcomes",
             "#set-aside",
+            "#restrictions",
         ):
             self.assertIn(hostile, tab.value(f"document.querySelector('{selector}').textContent"))
         self.assertIn("1,204", tab.text("#set-aside"))

@@ -75,12 +75,14 @@ class PageForEverybody(PageTest):
                 mock_worker.stalled,
                 lambda *_: None,
                 mock_worker.healthy,
+                mock_worker.restricted,
+                mock_worker.healthy,
             ):
                 self.show(worker, status)
             self.assertEqual(tab.layout_shifts(), [], size)
 
     def test_fits_from_a_phone_to_a_large_screen(self):
-        for status in (mock_worker.refused_key, mock_worker.stalled):
+        for status in (mock_worker.refused_key, mock_worker.stalled, mock_worker.restricted):
             tab = self.tab(self.worker(status, workers=2, devices=400))
             self.fits(tab)
 
@@ -103,6 +105,7 @@ class PageForEverybody(PageTest):
                 mock_worker.healthy,
                 mock_worker.refused_key,
                 mock_worker.stalled,
+                mock_worker.restricted,
                 mock_worker.replaying,
                 lambda *_: None,
             ):
@@ -143,7 +146,7 @@ class PageForEverybody(PageTest):
             reached.append(name)
         self.assertEqual(reached[0], "radio")
         for panel in ("problems", "breakers", "pools-title", "lag-title", "unmatched-title",
-                      "set-aside-title"):
+                      "restrictions", "set-aside-title"):
             self.assertIn(panel, reached)
         tab.value("document.querySelector('#workers input').focus()")
         tab.press("ArrowRight", 39)
@@ -168,6 +171,7 @@ class PageForEverybody(PageTest):
             "Outcomes",
             "Pools connections to APNs",
             "Circuit breakers",
+            "Restrictions that operators have made",
             "Waiting",
             "Unmatched subjects that no device shows",
         ):

@@ -57,3 +57,9 @@ export function time(date) {
     const at = new Date(date);
     return Number.isNaN(at.getTime()) ? unknown : at.toISOString().slice(11, 19);
 }
+
+/** The minute in UTC of an RFC 3339 date, such as 2026-11-21 06:12. */
+export function moment(date) {
+    const at = new Date(date);
+    return Number.isNaN(at.getTime()) ? unknown : at.toISOString().slice(0, 16).replace("T", " ");
+}

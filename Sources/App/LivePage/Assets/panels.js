@@ -3,7 +3,7 @@
 
 // What each panel shows of a status. Any member of the status may be missing.
 
-import { age, bytes, count, duration, isKnown, rate, seconds, time } from "./format.js";
+import { age, bytes, count, duration, isKnown, moment, rate, seconds, time } from "./format.js";
 import { fillCards, fillFigures, fillTable, setText } from "./tables.js";
 
 const byId = (id) => document.getElementById(id);
@@ -19,6 +19,7 @@ export function showPanels(status, before, elapsed) {
     showIndex(status.index ?? {}, status.phase);
     showUnmatched(status.unmatched ?? [], status.passedOver ?? []);
     showSetAside(status.setAside ?? []);
+    showRestrictions(status.restrictions);
 }
 
 /** The push type with most pushes over the samples, which the chart shows. */
@@ -197,4 +198,19 @@ function showSetAside(setAside) {
         count(total),
     ]);
     fillTable(byId("set-aside"), rows);
+}
+
+function showRestrictions(restrictions) {
+    const cards = (restrictions ?? []).map(({ what, action, perSecond, by, reason, at, until, lift }) => ({
+        badge: action,
+        state: "warning",
+        title: what,
+        lines: [
+            `By ${by} since ${moment(at)}, until ${until ? moment(until) : "it is resumed"}.`,
+            isKnown(perSecond) ? `At most ${rate(perSecond)} of all workers together.` : "",
+            reason,
+            lift ? `To end that: ${lift}` : "",
+        ],
+    }));
+    fillCards(byId("restrictions"), cards, restrictions ? "Nothing is paused, dropped or limited." : "–");
 }

@@ -14,7 +14,7 @@ extension Diagnosis {
                 .warning,
                 "an operator has restricted \(scope) (\(restriction.action), by "
                     + "\(restriction.by.printable) at \(restriction.at.rfc3339)\(why))",
-                "lift it with lamplighter resume when it is no longer wanted")
+                "lift it with \(scope.resumeCommand) when it is no longer wanted")
         }
     }
 }

@@ -80,7 +80,8 @@ extension StatusReport.Restricted {
         self.init(
             what: "\(scope)", action: restriction.action.word, perSecond: nil,
             by: restriction.by.printable, reason: restriction.reason?.printable,
-            at: restriction.at.rfc3339, until: restriction.until?.rfc3339)
+            at: restriction.at.rfc3339, until: restriction.until?.rfc3339,
+            lift: scope.resumeCommand)
         if case .limit(let rate) = restriction.action { perSecond = rate }
     }
 }
