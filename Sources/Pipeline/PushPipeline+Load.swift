@@ -95,7 +95,7 @@ extension PushPipeline {
             ("deferred", deferral.table.bytes),
             ("payload_order", deferral.order.bytes + deferral.ends.bytes),
             ("outbox", outbox.bytes), ("recent_outcomes", handover.recent.bytes),
-            ("correlations", book.correlations.bytes),
+            ("correlations", book.correlations.bytes), ("traces", book.traces.bytes),
         ]
     }
 

@@ -209,6 +209,18 @@ struct TraceBook {
         finished.append(span)
     }
 
+    /// About the memory of what is followed and what is finished. The texts of attributes vary.
+    var bytes: Int {
+        let attribute = MemoryLayout<Span.Attribute>.stride
+        let row = MemoryLayout<RecordPosition>.stride + MemoryLayout<Row>.stride
+        return rows.count * (row + Self.attributesOfEvent * attribute)
+            + finished.count * (MemoryLayout<Span>.stride + Self.attributesOfSpan * attribute)
+    }
+
+    private static let attributesOfEvent = 6
+    /// Those of a push are about as many.
+    private static let attributesOfSpan = 10
+
     /// Returns the finished spans and forgets them.
     mutating func takeFinished() -> [Span] {
         defer { finished = [] }

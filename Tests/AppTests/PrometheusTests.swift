@@ -17,7 +17,7 @@ internal import Testing
     /// A status from which every metric has a series, with names that need escaping.
     private static var status: WorkerStatus {
         var status = WorkerStatus(
-            phase: .running, at: WallTime(milliseconds: 1_700_000_000_000),
+            phase: .replaying, at: WallTime(milliseconds: 1_700_000_000_000),
             index: WorkerStatus.Index(), hasJoinedGroup: true, counters: Counters(),
             load: PipelineLoad(
                 queued: 1, inFlight: 2, resting: 3, fanOuts: 4, holders: 5, deferred: 6,
@@ -26,6 +26,7 @@ internal import Testing
             WorkerStatus.Table(
                 topic: "lamplighter.registrations", partitions: 1, unread: 3, age: .seconds(2))
         ]
+        (status.index.recordsRead, status.index.elapsed) = (1, .seconds(4))
         status.partitions = [
             WorkerStatus.Partition(topic: "lamplighter.events", partition: 0, lag: 5)
         ]
@@ -96,6 +97,20 @@ internal import Testing
         ] {
             #expect(lines.contains { $0 == line }, "\(line)")
         }
+    }
+
+    @Test func `a replay tells how far it is, and nothing once it is over`() {
+        var status = Self.status
+        let text = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+        for line in [
+            "lamplighter_replay_records{state=\"read\"} 1",
+            "lamplighter_replay_records{state=\"left\"} 3", "lamplighter_replay_left_seconds 12.0",
+        ] {
+            #expect(text.split(separator: "\n").contains { $0 == line }, "\(line)")
+        }
+        status.phase = .running
+        let later = MetricsText.text(WorkerMetrics.families(of: status), as: .prometheus)
+        #expect(!later.contains("\nlamplighter_replay_"))
     }
 
     @Test func `a process has the metrics that dashboards of Prometheus's clients ask for`() {

@@ -43,6 +43,22 @@ internal import Testing
         return fixture.takeSpans()
     }
 
+    @Test func `what is traced takes the memory that the metrics say`() {
+        let fixture = fixture()
+        func bytes() -> Int? {
+            fixture.pipeline.memory.first { $0.part == "traces" }?.bytes
+        }
+        #expect(bytes() == 0)
+        sampledEvent(fixture)
+        let followed = bytes() ?? 0
+        #expect(followed > 300 && followed < 3000)
+        _ = fixture.deliverAll()
+        fixture.pass(.milliseconds(10))
+        #expect(bytes() ?? 0 > followed, "three spans")
+        _ = fixture.takeSpans()
+        #expect(bytes() == 0)
+    }
+
     // MARK: What they say
 
     @Test func `an event, its plan and its push are spans, each within the one before`() throws {

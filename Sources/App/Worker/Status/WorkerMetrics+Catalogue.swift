@@ -47,8 +47,8 @@ extension WorkerMetrics {
         ) { $0.process.residentBytes },
         metric(
             "lamplighter_memory_bytes", .gauge, labels: ["part"],
-            "Memory of each part of the worker; of some, its peak. What the Kafka clients have "
-                + "fetched ahead and the events that are traced are not among them."
+            "Memory of each part of the worker; of some, its peak, and of traces an estimate. What "
+                + "the Kafka clients have fetched ahead is not among them."
         ) { status in labelled("part", status.memory.map { ($0.part, $0.bytes) }) },
     ]
 
@@ -70,6 +70,23 @@ extension WorkerMetrics {
         },
         gauge("lamplighter_index_suppressions", "Suppressions in force.") {
             $0.index.suppressions
+        },
+        metric(
+            "lamplighter_replay_records", .gauge, labels: ["state"],
+            "While the phase is replaying, the records of registrations and suppressions that were "
+                + "read, and those that are left to be read."
+        ) { status in
+            guard status.phase == .replaying else { return [] }
+            let read = Int(clamping: status.index.recordsRead)
+            return labelled("state", [("read", read), ("left", status.index.recordsLeft)])
+        },
+        metric(
+            "lamplighter_replay_left_seconds", .gauge, labels: [],
+            "While the phase is replaying, how long reading the rest takes at the average speed so "
+                + "far, once that is known."
+        ) { status in
+            guard status.phase == .replaying, let left = status.index.timeLeft else { return [] }
+            return [MetricFamily.Series(.number(left.seconds))]
         },
         metric(
             "lamplighter_index_age_seconds", .gauge, labels: ["topic"],

@@ -26,6 +26,8 @@ extension WorkerMetrics {
         that a record chooses: topics, partitions, apps, credentials, push types, phases, outcomes,
         known reasons, parts and threads are bounded.
 
+        A registrar has metrics of its own: [registrar.md](registrar.md#what-it-tells).
+
         Worth an alert: `lamplighter_oldest_uncommitted_seconds` above a few times
         `delivery.holdMax`, `lamplighter_topic_unread_records` that grows, a `lamplighter_breaker_state`
         above 0, `lamplighter_topic_blocked` at 1, and `lamplighter_index_age_seconds` above 30.

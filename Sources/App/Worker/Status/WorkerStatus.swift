@@ -171,10 +171,13 @@ struct WorkerStatus: Sendable {
         /// last known to be complete.
         var connectionFailure: ConnectionFailure?
 
+        /// The records that are not read yet.
+        var recordsLeft: Int { tables.reduce(0) { $0 + Int(clamping: $1.unread) } }
+
         /// The share of the topics' records that has been read, from 0 to 1. It means something only
         /// while they are read for the first time; nil before the first fetch.
         var share: Double? {
-            let all = Double(recordsRead) + Double(tables.reduce(0) { $0 + $1.unread })
+            let all = Double(recordsRead) + Double(recordsLeft)
             return all > 0 ? Double(recordsRead) / all : nil
         }
 
