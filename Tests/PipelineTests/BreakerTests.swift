@@ -214,6 +214,39 @@ internal import Testing
         #expect(fixture.take().count > 0, "an answer un-parks it")
     }
 
+    /// As after a key that was refused for a moment, if APNs then reads requests and forgets them.
+    @Test func `what fills a slow start and is never answered holds the pool until it times out`() {
+        let fixture = PipelineFixture()
+        for number in 0..<20 as Range<UInt8> {
+            fixture.registerControl("I\(number)", [number], shows: ["all"])
+        }
+        fixture.event("all")
+        fixture.answer(fixture.take(1)[0], 403, .invalidProviderToken)
+        fixture.pass(.seconds(60))
+        for probe in fixture.take() { fixture.answer(probe, 200) }
+        let forgotten = fixture.take()
+        #expect(forgotten.count == 8)
+        for _ in 0..<14 {
+            fixture.pass(.seconds(1))
+            #expect(fixture.take().isEmpty)
+        }
+        #expect(fixture.counters.poolBreakersOpened == 2)
+        // Delivery waits for an answer for fifteen seconds.
+        for push in forgotten { fixture.end(push, .unknown) }
+        var probes: [SentPush] = []
+        for _ in 0..<60 where probes.isEmpty {
+            fixture.pass(.seconds(1))
+            probes = fixture.take()
+        }
+        #expect(probes.count == 1)
+        for probe in probes { fixture.answer(probe, 200) }
+        for _ in 0..<10 {
+            fixture.pass(.seconds(2))
+            _ = fixture.deliverAll()
+        }
+        #expect(fixture.counters.accepted == 20 && fixture.pipeline.isIdle)
+    }
+
     @Test func `one credential's breaker leaves the other environment alone`() {
         let fixture = PipelineFixture()
         fixture.registerControl("A", [1], shows: ["door"])

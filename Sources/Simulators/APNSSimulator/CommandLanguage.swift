@@ -26,7 +26,8 @@ package enum CommandLanguage {
         reset connections         cut every connection with a TCP reset
         reset streams [CODE]      RST_STREAM on every open stream: CANCEL or another
                                   HTTP/2 error code, by name or 0 to 13
-        stall on|off              read requests, never answer them; PING is answered
+        stall on|off              read requests, never answer them, nor after off;
+                                  PING is answered
         blackhole on|off          read and write nothing, PING included
         delay TIME                answer so much later
         delay uniform TIME..TIME  by a time drawn evenly
