@@ -56,15 +56,14 @@ internal import Testing
     }
 
     private func shows(
-        _ tokenClass: TokenClass = .control, _ subject: String, kind: String = "lock",
-        installation: String = "I"
+        _ subject: String, kind: String = "lock", installation: String = "I"
     ) -> RegistrationDraft {
         var draft = RegistrationDraft(
             environment: .production, app: "com.example.Home", installation: installation,
             handler: "H")
         draft.targets = [
             .init(
-                tokenClass: tokenClass, token: Array(repeating: 7, count: 32),
+                tokenClass: .control, token: Array(repeating: 7, count: 32),
                 shows: [.init(kind: kind, subjects: [subject])])
         ]
         return draft
