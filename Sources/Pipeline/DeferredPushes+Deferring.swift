@@ -27,8 +27,13 @@ extension DeferredPushes {
         let kept = max(HoldWatch.probesKept, book.settings.slots / 16)
         for index in book.routes.indices {
             let route = RouteID(rawValue: UInt16(index))
-            if breakers.isClosed(route) { continue }
-            spill(route, to: kept, &book, &outbox, breakers, now: now)
+            if let rate = breakers.limit(of: route), breakers.isClosed(route) {
+                // What the limit sends before it would be deferred anyway.
+                let sent = min(rate * (book.settings.holdMax / .seconds(1)), Double(kept * 4))
+                spill(route, to: max(kept, Int(sent)), &book, &outbox, breakers, now: now)
+            } else if !breakers.isClosed(route) {
+                spill(route, to: kept, &book, &outbox, breakers, now: now)
+            }
         }
         relieveSlowestPool(&book, &outbox, breakers, now: now)
     }
@@ -46,9 +51,9 @@ extension DeferredPushes {
         }
     }
 
-    /// Defers what waits behind an open breaker, or rests for longer than the drain lasts: its
-    /// offsets would hold back those of everything that was read after it. What `deferred` has no
-    /// room for is left to the next owner of its partition.
+    /// Defers what waits behind an open breaker or a limit, or rests for longer than the drain
+    /// lasts: its offsets would hold back those of everything that was read after it. What
+    /// `deferred` has no room for is left to the next owner of its partition.
     private mutating func deferWhatCannotEnd(
         in drain: Drain, _ book: inout PushBook, _ outbox: inout Outbox,
         _ breakers: borrowing CircuitBreakers, now: Now
@@ -69,7 +74,8 @@ extension DeferredPushes {
     ) -> Bool {
         guard case .until(let end) = drain else { return true }
         if let wake = book.pushes.restsUntil(slot), wake > end { return true }
-        return !breakers.isClosed(book.pushes.route(of: slot))
+        let route = book.pushes.route(of: slot)
+        return !breakers.isClosed(route) || breakers.limit(of: route) != nil
     }
 
     // MARK: One push

@@ -37,13 +37,16 @@ extension DeferredPushes {
     }
 
     /// Whether a row of this route may become a push. While a breaker is not closed, a few pushes
-    /// must be there to probe with, and no more.
+    /// must be there to probe with, and no more. Of a limited route as many as may go now: the
+    /// others would wait in slots that other routes' rows need.
     private func maySend(
         _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) -> Bool {
         if breakers.isBlocking(route, now: now.monotonic) { return false }
-        return breakers.isClosed(route) || book.pushes.queuedCount(of: route) < HoldWatch.probesKept
+        let queued = book.pushes.queuedCount(of: route)
+        guard breakers.isClosed(route) else { return queued < HoldWatch.probesKept }
+        return breakers.left(of: route).map { queued < max($0, HoldWatch.probesKept) } ?? true
     }
 
     private func hasRoomForPushes(

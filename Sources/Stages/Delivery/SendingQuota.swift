@@ -46,8 +46,8 @@ struct SendingQuota {
         earnedAt = whole < earned.rounded(.down) ? now : earnedAt + .seconds(whole / rate)
     }
 
-    /// When the next push is earned.
-    var nextAt: MonotonicTime { earnedAt + .seconds(1 / rate) }
+    /// When the next push is earned, and no sooner than is worth a turn.
+    var nextAt: MonotonicTime { earnedAt + max(.milliseconds(1), .seconds(1 / rate)) }
 
     private var most: Int { max(1, Int(rate / 10)) }
 }
@@ -92,6 +92,18 @@ extension CircuitBreakers {
 
     /// Whether an operator drops the pushes of this route.
     package func isDropping(_ route: RouteID) -> Bool { routes[Int(route.rawValue)].isDropping }
+
+    /// The pushes a second that the route may send; nil where nobody has limited it.
+    package func limit(of route: RouteID) -> Double? {
+        let quota = routes[Int(route.rawValue)].quota
+        return quota > SendingQuota.noneRow ? quotas[quota].rate : nil
+    }
+
+    /// How many pushes the route's limit lets go now; nil where nobody has limited it.
+    package func left(of route: RouteID) -> Int? {
+        let quota = routes[Int(route.rawValue)].quota
+        return quota > SendingQuota.noneRow ? quotas[quota].left : nil
+    }
 
     /// Lets limits earn; called once a turn.
     package mutating func earnQuotas(now: MonotonicTime) {
