@@ -17,6 +17,8 @@ package struct PipelineSettings: Sendable {
     package var immediateFanOutMax = 64
     /// An event of more tokens is split into shards, where there is a topic for them.
     package var splitAbove = 100_000
+    /// What is paused, dropped and limited beside what operators have asked for.
+    package var restrictions: [ConfiguredRestriction] = []
     /// The topic that shards are written to; nil splits no event.
     package var shards: ShardTopic?
     /// The most bytes of payloads kept.
@@ -108,6 +110,7 @@ package struct PipelineSettings: Sendable {
         adopted.events.payloadTTL = other.events.payloadTTL
         adopted.events.recordBytesMax = other.events.recordBytesMax
         adopted.splitAbove = other.splitAbove
+        adopted.restrictions = other.restrictions
         adopted.deferredMax = other.deferredMax
         adopted.attemptsMax = other.attemptsMax
         adopted.retryBackoff = other.retryBackoff

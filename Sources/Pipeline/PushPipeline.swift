@@ -53,7 +53,8 @@ package struct PushPipeline: ~Copyable {
         // Another seed than that of the breakers, or both would draw the same delays.
         handover = Handover(seed: settings.seed &+ 1)
         index = AudienceFeed(routing: routing)
-        restrictions = Restrictions(topics: bindings.count)
+        restrictions = Restrictions(
+            topics: bindings.count, configured: settings.restrictions)
     }
 
     /// Adopts the settings that may change while pushes are under way. The sizes of tables, rings
@@ -70,6 +71,7 @@ package struct PushPipeline: ~Copyable {
             bindings: bindings, routing: book.routing, settings: settings.events,
             schemas: fanOut.decoder.lookup)
         book.settings = settings
+        restrictions.adopt(settings.restrictions)
         breakers.adopt(
             backoff: settings.breakerBackoff, tokenBackoff: settings.retryBackoff,
             limits: settings.tokenGuard)

@@ -5,11 +5,15 @@ internal import Delivery
 package import PushModel
 internal import RecordFormats
 
-/// What operators have paused, dropped and limited, by the records of the controls topic: what that
-/// means for each route goes to the `CircuitBreakers`, what it means for events to the `FanOut`.
+/// What operators have paused, dropped and limited, by the records of the controls topic, and what
+/// the configuration has: what that means for each route goes to the `CircuitBreakers`, what it
+/// means for events to the `FanOut`.
 package struct Restrictions: ~Copyable {
-    /// Those that were read and not lifted, also ones that are over.
+    /// Those that were read and neither lifted nor over.
     private var known: [Restriction.Scope: Restriction] = [:]
+    private var configured: [ConfiguredRestriction]
+    /// When `configured` came into force.
+    private var configuredAt: WallTime?
     /// Those in force.
     package private(set) var inForce: [Restriction.Scope: Restriction] = [:]
     /// The drops that are or were in force, for people.
@@ -26,7 +30,7 @@ package struct Restrictions: ~Copyable {
     /// When the first of those in force ends by itself.
     private var nextEnd: WallTime?
     /// Whether what is in force must be found anew.
-    private var isStale = false
+    private var isStale: Bool
     /// Pushes a second that the limits allow the fleet.
     private var limits: [Double] = []
     private var decoder = RestrictionDecoder()
@@ -36,7 +40,19 @@ package struct Restrictions: ~Copyable {
     /// A worker without partitions has none of a limit's share, and may have pushes on their way.
     private static let shareMin = 0.001
 
-    init(topics: Int) { pausedTopics = Array(repeating: false, count: topics) }
+    init(topics: Int, configured: [ConfiguredRestriction]) {
+        pausedTopics = Array(repeating: false, count: topics)
+        self.configured = configured
+        isStale = !configured.isEmpty
+    }
+
+    /// Another configuration. `advance` makes it effective.
+    mutating func adopt(_ configured: [ConfiguredRestriction]) {
+        guard configured != self.configured else { return }
+        self.configured = configured
+        configuredAt = nil
+        isStale = true
+    }
 
     /// A record of the controls topic was read. `advance` makes it effective.
     mutating func read(
@@ -67,9 +83,22 @@ package struct Restrictions: ~Copyable {
     }
 
     private mutating func findWhatIsInForce(now: WallTime) {
-        inForce = known.filter { $0.value.until.map { $0 > now } ?? true }
+        known = known.filter { $0.value.until.map { $0 > now } ?? true }
+        nextEnd = known.values.compactMap(\.until).min()
+        inForce = known
+        let since = configuredAt ?? now
+        configuredAt = since
+        for restriction in configured {
+            // An operator may only be stricter than the configuration.
+            if let other = inForce[restriction.scope]?.action,
+                !restriction.action.isStricter(than: other)
+            {
+                continue
+            }
+            inForce[restriction.scope] = Restriction(
+                restriction.action, by: ConfiguredRestriction.by, at: since)
+        }
         drops.follow(inForce, now: now)
-        nextEnd = inForce.values.compactMap(\.until).min()
         isStale = false
     }
 

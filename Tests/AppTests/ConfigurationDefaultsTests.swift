@@ -129,6 +129,7 @@ private let defaults = """
     planning.ttl: 24h
     planning.payloadTTL: 1h
     planning.splitAbove: 100000
+    planning.restrictions: []
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate
     planning.wire.widgets.priority: 10

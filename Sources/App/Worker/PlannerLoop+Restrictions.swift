@@ -59,7 +59,8 @@ struct SeenRestrictions {
     mutating func tell(_ inForce: [Restriction.Scope: Restriction], logger: Logger) {
         for (scope, restriction) in inForce where told[scope] != restriction {
             logger.notice(
-                "restricted by an operator",
+                restriction.by == ConfiguredRestriction.by
+                    ? "restricted by the configuration" : "restricted by an operator",
                 metadata: [
                     "what": "\(scope)", "action": "\(restriction.action)",
                     "by": "\(restriction.by)", "reason": "\(restriction.reason ?? "")",

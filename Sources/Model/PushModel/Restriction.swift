@@ -3,7 +3,7 @@
 
 /// What an operator has restricted for the whole fleet, until it is lifted.
 package struct Restriction: Sendable, Equatable {
-    package enum Action: Sendable, Equatable, CustomStringConvertible {
+    package enum Action: Sendable, Hashable, CustomStringConvertible {
         /// Pushes wait: those of an app or a class in `deferred`, the events of a topic in Kafka.
         case pause
         /// Pushes and events end unsent, and are counted.
@@ -20,6 +20,15 @@ package struct Restriction: Sendable, Equatable {
             case .pause: "pause"
             case .drop: "drop"
             case .limit: "limit"
+            }
+        }
+
+        /// Whether this lets less go than the other.
+        package func isStricter(than other: Action) -> Bool {
+            switch (self, other) {
+            case (.limit(let rate), .limit(let otherRate)): rate < otherRate
+            case (.drop, .pause), (.drop, .limit), (.pause, .limit): true
+            default: false
             }
         }
     }
@@ -68,4 +77,18 @@ package struct Restriction: Sendable, Equatable {
         default: false
         }
     }
+}
+
+/// A restriction that the configuration has: it is in force while it is written there.
+package struct ConfiguredRestriction: Sendable, Hashable {
+    package var scope: Restriction.Scope
+    package var action: Restriction.Action
+
+    package init(_ action: Restriction.Action, _ scope: Restriction.Scope) {
+        self.scope = scope
+        self.action = action
+    }
+
+    /// Who has asked for it, where records name an operator.
+    package static let by = "planning.restrictions"
 }

@@ -27,6 +27,7 @@ extension Configuration {
         checkFiles(&reader)
         checkOTLP(&reader)
         checkOrders(&reader)
+        checkRestrictions(&reader)
         checkProxy(&reader)
         checkListeners(&reader)
         if planning.wire[.background].priority == 10 {

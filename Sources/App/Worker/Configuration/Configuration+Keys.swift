@@ -92,6 +92,13 @@ extension Configuration.Planning {
                     + "decoded as `json` without a `subject`. Without such a topic, or the right "
                     + "to write to it, the worker that read the event sends it alone."
             ).live,
+            .value(
+                "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
+                "What is paused, dropped or limited, in words such as "
+                    + "`pause app=com.example.Home`, `drop topic=orders` and `limit class=widget "
+                    + "rate=500/s`, beside what `lamplighter pause` and the like ask for; see "
+                    + "docs/restrictions.md."
+            ).live,
             .section(
                 "wire", \.wire, Configuration.WireRules.keys, "Headers of each push type."),
         ]

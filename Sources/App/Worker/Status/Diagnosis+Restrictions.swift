@@ -8,7 +8,19 @@ extension Diagnosis {
     /// What operators have restricted. It is meant, and yet whoever looks at a worker that does not
     /// send must read it here.
     mutating func checkRestrictions() {
-        for (scope, restriction) in status.restrictions.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+        let sorted = status.restrictions.sorted { "\($0.key)" < "\($1.key)" }
+        if sorted.count > Self.restrictionsNamed {
+            report(
+                .warning, "\(sorted.count) restrictions are in force; the first of them follow",
+                "list them with lamplighter restrictions")
+        }
+        for (scope, restriction) in sorted.prefix(Self.restrictionsNamed) {
+            guard restriction.by != ConfiguredRestriction.by else {
+                report(
+                    .warning, "the configuration has restricted \(scope) (\(restriction.action))",
+                    "take it out of \(ConfiguredRestriction.by) when it is no longer wanted")
+                continue
+            }
             let why = restriction.reason.map { ": \($0.printable)" } ?? ""
             report(
                 .warning,
@@ -17,4 +29,7 @@ extension Diagnosis {
                 "lift it with \(scope.resumeCommand) when it is no longer wanted")
         }
     }
+
+    /// More would hide what else is wrong.
+    private static var restrictionsNamed: Int { 8 }
 }
