@@ -20,13 +20,16 @@ struct RecordWriter {
     }
 
     /// Writes a record to the first topic and waits until it is acknowledged.
-    func write(key: [UInt8], value: [UInt8]?) throws {
+    func write(
+        key: [UInt8], value: [UInt8]?, headers: [(name: String, value: String)] = []
+    ) throws {
         let acceptance = key.withUnsafeBytes { key in
             guard let value else {
-                return producer.produce(topic: 0, key: key, value: nil, ticket: 1)
+                return producer.produce(
+                    topic: 0, key: key, value: nil, headers: headers, ticket: 1)
             }
             return value.withUnsafeBytes { value in
-                producer.produce(topic: 0, key: key, value: value, ticket: 1)
+                producer.produce(topic: 0, key: key, value: value, headers: headers, ticket: 1)
             }
         }
         if case .failed(let error) = acceptance {

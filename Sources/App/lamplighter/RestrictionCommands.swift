@@ -81,13 +81,22 @@ struct ResumeCommand: AsyncParsableCommand {
     @Flag(help: "Lift every restriction.")
     var all = false
 
+    @OptionGroup var author: RestrictionAuthor
+
     func run() async throws {
         let configuration = try options.load()
         let standing = try RestrictionTable(configuration).standing
         guard all else {
             let scope = try scope.scope(configuration)
             guard standing[scope] != nil else {
-                StandardError.write("\(scope) is not restricted: see lamplighter restrictions")
+                let isConfigured = configuration.planning.restrictions.contains {
+                    $0.scope == scope
+                }
+                StandardError.write(
+                    isConfigured
+                        ? "\(scope) is restricted by the configuration: take it out of "
+                            + ConfiguredRestriction.by
+                        : "\(scope) is not restricted: see lamplighter restrictions")
                 throw ExitCode.failure
             }
             return try lift([scope], configuration)
@@ -99,10 +108,15 @@ struct ResumeCommand: AsyncParsableCommand {
     }
 
     private func lift(_ scopes: [Restriction.Scope], _ configuration: Configuration) throws {
+        let by = try author.name()
+        var headers = [(name: RestrictionHistory.byHeader, value: by)]
+        if let reason = try author.checkedReason() {
+            headers.append((RestrictionHistory.reasonHeader, reason))
+        }
         let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
         for scope in scopes {
-            try writer.write(key: RecordKey.restriction(scope), value: nil)
-            print("resumed \(scope)")
+            try writer.write(key: RecordKey.restriction(scope), value: nil, headers: headers)
+            print("resumed \(scope), by \(TerminalText.visible(by))")
         }
         if scopes.isEmpty { print("nothing is restricted") }
     }
@@ -115,10 +129,14 @@ struct RestrictionsCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigurationOption
 
+    @Flag(help: "Print what was asked for and lifted, oldest first, as far as Kafka keeps it.")
+    var history = false
+
     @Flag(help: "One JSON object a line; the last one is the summary.")
     var json = false
 
     func run() async throws {
+        if history { return try printHistory() }
         let table = try RestrictionTable(try options.load())
         let sorted = table.standing.sorted { $0.value.at < $1.value.at }
         for (scope, restriction) in sorted {
@@ -132,96 +150,18 @@ struct RestrictionsCommand: AsyncParsableCommand {
                 ? try JSONLine.of(["summary": summary])
                 : table.unreadable == 0 ? text : text + "; \(table.unreadable) records unreadable")
     }
-}
 
-/// The options that say what a restriction is about.
-struct RestrictionScope: ParsableArguments {
-    @Option(help: "The app's bundle identifier.")
-    var app: String?
-
-    @Option(name: .customLong("class"), help: "A class of token, such as control or device.")
-    var tokenClass: String?
-
-    @Option(help: "A subject of --app; only to be dropped.")
-    var subject: String?
-
-    @Option(help: "An events topic, one of kafka.events.")
-    var topic: String?
-
-    var isEmpty: Bool { app == nil && tokenClass == nil && subject == nil && topic == nil }
-
-    func scope(_ configuration: Configuration) throws -> Restriction.Scope {
-        let routing = WorkerPlan(configuration).routing
-        if let app { _ = try Arguments.app(app, in: routing) }
-        switch (app, tokenClass, subject, topic) {
-        case (nil, nil, nil, let topic?):
-            guard configuration.kafka.events[topic] != nil else {
-                throw Failure(
-                    .configuration,
-                    "\(TerminalText.visible(topic)) is none of kafka.events: "
-                        + configuration.kafka.events.keys.sorted().joined(separator: ", "))
-            }
-            return .topic(topic)
-        case (let app?, nil, let subject?, nil):
-            guard RecordLimits.subjectBytes.contains(subject.utf8.count) else {
-                throw ValidationError("a subject has 1 to \(RecordLimits.subjectBytesMax) bytes")
-            }
-            return .subject(Array(subject.utf8), app: app)
-        case (let app, let name, nil, nil) where app != nil || name != nil:
-            return .pushes(app: app, tokenClass: try name.map(Arguments.tokenClass))
-        default:
-            throw ValidationError(
-                "name one of: --app, --class, --app with --class, --app with --subject, --topic")
-        }
+    private func printHistory() throws {
+        let history = try RestrictionHistory(try options.load())
+        for change in history.changes { print(json ? try JSONLine.of(change) : change.line) }
+        let summary = ["changes": history.changes.count, "unreadable": history.unreadable]
+        let text = "\(history.changes.count) changes"
+        print(
+            json
+                ? try JSONLine.of(["summary": summary])
+                : history.unreadable == 0
+                    ? text : text + "; \(history.unreadable) records unreadable")
     }
-}
-
-/// What `pause`, `drop` and `limit` share.
-struct RestrictionDetails: ParsableArguments {
-    @Option(
-        name: .customLong("for"), help: "How long, such as 30m or 2h; by default until `resume`.")
-    var duration: DurationArgument?
-
-    @Option(help: "Why; shown by status, and in the workers' logs.")
-    var reason: String?
-
-    @Option(help: "Who asks for it; by default the name of the user who runs this.")
-    var by: String?
-
-    func restrict(
-        _ action: Restriction.Action, _ scope: RestrictionScope, _ options: ConfigurationOption,
-        _ done: String
-    ) throws {
-        let configuration = try options.load()
-        let scope = try scope.scope(configuration)
-        guard Restriction.isPossible(action, for: scope) else {
-            throw ValidationError(
-                "\(action.word) is not possible for a \(scope.kind): "
-                    + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
-        }
-        let now = RecordWriter.now().wall
-        var restriction = Restriction(
-            action, by: try text(by ?? ProcessInfo.processInfo.userName, "--by"), at: now)
-        restriction.reason = try reason.map { try text($0, "--reason") }
-        restriction.until = duration.map { now + $0.duration }
-        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
-        try writer.write(
-            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
-        let end = restriction.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
-        print("\(done) \(scope), \(end); workers follow within a second")
-    }
-
-    private func text(_ text: String, _ option: String) throws -> String {
-        guard RecordLimits.operatorBytes.contains(text.utf8.count) else {
-            throw ValidationError("\(option) has 1 to 256 bytes")
-        }
-        return text
-    }
-}
-
-extension Restriction.Scope {
-    fileprivate var isOfSubject: Bool { if case .subject = self { true } else { false } }
-    fileprivate var kind: String { isOfSubject ? "subject" : "topic" }
 }
 
 /// The restrictions that stand: the last record of each key, unless that is a tombstone.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+import ArgumentParser
+import Entrypoint
+import Foundation
+import PushModel
+import RecordFormats
+import Worker
+
+/// The options that say what a restriction is about.
+struct RestrictionScope: ParsableArguments {
+    @Option(help: "The app's bundle identifier.")
+    var app: String?
+
+    @Option(name: .customLong("class"), help: "A class of token, such as control or device.")
+    var tokenClass: String?
+
+    @Option(help: "A subject of --app; only to be dropped.")
+    var subject: String?
+
+    @Option(help: "An events topic, one of kafka.events.")
+    var topic: String?
+
+    var isEmpty: Bool { app == nil && tokenClass == nil && subject == nil && topic == nil }
+
+    func scope(_ configuration: Configuration) throws -> Restriction.Scope {
+        let routing = WorkerPlan(configuration).routing
+        if let app { _ = try Arguments.app(app, in: routing) }
+        switch (app, tokenClass, subject, topic) {
+        case (nil, nil, nil, let topic?):
+            guard configuration.kafka.events[topic] != nil else {
+                throw Failure(
+                    .configuration,
+                    "\(TerminalText.visible(topic)) is none of kafka.events: "
+                        + configuration.kafka.events.keys.sorted().joined(separator: ", "))
+            }
+            return .topic(topic)
+        case (let app?, nil, let subject?, nil):
+            guard RecordLimits.subjectBytes.contains(subject.utf8.count) else {
+                throw ValidationError("a subject has 1 to \(RecordLimits.subjectBytesMax) bytes")
+            }
+            return .subject(Array(subject.utf8), app: app)
+        case (let app, let name, nil, nil) where app != nil || name != nil:
+            return .pushes(app: app, tokenClass: try name.map(Arguments.tokenClass))
+        default:
+            throw ValidationError(
+                "name one of: --app, --class, --app with --class, --app with --subject, --topic")
+        }
+    }
+}
+
+/// What `pause`, `drop` and `limit` share.
+struct RestrictionDetails: ParsableArguments {
+    @Option(
+        name: .customLong("for"), help: "How long, such as 30m or 2h; by default until `resume`.")
+    var duration: DurationArgument?
+
+    @OptionGroup var author: RestrictionAuthor
+
+    func restrict(
+        _ action: Restriction.Action, _ scope: RestrictionScope, _ options: ConfigurationOption,
+        _ done: String
+    ) throws {
+        let configuration = try options.load()
+        let scope = try scope.scope(configuration)
+        guard Restriction.isPossible(action, for: scope) else {
+            throw ValidationError(
+                "\(action.word) is not possible for a \(scope.kind): "
+                    + (scope.isOfSubject ? "drop it, or pause the app" : "pause or drop it"))
+        }
+        let now = RecordWriter.now().wall
+        var restriction = Restriction(action, by: try author.name(), at: now)
+        restriction.reason = try author.checkedReason()
+        restriction.until = duration.map { now + $0.duration }
+        let writer = try RecordWriter(configuration, topics: [configuration.kafka.topics.controls])
+        try writer.write(
+            key: RecordKey.restriction(scope), value: RestrictionEncoder.value(restriction))
+        let end = restriction.until.map { "until \($0.rfc3339)" } ?? "until it is resumed"
+        print(
+            "\(done) \(scope), by \(TerminalText.visible(restriction.by)), \(end); workers follow "
+                + "within a second")
+    }
+}
+
+/// Who restricts or resumes, and why: it is kept in the records, which are the history.
+struct RestrictionAuthor: ParsableArguments {
+    @Option(help: "Why; shown by status and in the history.")
+    var reason: String?
+
+    @Option(help: "Who asks for it; by default the name of the user who runs this.")
+    var by: String?
+
+    func name() throws -> String {
+        try text(by ?? ProcessInfo.processInfo.userName, "--by")
+    }
+
+    func checkedReason() throws -> String? { try reason.map { try text($0, "--reason") } }
+
+    private func text(_ text: String, _ option: String) throws -> String {
+        guard RecordLimits.operatorBytes.contains(text.utf8.count) else {
+            throw ValidationError("\(option) has 1 to 256 bytes")
+        }
+        return text
+    }
+}
+
+extension Restriction.Scope {
+    fileprivate var isOfSubject: Bool { if case .subject = self { true } else { false } }
+    fileprivate var kind: String { isOfSubject ? "subject" : "topic" }
+}
