@@ -91,6 +91,8 @@ package struct Counters: Sendable, Equatable {
     /// Failures that share a letter with others of their partition and reason, for want of room for
     /// a letter each.
     package var failuresMerged = 0
+    /// Failures that were counted, since a dead letter had said the same of their token before.
+    package var failuresRepeated = 0
     /// How often Kafka refused a record.
     package var recordsRefused = 0
     /// Records that were given up because they are too large for Kafka even without the event.

@@ -50,7 +50,7 @@ struct MergedLetters {
             key.reason = Self.reasonOfTheRest
             key.status = nil
         }
-        let count = max(1, letter.targets.count)
+        let count = letter.repeats ?? max(1, letter.targets.count)
         failures += count
         entries[key, default: Entry(letter: Self.empty(key, letter))].letter.merge(letter, count)
         for hold in holds {

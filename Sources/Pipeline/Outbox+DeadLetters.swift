@@ -57,6 +57,11 @@ extension Outbox {
     mutating func draft(
         _ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook, now: Now
     ) {
+        if repeated.counts(letter, now: now.monotonic) {
+            book.counters.failuresRepeated += 1
+            failures.note(letter)
+            return book.release(holds)
+        }
         var letter = letter
         let room = room(
             for: letter, originalBytes: letter.original?.size ?? 0, holds: holds.count, book)
@@ -64,6 +69,12 @@ extension Outbox {
         case .whole: break
         case .coordinates: letter.leaveOutOriginal()
         case .none: return merge(letter, holds: holds, &book)
+        }
+        let period = book.settings.deadLetterRepeatAfter
+        if period > .zero,
+            let oldest = repeated.began(with: letter, until: now.monotonic + period)
+        {
+            writeAtOnce(oldest, holds: [], &book)
         }
         if let full = letters.add(letter, holds: holds, now: now.monotonic) {
             write(full.letter, holds: full.holds, &book)
@@ -75,6 +86,9 @@ extension Outbox {
         while let draft = letters.takeDue(now: now.monotonic, all: all) {
             write(draft.letter, holds: draft.holds, &book)
         }
+        while let letter = repeated.takeDue(now: now.monotonic, all: all) {
+            writeAtOnce(letter, holds: [], &book)
+        }
     }
 
     /// - Parameter key: nil takes the subject.
@@ -82,7 +96,8 @@ extension Outbox {
         _ letter: DeadLetter, key: [UInt8]? = nil, holds: [OffsetClaim], _ book: inout PushBook
     ) {
         countWritten(letter.reason, &book)
-        failures.note(letter)
+        // What is repeated was noted as it failed.
+        if letter.repeats == nil { failures.note(letter) }
         var letter = letter
         var value = DeadLetterEncoder.value(
             letter, eventBytesMax: book.settings.deadLetterEventBytesMax)
@@ -128,7 +143,7 @@ extension Outbox {
 
     private mutating func merge(_ letter: DeadLetter, holds: [OffsetClaim], _ book: inout PushBook)
     {
-        book.counters.failuresMerged += max(1, letter.targets.count)
+        book.counters.failuresMerged += letter.repeats ?? max(1, letter.targets.count)
         merged.add(letter, holds: holds, &book.tracker)
     }
 

@@ -20,6 +20,8 @@ struct Outbox: ~Copyable {
     var letters: DeadLetterDrafts
     /// Failures for which there was no room for a letter each.
     var merged = MergedLetters()
+    /// Failures of which a letter has said the same.
+    var repeated = RepeatedFailures()
     var watch = LetterWatch()
     /// How many letters were written, by reason.
     var written: [String: Int] = [:]
@@ -187,6 +189,7 @@ extension Outbox {
         tickets.checkInvariants()
         letters.checkInvariants()
         merged.checkInvariants()
+        repeated.checkInvariants()
         for ticket in refusedShards[firstRefused...] {
             precondition(
                 tickets[ticket].map { $0.record.topic == .events } ?? true,

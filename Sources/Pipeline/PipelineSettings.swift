@@ -71,6 +71,9 @@ package struct PipelineSettings: Sendable {
     package var deadLetterEventBytesMax = 65_536
     /// A dead letter is written at the latest this long after its first token.
     package var deadLetterDelay = Duration.milliseconds(200)
+    /// What fails within this time of a dead letter that says the same is counted; zero writes a
+    /// letter each time.
+    package var deadLetterRepeatAfter = Duration.zero
     /// Seeds jitter and hash tables.
     package var seed: UInt64 = 0
     package var events = EventSettings()
@@ -118,6 +121,7 @@ package struct PipelineSettings: Sendable {
         adopted.breakerBackoff = other.breakerBackoff
         adopted.wireDefaults = other.wireDefaults
         adopted.deadLetterEventBytesMax = other.deadLetterEventBytesMax
+        adopted.deadLetterRepeatAfter = other.deadLetterRepeatAfter
         adopted.tokenGuard = other.tokenGuard
         return adopted
     }

@@ -341,7 +341,7 @@ package struct PushPipeline: ~Copyable {
     package func nextDue(now: Now) -> MonotonicTime {
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         let due = min(
-            min(book.pushes.nextWake, outbox.letters.nextDue),
+            min(book.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
             min(deferral.table.nextDue, breakers.nextDue(now: now.monotonic)))
         // What waits for a limit waits in a queue, or as a row whose time has come.
         guard book.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }

@@ -17,6 +17,7 @@ import Testing
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
         ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
+        ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),
         ("delivery.guard.window", "10", "10000", "9", "10001"),
@@ -195,6 +196,7 @@ private let defaults = """
     apns.reconnectMax: 1m
     deadLetters.tokensMax: 500
     deadLetters.eventBytesMax: 64KiB
+    deadLetters.repeatAfter: 1h
     health.host: 127.0.0.1
     admin.host: 127.0.0.1
     otlp.interval: 15s

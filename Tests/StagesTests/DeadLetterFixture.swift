@@ -12,6 +12,7 @@ extension DeadLetter {
             && payloadSource == other.payloadSource
             && lastAt == other.lastAt && app == other.app && subject == other.subject
             && correlation == other.correlation
+            && repeats == other.repeats && failures == other.failures
             && collapseID == other.collapseID && isOriginalLeftOut == other.isOriginalLeftOut
             && targets.map(\.token) == other.targets.map(\.token)
             && targets.map(\.environment) == other.targets.map(\.environment)

@@ -46,7 +46,9 @@ internal import Testing
         nothing.original = .init(key: nil, value: nil)
         var empty = letter()
         empty.original = .init(key: [], value: [], headers: [("", []), ("a", [0xFF])])
-        for letter in [letter(), bare, nothing, empty, Self.payloadLetter()] {
+        var repeated = letter()
+        repeated.repeats = 86_400
+        for letter in [letter(), bare, nothing, empty, repeated, Self.payloadLetter()] {
             let read = try decoded(DeadLetterEncoder.value(letter, eventBytesMax: 1000))
             #expect(read.isSame(as: letter))
         }
@@ -102,6 +104,7 @@ internal import Testing
             ("00ff", "00f", .invalidField), ("00ff", "0g", .invalidField),
             ("production", "moon", .invalidField), (#"[{"token"#, #"{"token"#, .invalidJSON),
             (#""v":1"#, #""v":1,"status":99"#, .invalidField),
+            (#""v":1"#, #""v":1,"repeats":0"#, .invalidField),
             (#""v":1"#, #""v":1,"event":[]"#, .invalidField),
             (#""v":1"#, #""v":1,"event":{"valueBase64":"A"}"#, .invalidField),
             (#""v":1"#, #""v":1,"event":{"headers":[1]}"#, .invalidField),

@@ -190,6 +190,7 @@ extension PipelineSettings {
         restrictions = configuration.planning.restrictions
         deadLetterTokensMax = configuration.deadLetters.tokensMax
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax
+        deadLetterRepeatAfter = configuration.deadLetters.repeatAfter
         events.changeTTL = configuration.planning.ttl
         events.payloadTTL = configuration.planning.payloadTTL
         events.allowKindWide = configuration.intake.allowKindWide

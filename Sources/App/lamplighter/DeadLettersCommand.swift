@@ -61,6 +61,7 @@ struct DeadLettersCommand: ParsableCommand {
             if let traceparent = letter.correlation.traceparent {
                 words.append("traceparent \(traceparent)")
             }
+            if let repeats = letter.repeats { words.append("repeats \(repeats)") }
             if letter.isOriginalLeftOut { words.append("event left out") }
             return words.joined(separator: "  ")
         }
@@ -110,6 +111,7 @@ private struct ListedLetter: Encodable {
     let traceparent: String?
     let subject: String?
     let subjectBase64: String?
+    let repeats: Int?
     let tokens: [Target]
     let hasEvent: Bool
     let eventLeftOut: Bool
@@ -131,6 +133,7 @@ private struct ListedLetter: Encodable {
         traceparent = letter.correlation.traceparent
         subject = String(validating: letter.subject, as: UTF8.self)
         subjectBase64 = subject == nil ? Data(letter.subject).base64EncodedString() : nil
+        repeats = letter.repeats
         tokens = letter.targets.map {
             Target(
                 tokenID: "\(TokenName($0.token))", environment: $0.environment.name,

@@ -51,6 +51,8 @@ package struct WorkerConfiguration: Sendable {
     /// `index.registrationGrace`, which the checker must know too.
     package var registrationGrace = Duration.seconds(2)
     package var holdMax = Duration.seconds(10)
+    /// `deadLetters.repeatAfter`: the checker takes a letter as the proof of each failure.
+    package var repeatAfter = Duration.zero
     /// Properties of librdkafka.
     package var properties: [String: String]
     /// Additional keys of the section `delivery`, with values in YAML; likewise `kafka`, `intake`,
@@ -126,6 +128,7 @@ package struct WorkerConfiguration: Sendable {
           holdMax: \(holdMax.notation)
         \(lines(delivery.map { ($0.key, $0.value) }, indent: 2))
         \(section("intake", intake.map { ($0.key, $0.value) }))
+        deadLetters: {repeatAfter: \(repeatAfter.notation)}
         \(section("planning", planning.map { ($0.key, $0.value) }))
         apns:
           transport: \(transport)

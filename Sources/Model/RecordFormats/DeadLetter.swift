@@ -93,6 +93,9 @@ package struct DeadLetter: Sendable {
     package var failures: Int?
     /// The offset of the last event among `failures`, in the partition of `source`.
     package var lastOffset: Int64?
+    /// How many failures of the one token the letter stands for, the last of which it describes;
+    /// nil for an ordinary letter.
+    package var repeats: Int?
 
     package init(
         reason: String, source: Source, firstAt: WallTime, lastAt: WallTime, attempts: Int = 0,

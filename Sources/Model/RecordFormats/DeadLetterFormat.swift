@@ -20,8 +20,8 @@ extension RecordFormat {
 
 package enum DeadLetterField: UInt8, RecordField {
     case v, reason, message, status, attempts, source, payloadSource, firstAt, lastAt, app
-    case eventID, traceparent, subject, subjectBase64, collapseID, failures, lastOffset, tokens
-    case event, eventLeftOut
+    case eventID, traceparent, subject, subjectBase64, collapseID, failures, lastOffset, repeats
+    case tokens, event, eventLeftOut
     package static let table = NameTable<Self>()
 
     package var row: FieldRow {
@@ -84,6 +84,14 @@ package enum DeadLetterField: UInt8, RecordField {
                 "lastOffset", .integer(RecordLimits.offsets),
                 """
                 The offset of the last event of such a letter, in the partition of `source`.
+                """)
+        case .repeats:
+            .optional(
+                "repeats", .integer(RecordLimits.repeats),
+                """
+                The number of further failures of the one token, with this reason and without a \
+                payload, that followed a letter within `deadLetters.repeatAfter`; the rest of the \
+                letter is about the last of them, and `firstAt` about the first.
                 """)
         case .tokens:
             .required(
@@ -211,6 +219,7 @@ extension DeadLetter {
         }
         failures = try fields.optionalInteger(.failures, in: RecordLimits.offsets).map(Int.init)
         lastOffset = try fields.optionalInteger(.lastOffset, in: RecordLimits.offsets)
+        repeats = try fields.optionalInteger(.repeats, in: RecordLimits.repeats).map(Int.init)
         if let value = fields.optional(.event) {
             original = try Original(MemberReader(value, in: DeadLetterField.event))
         }
@@ -291,6 +300,7 @@ package enum DeadLetterEncoder {
             json.member(.collapseID, letter.collapseID)
             json.member(.failures, letter.failures)
             json.member(.lastOffset, letter.lastOffset)
+            json.member(.repeats, letter.repeats)
             json.member(.tokens, array: letter.targets, of: LetterTargetField.self) {
                 $1.member(.token, Hexadecimal.encode($0.token))
                 $1.member(.environment, $0.environment.name)

@@ -56,4 +56,6 @@
     @inlinable package static var partitions: ClosedRange<Int64> { 0...Int64(Int32.max) }
     /// Offsets, and counts of records.
     @inlinable package static var offsets: ClosedRange<Int64> { 0...Int64.max }
+    /// Further failures of which one letter tells.
+    package static var repeats: ClosedRange<Int64> { 1...Int64.max }
 }

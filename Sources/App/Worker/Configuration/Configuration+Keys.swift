@@ -148,6 +148,12 @@ extension Configuration.DeadLetters {
                 "An event of up to this size is copied into its dead letter; of a larger one the "
                     + "coordinates are kept."
             ).live,
+            .value(
+                "repeatAfter", \.repeatAfter, .duration(.zero ... .seconds(24 * 3600)),
+                "A failure of which a dead letter has said the same of its token within this time, "
+                    + "without a payload, is counted; one letter gives their number at its end. "
+                    + "`0s` writes a letter for each."
+            ).live,
         ]
     }
 }

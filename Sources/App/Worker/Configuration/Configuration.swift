@@ -65,6 +65,7 @@ package struct Configuration: Sendable {
     package struct DeadLetters: Sendable {
         package var tokensMax = 500
         package var eventBytesMax = 64 << 10
+        package var repeatAfter = Duration.seconds(3600)
     }
 
     package struct Log: Sendable {

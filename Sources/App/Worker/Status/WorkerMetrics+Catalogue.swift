@@ -229,6 +229,11 @@ extension WorkerMetrics {
             "Failures that share a dead letter with others for want of room."
         ) { $0.counters.failuresMerged },
         counter(
+            "lamplighter_failures_repeated_total",
+            "Failed pushes that were counted, since a dead letter had said the same of their token "
+                + "within `deadLetters.repeatAfter`; one letter gives their number at its end."
+        ) { $0.counters.failuresRepeated },
+        counter(
             "lamplighter_suppressions_written_total",
             "Tokens that were recorded as dead after an answer of APNs."
         ) { $0.counters.suppressionsWritten },
