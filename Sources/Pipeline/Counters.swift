@@ -17,6 +17,8 @@ package struct Counters: Sendable, Equatable {
     package var eventsSkipped = 0
     /// Events that an operator has dropped.
     package var eventsDropped = 0
+    /// Events of more tokens than `planning.fanOutMax`.
+    package var eventsWithheld = 0
     /// Events that had ended under the owner of their partition before.
     package var eventsRemembered = 0
     /// Events that were written again as shards, because they have many tokens.
@@ -131,6 +133,7 @@ package struct Counters: Sendable, Equatable {
         eventsExpired = events.total(.expired)
         eventsSkipped = events.total(.skipped)
         eventsDropped = events.total(.dropped)
+        eventsWithheld = events.total(.withheld)
         eventsRemembered = events.total(.remembered)
         eventsSplit = events.total(.split)
         registrationsUnreadable = setAside.total(.registrations)

@@ -30,6 +30,9 @@ package struct EventTally: ~Copyable {
         case remembered
         /// An operator has dropped its topic or its subject; of an event of several subjects, all.
         case dropped
+        /// It was for more tokens than `planning.fanOutMax`, and waits as a dead letter to be
+        /// released.
+        case withheld
     }
 
     /// What an event came to whose subject is kept as an example.

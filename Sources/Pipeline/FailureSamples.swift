@@ -18,6 +18,9 @@ package struct FailureSample: Sendable, Equatable {
     package var traceparent: String?
     /// Whether no push was made, since the record cannot be read.
     package var isUnreadable: Bool
+
+    /// Whether the event is sound, and waits for an operator.
+    package var isWithheld: Bool { reason == UnreadableCode.fanOutTooLarge.rawValue }
 }
 
 /// Gathers `FailureSample`s from dead letters, so that a flood of failures costs a few lines.

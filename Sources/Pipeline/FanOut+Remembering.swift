@@ -23,6 +23,14 @@ extension FanOut {
         tally.ended(.remembered, topic: record.binding)
         let event = try? decoder.decode(record, now: now.wall, header: header)
         guard let event, event.expiresAt > now.wall else { return }
+        if book.settings.fanOutMax < .max {
+            // The owner before has written the letter of an event that is withheld.
+            do throws(UnreadableRecord) {
+                try checkBound(event, at: position, now: now, header: header, book)
+            } catch {
+                return
+            }
+        }
         let lists =
             event.subject.isEmpty
             ? (event.isAppWide ? book.audience.kindNames(of: event.app) : event.kinds)

@@ -49,6 +49,8 @@ struct FanOut: ~Copyable {
     var tally: EventTally
     /// What operators have decided about events.
     var dropped: DroppedEvents
+    /// The last event that was withheld because of its many tokens, until it comes back.
+    var lastWithheld: WithheldEvent?
     /// Hashes of subjects that records about to be read will ask for.
     private var prefetched: [UInt64] = []
     /// How many slots events have taken since walks last advanced.
@@ -113,6 +115,9 @@ struct FanOut: ~Copyable {
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
+            if book.settings.fanOutMax < .max, event.expiresAt > now.wall {
+                try checkBound(event, at: position, now: now, header: header, book)
+            }
             var traced: RecordPosition?
             if book.traces.isOn {
                 traced = trace(event, writtenAt: record.timestamp, position, now, &book)
@@ -127,7 +132,7 @@ struct FanOut: ~Copyable {
             note(outcome, of: event, topic: record.binding, traced, now: now, &book)
         } catch {
             if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
-            tally.ended(.unreadable, topic: record.binding)
+            tally.ended(error.isWithheld ? .withheld : .unreadable, topic: record.binding)
             let hold = book.tracker.hold(id)
             let correlation = decoder.correlation(of: record, header: header)
             if book.traces.isOn {

@@ -17,6 +17,8 @@ package struct PipelineSettings: Sendable {
     package var immediateFanOutMax = 64
     /// An event of more tokens is split into shards, where there is a topic for them.
     package var splitAbove = 100_000
+    /// An event of more tokens is withheld until an operator releases it.
+    package var fanOutMax = Int.max
     /// What is paused, dropped and limited beside what operators have asked for.
     package var restrictions: [ConfiguredRestriction] = []
     /// The topic that shards are written to; nil splits no event.
@@ -113,6 +115,7 @@ package struct PipelineSettings: Sendable {
         adopted.events.payloadTTL = other.events.payloadTTL
         adopted.events.recordBytesMax = other.events.recordBytesMax
         adopted.splitAbove = other.splitAbove
+        adopted.fanOutMax = other.fanOutMax
         adopted.restrictions = other.restrictions
         adopted.deferredMax = other.deferredMax
         adopted.attemptsMax = other.attemptsMax

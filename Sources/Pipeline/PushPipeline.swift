@@ -227,6 +227,9 @@ package struct PushPipeline: ~Copyable {
         return nil
     }
 
+    /// The last event that was withheld because of its many tokens, unless it has been released.
+    package var withheldEvent: WithheldEvent? { fanOut.lastWithheld }
+
     /// This worker's share of what limits allow the fleet, from 0 to 1.
     package mutating func adopt(shareOfLimits share: Double) { restrictions.share = share }
 

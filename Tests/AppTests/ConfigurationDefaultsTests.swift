@@ -17,6 +17,7 @@ import Testing
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
         ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
+        ("planning.fanOutMax", "1", "1000000000", "0", "1000000001"),
         ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
         ("delivery.attemptsMax", "1", "100", "0", "101"),

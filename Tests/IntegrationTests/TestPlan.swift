@@ -21,6 +21,8 @@ struct TestPlan: Sendable {
     var holdMax = Duration.seconds(10)
     /// `planning.splitAbove`: an event of more tokens is sent by all workers together.
     var splitAbove = 100_000
+    /// `planning.fanOutMax`: an event of more tokens is withheld; nil withholds none.
+    var fanOutMax: Int?
     /// `deadLetters.repeatAfter`: zero writes a letter for each failure.
     var repeatAfter = Duration.zero
     /// `queue.buffering.max.messages` of the workers' producers.
@@ -72,6 +74,7 @@ struct TestPlan: Sendable {
         configuration.holdMax = holdMax
         configuration.delivery = [("guard", "{window: 10, badShareMax: 0.2}")]
         configuration.planning = [("splitAbove", "\(splitAbove)")]
+        if let fanOutMax { configuration.planning.append(("fanOutMax", "\(fanOutMax)")) }
         configuration.repeatAfter = repeatAfter
         configuration.transport = transport
         if let type = addedPushType {

@@ -21,7 +21,10 @@ extension ConsumerWatch {
         failuresReportedAt = now.monotonic
         for failure in failures {
             let what =
-                failure.isUnreadable ? "events could not be read" : "pushes have failed for good"
+                failure.isWithheld
+                ? "events are withheld"
+                : failure.isUnreadable
+                    ? "events could not be read" : "pushes have failed for good"
             let why = failure.message.map { ": \($0)" } ?? ""
             logger.warning("\(what)\(why)", metadata: Self.metadata(failure))
         }

@@ -187,6 +187,7 @@ extension PipelineSettings {
             wireDefaults.expirations[Int(type.rawValue)] = rule.expiration
         }
         splitAbove = configuration.planning.splitAbove
+        fanOutMax = configuration.planning.fanOutMax ?? .max
         restrictions = configuration.planning.restrictions
         deadLetterTokensMax = configuration.deadLetters.tokensMax
         deadLetterEventBytesMax = configuration.deadLetters.eventBytesMax

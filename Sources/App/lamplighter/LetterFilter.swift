@@ -23,6 +23,9 @@ struct LetterFilter: ParsableArguments {
     @Option(help: "Only letters of events of this topic.")
     var topic: String?
 
+    @Option(help: "Only letters of the event at this place: TOPIC/PARTITION/OFFSET.")
+    var event: String?
+
     @Option(help: "Only this partition of the dead-letters topic.")
     var partition: Int32?
 
@@ -40,6 +43,9 @@ struct LetterFilter: ParsableArguments {
 
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit is 1 at least") }
+        if let event, DeadLetter.Source(text: event) == nil {
+            throw ValidationError("--event is TOPIC/PARTITION/OFFSET, such as events/0/412")
+        }
         if let since { _ = try Arguments.instant(since, now: RecordWriter.now().wall) }
     }
 
@@ -54,6 +60,7 @@ struct LetterFilter: ParsableArguments {
         if let app, letter.app != app { return false }
         if let subject, letter.subject != Array(subject.utf8) { return false }
         if let topic, letter.source.topic != topic { return false }
+        if let event, letter.source.text != event { return false }
         if let since, letter.lastAt < since { return false }
         return true
     }

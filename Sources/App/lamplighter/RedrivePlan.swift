@@ -74,7 +74,11 @@ struct RedrivePlan: ~Copyable {
             guard let text = String(validating: header.value, as: UTF8.self) else {
                 return Orders(refused: [.binaryHeader: 1])
             }
+            if header.name == DeadLetter.releasedHeader { continue }
             record.headers.append((header.name, text))
+        }
+        if letter.reason == UnreadableCode.fanOutTooLarge.rawValue {
+            record.headers.append((DeadLetter.releasedHeader, letter.source.text))
         }
         return Orders(records: [record])
     }

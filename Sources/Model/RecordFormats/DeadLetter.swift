@@ -16,7 +16,22 @@ package struct DeadLetter: Sendable {
             self.partition = partition
             self.offset = offset
         }
+
+        /// Reads `TOPIC/PARTITION/OFFSET`.
+        package init?(text: String) {
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 3, RecordLimits.kafkaTopicBytes.contains(parts[0].utf8.count),
+                let partition = Int32(parts[1]), let offset = Int64(parts[2]), partition >= 0,
+                offset >= 0
+            else { return nil }
+            self.init(topic: String(parts[0]), partition: partition, offset: offset)
+        }
+
+        package var text: String { "\(topic)/\(partition)/\(offset)" }
     }
+
+    /// The header of a withheld event that is released: where it stood.
+    package static let releasedHeader = "lamplighter-released"
 
     package struct Target: Sendable {
         package var token: [UInt8]

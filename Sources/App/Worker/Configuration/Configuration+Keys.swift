@@ -92,6 +92,12 @@ extension Configuration.Planning {
                     + "decoded as `json` without a `subject`. Without such a topic, or the right "
                     + "to write to it, the worker that read the event sends it alone."
             ).live,
+            .optional(
+                "fanOutMax", \.fanOutMax, .integer(1...1_000_000_000),
+                "An event of more tokens is withheld as a dead letter until `lamplighter "
+                    + "dead-letters redrive` releases it; without a value none is. See "
+                    + "docs/restrictions.md."
+            ).live,
             .value(
                 "restrictions", \.restrictions, .list(of: .restriction, countMax: 1000),
                 "What is paused, dropped or limited, in words such as "

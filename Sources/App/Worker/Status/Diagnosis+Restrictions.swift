@@ -3,8 +3,24 @@
 
 internal import Pipeline
 internal import PushModel
+internal import RecordFormats
 
 extension Diagnosis {
+    /// An event that waits for an operator.
+    mutating func checkWithheldEvent() {
+        guard let withheld = status.withheldEvent, status.at - withheld.at < .seconds(24 * 3600)
+        else { return }
+        let others = status.counters.eventsWithheld - 1
+        let more =
+            others > 0 ? " (\(status.counters.eventsWithheld) were withheld since the start)" : ""
+        report(
+            .warning,
+            "event \(withheld.source.text.printable) is withheld: it is for "
+                + "\(withheld.tokens) tokens, more than planning.fanOutMax\(more)",
+            "release it with lamplighter dead-letters redrive --event "
+                + "\(withheld.source.text.printable), or leave it")
+    }
+
     /// What operators have restricted. It is meant, and yet whoever looks at a worker that does not
     /// send must read it here.
     mutating func checkRestrictions() {
