@@ -117,7 +117,7 @@ extension FanOut {
             return book.tracker.release(hold)
         }
         let request = request(event, of: list, position: nil, now: now, &book)
-        let outcome = startWalk(request, count: count, hold: hold, &book)
+        let outcome = startWalk(request, count: count, hold: hold, now: now, &book)
         note(outcome, of: event, topic: topic, nil, now: now, &book)
     }
 

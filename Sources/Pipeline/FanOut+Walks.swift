@@ -10,15 +10,26 @@ internal import PushModel
 extension FanOut {
     /// Starts a walk, to which the claim and the request's body pass.
     mutating func startWalk(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ book: inout PushBook
+        _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook
     ) -> ListOutcome {
         book.audience.setCursor(request.subject, true)
-        let walk = walks.start(request, count: count, hold: hold, &book.tracker)
+        let pace = Self.pace(of: request, count: count, now: now, book.settings)
+        let walk = walks.start(request, count: count, pace: pace, hold: hold, &book.tracker)
         if book.traces.isFollowing {
             book.traces.walking(
                 walks.number(of: walk), of: request.subject, for: request.origin)
         }
         return walks.hasFoundToken(walk) ? .known(.matched) : .walking(walk)
+    }
+
+    /// The pace of a large fan-out, where those are spread. Half of the event's life is left for
+    /// its last pushes.
+    private static func pace(
+        of request: FanOutRequest, count: Int, now: Now, _ settings: PipelineSettings
+    ) -> WalkPace? {
+        guard settings.spread > .zero, count > settings.spreadAbove else { return nil }
+        let window = min(settings.spread, (request.expiresAt - now.monotonic) / 2)
+        return window > .zero ? WalkPace(window: window, now: now.monotonic) : nil
     }
 
     /// Moves the events that are under way by up to `steps` tokens, or until there is no room.
@@ -31,7 +42,9 @@ extension FanOut {
         slotsTakenAtOnce = 0
         while made < steps, book.freeEventSlots > left {
             let most = min(Self.prefetchedEntries, steps - made, book.freeEventSlots - left)
-            let step = nextStep(most: most, &book.tracker, &book.pushes.bodies, book.audience)
+            let step = nextStep(
+                most: most, now: now, isDraining: deferral.drain != nil, &book.tracker,
+                &book.pushes.bodies, book.audience)
             if walks.hasPassedOver { countPassedOver(book, now: now) }
             switch step {
             case .idle:
@@ -46,11 +59,15 @@ extension FanOut {
         return made
     }
 
+    /// A walk that is spread is not over when a drain is, and begins anew under the next owner:
+    /// what it sent until then would be sent twice.
     private mutating func nextStep(
-        most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
-        _ audience: borrowing Audience
+        most: Int, now: Now, isDraining: Bool, _ tracker: inout OffsetTracker,
+        _ bodies: inout BodyStore, _ audience: borrowing Audience
     ) -> Walks.Step {
-        walks.step(most: most, &tracker, &bodies) { audience.count($0) }
+        walks.step(
+            most: most, &tracker, &bodies, now: now.monotonic, standsStill: isDraining
+        ) { audience.count($0) }
     }
 
     /// Counts the events of walks that met every token of their list, and none that they are for.
@@ -89,6 +106,11 @@ extension FanOut {
             }
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
+    }
+
+    /// When a walk may go on that keeps a pace; one that waits for slots waits for a fact.
+    func nextPaced(_ book: borrowing PushBook) -> MonotonicTime {
+        slotsForWalks(book) > 0 ? walks.nextPaced : .distantFuture
     }
 
     /// How many slots walks may take now. Where events have taken slots that are kept for them,

@@ -238,7 +238,8 @@ struct FanOut: ~Copyable {
                 outcome = .known(.passedOver)
             }
         } else {
-            outcome = startWalk(request, count: count, hold: hold(id, for: request, &book), &book)
+            outcome = startWalk(
+                request, count: count, hold: hold(id, for: request, &book), now: now, &book)
         }
         if let start { book.traces.planned(book.askedTally, since: start, for: request.origin) }
         return outcome

@@ -17,6 +17,9 @@ package struct PipelineSettings: Sendable {
     package var immediateFanOutMax = 64
     /// An event of more tokens is split into shards, where there is a topic for them.
     package var splitAbove = 100_000
+    /// Over how long an event of more than `spreadAbove` tokens is sent; zero sends it at once.
+    package var spread = Duration.zero
+    package var spreadAbove = 1000
     /// An event of more tokens is withheld until an operator releases it.
     package var fanOutMax = Int.max
     /// What is paused, dropped and limited beside what operators have asked for.
@@ -115,6 +118,8 @@ package struct PipelineSettings: Sendable {
         adopted.events.payloadTTL = other.events.payloadTTL
         adopted.events.recordBytesMax = other.events.recordBytesMax
         adopted.splitAbove = other.splitAbove
+        adopted.spread = other.spread
+        adopted.spreadAbove = other.spreadAbove
         adopted.fanOutMax = other.fanOutMax
         adopted.restrictions = other.restrictions
         adopted.deferredMax = other.deferredMax

@@ -345,7 +345,9 @@ package struct PushPipeline: ~Copyable {
         if outbox.hasRefusedShards, !fanOut.walks.isFull { return now.monotonic }
         let due = min(
             min(book.pushes.nextWake, outbox.letters.nextDue, outbox.repeated.nextDue),
-            min(deferral.table.nextDue, breakers.nextDue(now: now.monotonic)))
+            min(
+                deferral.table.nextDue, breakers.nextDue(now: now.monotonic),
+                fanOut.nextPaced(book)))
         // What waits for a limit waits in a queue, or as a row whose time has come.
         guard book.pushes.queuedCount > 0 || deferral.table.readyCount > 0 else { return due }
         return min(due, breakers.nextQuota)

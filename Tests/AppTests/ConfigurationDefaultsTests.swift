@@ -17,6 +17,8 @@ import Testing
         ("planning.ttl", "1s", "30d", "999ms", "721h"),
         ("planning.payloadTTL", "1s", "30d", "999ms", "721h"),
         ("planning.splitAbove", "1000", "1000000000", "999", "1000000001"),
+        ("planning.spread", "0s", "10m", "-1s", "601s"),
+        ("planning.spreadAbove", "100", "1000000000", "99", "1000000001"),
         ("planning.fanOutMax", "1", "1000000000", "0", "1000000001"),
         ("deadLetters.repeatAfter", "0s", "24h", "-1s", "86401s"),
         ("delivery.threads", "1", "64", "0", "65"),
@@ -131,6 +133,8 @@ private let defaults = """
     planning.ttl: 24h
     planning.payloadTTL: 1h
     planning.splitAbove: 100000
+    planning.spread: 0s
+    planning.spreadAbove: 1000
     planning.restrictions: []
     planning.wire.controls.priority: 10
     planning.wire.controls.expiration: immediate

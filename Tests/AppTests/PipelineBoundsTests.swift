@@ -18,6 +18,9 @@ internal import Testing
           ttl: 7s
           payloadTTL: 8s
           splitAbove: 5000
+          spread: 90s
+          spreadAbove: 400
+          fanOutMax: 6000
           wire: {alert: {priority: 5, expiration: none}}
         delivery:
           attemptsMax: 4
@@ -39,7 +42,8 @@ internal import Testing
         #expect(settings.registrationGrace == .seconds(3))
         #expect(settings.events.changeTTL == .seconds(7))
         #expect(settings.events.payloadTTL == .seconds(8))
-        #expect(settings.splitAbove == 5000)
+        #expect(settings.splitAbove == 5000 && settings.fanOutMax == 6000)
+        #expect(settings.spread == .seconds(90) && settings.spreadAbove == 400)
         #expect(settings.wireDefaults.priority(.alert) == 5)
         #expect(settings.wireDefaults.expiration(.alert) == .none)
         #expect(settings.attemptsMax == 4)

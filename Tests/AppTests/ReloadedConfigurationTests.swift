@@ -107,6 +107,8 @@ import Testing
                         "delivery.guard.suppressionsPerMinuteMax", "delivery.deferredMax",
                         "delivery.backoffMin", "delivery.backoffMax", "delivery.cooldownMin",
                         "delivery.cooldownMax", "delivery.shutdownTimeout",
+                        "planning.restrictions", "planning.fanOutMax", "planning.spread",
+                        "planning.spreadAbove", "deadLetters.repeatAfter",
                         "deadLetters.eventBytesMax", "log.level", "log.format",
                     ] + wire))
     }

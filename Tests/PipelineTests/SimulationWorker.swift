@@ -100,6 +100,10 @@ final class SimulationWorker {
         settings.eventTopics = ["events", "slow"]
         settings.seed = dice.next()
         settings.recentRegistrationsMax = 4 << Int(settings.seed % 5)
+        if settings.seed % 3 == 0 {
+            settings.spread = .milliseconds(Int64(200 + settings.seed % 1500))
+            settings.spreadAbove = 4
+        }
         // Being traced changes nothing.
         settings.tracing = TraceSettings(ratio: 0.5) { _ in "" }
         settings.tracing?.eventsMax = 8

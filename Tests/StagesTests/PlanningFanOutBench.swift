@@ -21,9 +21,27 @@ struct FanOutBench: ~Copyable {
         assignments = [ledger.open(0, startOffset: 0), ledger.open(1, startOffset: 0)]
     }
 
+    /// How many entries the walks visit now, of lists of this length, until none can go on.
+    mutating func visited(
+        at now: MonotonicTime, of count: Int, standsStill: Bool = false
+    ) -> Int {
+        var visited = 0
+        while true {
+            let step = fanOuts.step(
+                most: 16, &ledger, &bodies, now: now, standsStill: standsStill
+            ) { _ in count }
+            switch step {
+            case .visit(let positions, _): visited += positions.count
+            case .left: continue
+            case .idle: return visited
+            }
+        }
+    }
+
     /// Reads an event of this partition and lets it walk through its subject's `count` tokens.
     @discardableResult mutating func start(
         subject: UInt32, partition: Int, count: Int,
+        pace: (window: Duration, since: MonotonicTime)? = nil,
         _ change: (inout FanOutRequest) -> Void = { _ in }
     ) -> FanOutRequest {
         sequence += 1
@@ -35,7 +53,9 @@ struct FanOutBench: ~Copyable {
             readSequence: sequence, subjectTag: subject)
         change(&request)
         let hold = ledger.read(assignments[partition], offset)
-        fanOuts.start(request, count: count, hold: hold, &ledger)
+        fanOuts.start(
+            request, count: count, pace: pace.map { WalkPace(window: $0.window, now: $0.since) },
+            hold: hold, &ledger)
         checkInvariants()
         return request
     }

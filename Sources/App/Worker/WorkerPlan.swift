@@ -187,6 +187,8 @@ extension PipelineSettings {
             wireDefaults.expirations[Int(type.rawValue)] = rule.expiration
         }
         splitAbove = configuration.planning.splitAbove
+        spread = configuration.planning.spread
+        spreadAbove = configuration.planning.spreadAbove
         fanOutMax = configuration.planning.fanOutMax ?? .max
         restrictions = configuration.planning.restrictions
         deadLetterTokensMax = configuration.deadLetters.tokensMax

@@ -37,6 +37,12 @@ package struct LapCursor: Equatable, Sendable {
 
     package var isExtended: Bool { next != nil }
 
+    /// Whether the lap that is under way has met everything.
+    package func isAtEnd(count: Int) -> Bool {
+        current.wraps == 0 && min(position, count) <= current.index
+            || current.wraps > 0 && count == 0
+    }
+
     /// A later event wants a whole lap from here.
     package mutating func extend() { next = Goal(index: position, wraps: 1) }
 

@@ -95,6 +95,8 @@ package struct Walks: ~Copyable {
         var undecided: [Int: Int] = [:]
         var request: FanOutRequest
         var cursor: LapCursor
+        /// Nil for a walk that goes as fast as it can.
+        var pace: WalkPace?
         var current = ClaimSet()
         var next = ClaimSet()
         /// The oldest event that only the next lap answers for, and when it was written.
@@ -128,20 +130,25 @@ package struct Walks: ~Copyable {
     package var isEmpty: Bool { order.isEmpty }
     /// How many events with a payload are under way.
     package private(set) var payloadWalks = 0
+    /// When a walk may go on that stands still for its pace alone.
+    package private(set) var nextPaced = MonotonicTime.distantFuture
 
     /// Begins a walk, or lets one that is under way answer for this event too. The claim passes to
-    /// the walk. Only a plain event can join: one with a payload walks alone.
+    /// the walk. Only a plain event can join: one with a payload walks alone. An event that joins
+    /// goes on at the walk's pace, so that its own lap takes as long.
     /// - Returns: the walk's index.
     @discardableResult
     package mutating func start(
-        _ request: FanOutRequest, count: Int, hold: OffsetClaim, _ tracker: inout OffsetTracker
+        _ request: FanOutRequest, count: Int, pace: WalkPace? = nil, hold: OffsetClaim,
+        _ tracker: inout OffsetTracker
     ) -> Int {
         let errand = request.payloadType == nil ? Errand(request) : nil
         if let errand, let index = joinable[errand] {
             extend(index, request, hold: hold, &tracker)
             return index
         }
-        var walk = Walk(number: started, request: request, cursor: LapCursor(count: count))
+        var walk = Walk(
+            number: started, request: request, cursor: LapCursor(count: count), pace: pace)
         started += 1
         _ = holds.insert(hold, into: &walk.current)
         let index: Int
@@ -190,18 +197,30 @@ package struct Walks: ~Copyable {
     ///   - most: how many entries may be visited, at least 1.
     ///   - tracker: is given back the claims of laps that have ended.
     ///   - bodies: is given back the body of a walk that has ended.
+    ///   - now: by which walks keep their pace.
+    ///   - standsStill: whether walks that have a pace wait, whatever they may visit.
     ///   - count: the number of entries of a subject.
     package mutating func step(
         most: Int, _ tracker: inout OffsetTracker, _ bodies: inout BodyStore,
+        now: MonotonicTime = MonotonicTime(nanoseconds: 0), standsStill: Bool = false,
         count: (SubjectID) -> Int
     ) -> Step {
         var waiting = 0
+        nextPaced = .distantFuture
         while waiting < order.count {
             if turn >= order.count { turn = 0 }
             let index = order[turn]
             let count = count(walks[index]!.request.subject)
-            switch walks[index]!.cursor.step(count: count, most: most) {
+            let allowed = allowance(
+                of: index, most: most, count: count, now: now, standsStill: standsStill)
+            if allowed == 0 {
+                turn += 1
+                waiting += 1
+                continue
+            }
+            switch walks[index]!.cursor.step(count: count, most: allowed) {
             case .visit(let positions):
+                walks[index]!.pace?.visited(positions.count)
                 turn += 1
                 return .visit(positions, walk: index)
             case .lapEnded:
@@ -258,6 +277,20 @@ package struct Walks: ~Copyable {
             passedOver.append(PassedOver(subject: subject, topic: topic, count: count))
         }
         walks[index]!.undecided = [:]
+    }
+
+    /// How many entries the walk may visit now, as far as its pace is concerned; above zero where a
+    /// lap ends, which is no visit.
+    private mutating func allowance(
+        of index: Int, most: Int, count: Int, now: MonotonicTime, standsStill: Bool
+    ) -> Int {
+        guard walks[index]!.pace != nil, !walks[index]!.cursor.isAtEnd(count: count) else {
+            return most
+        }
+        if standsStill { return 0 }
+        let allowed = walks[index]!.pace!.allowance(of: count, now: now)
+        if allowed == 0 { nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: count)) }
+        return min(most, allowed)
     }
 
     package func request(of walk: Int) -> FanOutRequest { walks[walk]!.request }

@@ -92,6 +92,16 @@ extension Configuration.Planning {
                     + "decoded as `json` without a `subject`. Without such a topic, or the right "
                     + "to write to it, the worker that read the event sends it alone."
             ).live,
+            .value(
+                "spread", \.spread, .duration(.zero ... .seconds(600)),
+                "The pushes of an event of more than `spreadAbove` tokens go evenly over this "
+                    + "time, so that their devices do not come back all at once; `0s` sends them as "
+                    + "fast as APNs takes them. Its offset is held so long: see docs/delivery.md."
+            ).live,
+            .value(
+                "spreadAbove", \.spreadAbove, .integer(100...1_000_000_000),
+                "The most tokens of an event that `spread` leaves alone."
+            ).live,
             .optional(
                 "fanOutMax", \.fanOutMax, .integer(1...1_000_000_000),
                 "An event of more tokens is withheld as a dead letter until `lamplighter "

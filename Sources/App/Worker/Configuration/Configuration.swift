@@ -36,6 +36,8 @@ package struct Configuration: Sendable {
         package var ttl: Duration = .seconds(24 * 3600)
         package var payloadTTL: Duration = .seconds(3600)
         package var splitAbove = 100_000
+        package var spread = Duration.zero
+        package var spreadAbove = 1000
         package var fanOutMax: Int?
         package var restrictions: [ConfiguredRestriction] = []
         package var wire = WireRules()

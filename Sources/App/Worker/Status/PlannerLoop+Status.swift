@@ -51,7 +51,8 @@ extension PlannerLoop {
         status.consumedTopics = plan.consumedTopics
         status.producedTopics = plan.producedTopics
         status.hasRoomForEvents = pipeline.hasRoomForEvents
-        status.holdMax = max(plan.pipeline.holdMax, plan.pipeline.registrationGrace)
+        status.holdMax = max(
+            plan.pipeline.holdMax, plan.pipeline.registrationGrace, plan.pipeline.spread)
         status.export = pipeline.traceCounts.map { counts in
             var export = WorkerStatus.Export()
             export.traced = counts
