@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
-import PushModel
+internal import Pipeline
+internal import PushModel
 import Testing
 
 @testable import Worker

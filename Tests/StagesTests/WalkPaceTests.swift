@@ -49,6 +49,7 @@ internal import Testing
         // All that is left is gone from the list.
         let visited8 = bench.visited(at: time(5000), of: 0, standsStill: true)
         #expect(visited8 == 0)
-        #expect(bench.fanOuts.isEmpty)
+        let isDone = bench.fanOuts.isEmpty
+        #expect(isDone)
     }
 }

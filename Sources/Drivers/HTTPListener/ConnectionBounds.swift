@@ -71,7 +71,7 @@ final class ConnectionBounds: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func opened(_ context: ChannelHandlerContext) {
         guard lifetime == nil else { return }
-        let name = PeerShares.name(of: context.remoteAddress)
+        let name = PeerShares.name(of: context.remoteAddress?.ipAddress)
         guard shares.take(for: name, now: .now()) else { return context.close(promise: nil) }
         peer = name
         // A connection that is gone already has no options.

@@ -72,11 +72,10 @@ final class PeerShares: Sendable {
 
     var remembered: Int { everybody.withLock(\.peers.count) }
 
-    /// The name of who is at this address. A host has a whole /64 of IPv6 addresses to choose from.
-    static func name(of address: SocketAddress?) -> String {
-        guard let text = address?.ipAddress, text.contains(":") else {
-            return address?.ipAddress ?? ""
-        }
+    /// The name of who is at this IP address. A host has a whole /64 of IPv6 addresses to choose
+    /// from.
+    static func name(of ipAddress: String?) -> String {
+        guard let text = ipAddress, text.contains(":") else { return ipAddress ?? "" }
         var binary = in6_addr()
         guard inet_pton(AF_INET6, text, &binary) == 1 else { return text }
         let bytes = withUnsafeBytes(of: binary) { Array($0) }
