@@ -85,30 +85,6 @@ import Testing
         reading.close()
     }
 
-    @Test(arguments: [1, 2, 64])
-    func `a topic's few records are not behind a flood of another's`(limit: Int) async throws {
-        let fixture = try KafkaFixture(["flooded": 2, "quiet": 1])
-        for partition in Int32(0)...1 {
-            try fixture.write(5000, to: "flooded", partition: partition)
-        }
-        let reading = Reading(try fixture.consumer(["flooded", "quiet"]))
-        try await reading.waitForAssignment()
-        // Much of the flood is there before the other topic has a record.
-        try await Task.sleep(for: .milliseconds(300))
-        try fixture.write(20, to: "quiet")
-        try await Task.sleep(for: .milliseconds(300))
-        reading.turn(limit: limit, polls: 1)
-        let before = reading.records.count
-        try await waitUntil("the quiet topic's records") {
-            reading.turn(limit: limit, polls: 1)
-            return reading.records.count { $0.topic == 1 } == 20
-        }
-        #expect(reading.records.count - before <= 200)
-        try await reading.waitForRecords(10_020)
-        #expect(Set(reading.records).count == 10_020)
-        reading.close()
-    }
-
     @Test func `a full queue does not stop the fetches of events for a second`() async throws {
         let fixture = try KafkaFixture(["events": 1])
         let batches = 20

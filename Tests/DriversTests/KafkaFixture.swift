@@ -103,18 +103,17 @@ final class Reading {
 
     init(_ consumer: EventConsumer) { self.consumer = consumer }
 
-    func turn(limit: Int = 100, polls: Int = .max) {
+    func turn() {
         consumer.clearWakeUp()
-        var left = polls - 1
         while consumer.poll(
-            now: .current, limit: limit,
+            now: .current, limit: 100,
             { record in
                 records.append(
                     Seen(
                         topic: record.topic, partition: record.partition, offset: record.offset,
                         value: record.value.map { String(decoding: $0, as: UTF8.self) }))
-            }) == limit && left > 0
-        { left -= 1 }
+            }) == 100
+        {}
         for fact in consumer.takeFacts() {
             facts.append(fact)
             if case .revoking(let revoked) = fact { onRevoking(consumer, revoked) }

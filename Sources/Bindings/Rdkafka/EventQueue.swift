@@ -50,25 +50,6 @@ package final class EventQueue {
         }
     }
 
-    /// Has the messages of this partition come here and nowhere else, in every assignment from the next
-    /// one on. Without effect for a partition that the library does not know.
-    package func receive(topic: String, partition: Int32) {
-        guard let source = rd_kafka_queue_get_partition(client.pointer, topic, partition) else {
-            return
-        }
-        rd_kafka_queue_forward(source, pointer)
-        rd_kafka_queue_destroy(source)
-    }
-
-    /// How many messages and events are there at most; some may no longer be wanted by now.
-    package var count: Int { rd_kafka_queue_length(pointer) }
-
-    /// The next message of the partitions that come here; nil when none is there. Never waits.
-    package func pollMessage() -> Message? {
-        guard let message = rd_kafka_consume_queue(pointer, 0) else { return nil }
-        return Message(pointer: message)
-    }
-
     /// The next event, which the caller destroys; nil when none is there. Never waits.
     func poll() -> OpaquePointer? { rd_kafka_queue_poll(pointer, 0) }
 

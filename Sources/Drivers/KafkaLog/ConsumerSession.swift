@@ -5,26 +5,21 @@ internal import LinuxIO
 internal import Logging
 internal import Rdkafka
 
-/// What a consumer holds between opening and closing: a client, its topics, and the queues that
-/// wake its thread.
+/// What a consumer holds between opening and closing: a client, its topics, and the queue that
+/// wakes its thread.
 final class ConsumerSession {
     let client: Client
     let topics: [Topic]
     let tokens: TokenSource?
     private var queue: EventQueue?
-    /// A queue for the messages of each topic, if they are separated; otherwise all come to one.
-    private(set) var topicQueues: [EventQueue] = []
     private var lastIdentity: OpaquePointer?
     private var lastIndex = 0
 
-    /// - Parameter separatesTopics: whether each topic has a queue of its own once `separate` was
-    ///   called for its partitions, so that one that is flooded delays no record of another.
     init(
         settings: KafkaClientSettings, role: KafkaClientSettings.Role, topics names: [String],
-        separatesTopics: Bool = false, logger: Logger, waker: Waker
+        logger: Logger, waker: Waker
     ) throws(KafkaError) {
-        client = try settings.client(
-            for: role, queues: separatesTopics ? names.count : 1, logger: logger)
+        client = try settings.client(for: role, logger: logger)
         tokens = settings.tokens
         do throws(RdkafkaError) {
             try client.pollEverythingAsConsumer()
@@ -40,9 +35,6 @@ final class ConsumerSession {
         // It has one as soon as everything is polled as a consumer's, which has not thrown.
         precondition(queue != nil, "nothing would wake the consumer's thread")
         queue?.wake(descriptor: waker.descriptor, owner: waker)
-        guard separatesTopics else { return }
-        topicQueues = names.map { _ in EventQueue(for: client) }
-        for queue in topicQueues { queue.wake(descriptor: waker.descriptor, owner: waker) }
     }
 
     /// The position of the message's topic in `topics`. The last one is remembered, since most
@@ -58,16 +50,10 @@ final class ConsumerSession {
         return index
     }
 
-    /// Call it before the partition is assigned.
-    func separate(topic: Int, partition: Int32) {
-        topicQueues[topic].receive(topic: topics[topic].name, partition: partition)
-    }
-
-    /// Closes the consumer; false if it did not close in time. librdkafka requires that the queues
-    /// are released first.
+    /// Closes the consumer; false if it did not close in time. librdkafka requires that the queue
+    /// is released first.
     func close(timeout: Duration) -> Bool {
         queue = nil
-        topicQueues.removeAll()
         return client.closeConsumer(timeout: timeout)
     }
 }

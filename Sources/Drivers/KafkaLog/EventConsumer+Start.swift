@@ -77,7 +77,6 @@ extension EventConsumer {
             return askForRestart(
                 RdkafkaError(.failed, message: "a partition is assigned that already was"))
         }
-        for start in starts { session?.separate(topic: start.topic, partition: start.partition) }
         do throws(RdkafkaError) {
             if client.isCooperative {
                 try client.incrementalAssign(list)

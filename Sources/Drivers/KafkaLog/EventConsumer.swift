@@ -47,8 +47,6 @@ package final class EventConsumer {
     private var hasReportedFatal = false
     private(set) var polling = PollingHistory()
     private var prompter = FetchPrompter()
-    /// The topic that is polled first.
-    private var topicTurn = 0
     /// Messages whose keys were passed to `prefetch` and that are not delivered yet; empty between
     /// calls of `poll`.
     private var ahead: MessageQueue
@@ -88,8 +86,8 @@ package final class EventConsumer {
         precondition(
             partitions.assigned().isEmpty, "a partition of the client before is still ours")
         session = try ConsumerSession(
-            settings: settings, role: .events, topics: topics, separatesTopics: true,
-            logger: logger, waker: waker)
+            settings: settings, role: .events, topics: topics, logger: logger,
+            waker: waker)
         do {
             try session?.client.subscribe(topics)
         } catch {
@@ -116,8 +114,7 @@ package final class EventConsumer {
 
     /// Lends up to `limit` records to `body`, each for the length of its call, and returns how many
     /// messages were examined: fewer than `limit` means that none is left. It never waits for
-    /// records, but while new partitions are being started it may wait seconds for a broker. Topics
-    /// take turns, however many records one of them has.
+    /// records, but while new partitions are being started it may wait seconds for a broker.
     ///
     /// - Parameter prefetch: is passed the keys of the next few records before `body` gets the
     ///   first of them. Records of a partition that is no longer assigned do not follow.
@@ -142,54 +139,22 @@ package final class EventConsumer {
                 deliverAhead(of: session, now: now, body)
                 take(session.client.takeNews(), now: now)
             }
-            guard let message = next else { break }
+            guard let message = next else {
+                polling.drained(at: now.monotonic)
+                break
+            }
             looked += 1
-            lookAt(message, of: session, now: now, prefetch, body)
+            if let key = message.key, let topic = session.index(of: message) {
+                prefetch(topic, key)
+            }
+            ahead.append(message)
+            if ahead.isFull { deliverAhead(of: session, now: now, body) }
         }
-        looked += pollTopics(of: session, limit: limit - looked, now: now, prefetch, body)
-        if looked < limit { polling.drained(at: now.monotonic) }
         deliverAhead(of: session, now: now, body)
         if looked == limit, looked > 0 {
             prompter.prompt(session.client, now: now.monotonic) { partitionsBeingRead() }
         }
         return looked
-    }
-
-    /// How many records of a topic are taken before the next topic's turn.
-    private static let recordsPerTurn = 16
-
-    private func pollTopics(
-        of session: ConsumerSession, limit: Int, now: Now,
-        _ prefetch: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void,
-        _ body: (borrowing KafkaRecord) -> Void
-    ) -> Int {
-        let queues = session.topicQueues
-        let perTurn = max(1, min(Self.recordsPerTurn, limit / queues.count))
-        var looked = 0
-        var silent = 0
-        while looked < limit, silent < queues.count {
-            topicTurn = topicTurn + 1 < queues.count ? topicTurn + 1 : 0
-            // No poll is in vain: that would cost more than asking for the count.
-            let most = min(perTurn, limit - looked, queues[topicTurn].count)
-            var taken = 0
-            while taken < most, let message = queues[topicTurn].pollMessage() {
-                taken += 1
-                lookAt(message, of: session, now: now, prefetch, body)
-            }
-            looked += taken
-            silent = taken == 0 ? silent + 1 : 0
-        }
-        return looked
-    }
-
-    private func lookAt(
-        _ message: consuming Message, of session: ConsumerSession, now: Now,
-        _ prefetch: (_ topic: Int, _ key: UnsafeRawBufferPointer) -> Void,
-        _ body: (borrowing KafkaRecord) -> Void
-    ) {
-        if let key = message.key, let topic = session.index(of: message) { prefetch(topic, key) }
-        ahead.append(message)
-        if ahead.isFull { deliverAhead(of: session, now: now, body) }
     }
 
     private func partitionsBeingRead() -> TopicPartitionList {

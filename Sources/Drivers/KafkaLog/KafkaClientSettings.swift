@@ -102,20 +102,6 @@ package struct KafkaClientSettings: Sendable {
         return configuration
     }
 
-    /// The library's bounds on what is fetched ahead are for each queue; those of the configuration are
-    /// for all of them.
-    private func share(
-        amongst queues: Int, _ configuration: borrowing Configuration
-    ) throws(KafkaError) {
-        guard queues > 1 else { return }
-        var shares: [String: String] = [:]
-        for name in ["queued.min.messages", "queued.max.messages.kbytes"] {
-            guard let most = configuration.value(of: name).flatMap({ Int($0) }) else { continue }
-            shares[name] = "\(max(1, most / queues))"
-        }
-        try set(shares, in: configuration)
-    }
-
     private func merged(for role: Role) throws(KafkaError) -> [String: String] {
         try refuseUnsafeProperties(libraryVersion: RdkafkaVersion.number)
         _ = try oidc.get()
@@ -150,13 +136,8 @@ package struct KafkaClientSettings: Sendable {
     }
 
     /// Makes a client, which gets its tokens from `tokens` if it needs any.
-    ///
-    /// - Parameter queues: how many queues its messages come to.
-    func client(
-        for role: Role, queues: Int = 1, logger: Logger
-    ) throws(KafkaError) -> Client {
+    func client(for role: Role, logger: Logger) throws(KafkaError) -> Client {
         let configuration = try configuration(for: role)
-        try share(amongst: queues, configuration)
         var refresh: Client.TokenRefresh?
         if let tokens { refresh = { recipient in try tokens.refresh(recipient) } }
         do throws(RdkafkaError) {
