@@ -66,7 +66,8 @@ final class PeerShares: Sendable {
         connectionsPerPeerMax = limits.connectionsPerPeerMax
         // Where one address may have all, as a proxy before a registrar, none are kept.
         let kept = connectionsPerPeerMax < limits.connectionsMax ? limits.connectionsMax / 8 : 0
-        connectionsOfAnybodyMax = limits.connectionsMax - kept
+        // Without any, those beyond the listener's bound wait in the system's queue.
+        connectionsOfAnybodyMax = kept > 0 ? limits.connectionsMax - kept : .max
         interval = limits.requestsPerSecondMax.map { .seconds(1) / $0 }
     }
 
