@@ -76,7 +76,7 @@ internal import Testing
         ),
         (
             "push: {payload: {aps: {alert: x, badge: {$field: /u, type: integer, default: many}}}}",
-            "push.payload has a mistake: /aps/badge: the default"
+            "/aps/badge: the default \"many\" is not of type integer"
         ),
         (
             "push: {payload: {aps: {alert: \(String(repeating: "x", count: 5000))}}}",

@@ -176,8 +176,7 @@ package struct PushTemplate: Sendable, Equatable {
         if let type, let written, !type.matches(written) {
             throw PushTemplateError(
                 place: place,
-                problem: "the default \(written.json) is not of type \(type.rawValue): correct one "
-                    + "of the two")
+                problem: "the default \(written.json) is not of type \(type.rawValue)")
         }
         value.type = type
         value.standIn = standIn

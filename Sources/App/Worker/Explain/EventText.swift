@@ -73,9 +73,9 @@ package enum EventText {
             return "It expired at \(TokenText.second(event.expiresAt)), so it reaches nobody; "
                 + "\(all) show it."
         }
-        // A token that is suppressed is one that the event is for.
-        if reached == 0, !reply.results.contains(where: { $0.result == "suppressed" }),
-            reply.unseen == 0
+        // A token that is suppressed, or whose pushes are dropped, is one that the event is for.
+        if reached == 0, reply.unseen == 0,
+            !reply.results.contains(where: { ["suppressed", "dropped"].contains($0.result) })
         {
             return "It would be passed over (outcome passedOver): \(all) show it, but no token of "
                 + "its classes, kinds, environment or push type."
