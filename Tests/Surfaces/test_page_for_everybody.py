@@ -173,7 +173,7 @@ class PageForEverybody(PageTest):
             "Circuit breakers",
             "Restrictions that operators have made",
             "Waiting",
-            "Unmatched subjects that no device shows",
+            "Unmatched subjects that reached nobody",
         ):
             self.assertIn(("region", title), named)
         self.assertEqual(tab.value("document.documentElement.lang"), "en")
