@@ -27,10 +27,13 @@ internal import Testing
             RestrictionEncoder.value(Restriction($0, by: "anna", at: fixture.now.wall))
         }
         RecordKey.restriction(Self.home).withUnsafeBytes { key in
-            let problem =
-                value?.withUnsafeBytes {
-                    fixture.pipeline.restrictionRecord(key: key, value: $0)
-                } ?? fixture.pipeline.restrictionRecord(key: key, value: nil)
+            guard let value else {
+                #expect(fixture.pipeline.restrictionRecord(key: key, value: nil) == nil)
+                return
+            }
+            let problem = value.withUnsafeBytes {
+                fixture.pipeline.restrictionRecord(key: key, value: $0)
+            }
             #expect(problem == nil)
         }
         fixture.pass(.milliseconds(1))
