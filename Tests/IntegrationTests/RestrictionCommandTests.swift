@@ -64,7 +64,9 @@ struct `Restriction commands and a running fleet` {
         #expect(fleet.accepted(paused) == 0)
         try await resume()
         try await fleet.eventually("the push that waited") { fleet.accepted(paused) >= 1 }
-        #expect(fleet.accepted(paused) == 1)
+        // A push that is under way while its partition of `deferred` changes its owner may be sent
+        // by both.
+        #expect(fleet.accepted(paused) <= 2)
     }
 
     @Test func `the events of a paused topic stay in Kafka, and those of others are read`()
