@@ -4,7 +4,7 @@
 #
 # What check-image.py runs in a Debian that it has booted, with the package installed and configured:
 # starts the service, sees it send a push under its unit's protections, reloads and stops it.
-# /work/run has the simulators' files; the subject is one that a token there shows.
+# /srv/run has the simulators' files; the subject is one that a token there shows.
 set -eu
 
 fail() {
@@ -15,7 +15,7 @@ fail() {
 
 show() { systemctl show --value --property "$1" lamplighter.service; }
 
-pushes() { wc -l </work/run/pushes.ndjson; }
+pushes() { wc -l </srv/run/pushes.ndjson; }
 
 before=$(pushes)
 systemctl start lamplighter.service || fail "the service did not start"

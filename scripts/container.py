@@ -16,7 +16,7 @@ from command_line import ROOT, announce, fail
 from debian_root import run
 
 # Where a container sees the folder of the simulation; its own folder when it starts.
-PLACE = "/work"
+PLACE = "/srv"
 # From SIGTERM to the end of the worker: delivery.shutdownTimeout and a little.
 SECONDS_TO_STOP = 30
 
