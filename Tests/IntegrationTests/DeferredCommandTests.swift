@@ -37,10 +37,13 @@ struct `Deferred pushes on the command line` {
         try await fleet.command(["deferred", "list", "--subject", subject] + arguments)
     }
 
-    private func registered(_ count: Int, _ app: String = TestApp.home) async throws -> [TestToken]
-    {
-        let tokens = (0..<count).map { _ in TestToken() }
-        for token in tokens { try fleet.register(.controls([token], show: [subject], app: app)) }
+    /// Tokens of these apps that show the subject: its owner could not name it otherwise when it
+    /// writes a record again.
+    private func registered(_ apps: String...) async throws -> [TestToken] {
+        let tokens = apps.map { _ in TestToken() }
+        for (token, app) in zip(tokens, apps) {
+            try fleet.register(.controls([token], show: [subject], app: app))
+        }
         try await fleet.registrationsApplied()
         return tokens
     }
@@ -48,7 +51,7 @@ struct `Deferred pushes on the command line` {
     @Test func `list prints what waits, the next one first, by its filters, and never a token`()
         async throws
     {
-        let tokens = (0..<4).map { _ in TestToken() }
+        let tokens = try await registered(TestApp.home, TestApp.garden, TestApp.home, TestApp.home)
         let first = try writer.write(key(tokens[0]), push(after: .seconds(900)))
         // Written again by its owner: the header names where it was written first.
         try writer.write(key(tokens[0]), push(after: .seconds(900)), endedOffset: first)
@@ -86,7 +89,7 @@ struct `Deferred pushes on the command line` {
     }
 
     @Test func `send lets pushes go at once, and their waits end`() async throws {
-        let tokens = try await registered(2)
+        let tokens = try await registered(TestApp.home, TestApp.home)
         for token in tokens { try writer.write(key(token), push(after: .seconds(900))) }
         let none = try await fleet.command(["deferred", "send"])
         #expect(none.status == 64)
@@ -106,7 +109,7 @@ struct `Deferred pushes on the command line` {
     }
 
     @Test func `drop ends pushes unsent, and the worker counts them`() async throws {
-        let tokens = try await registered(2)
+        let tokens = try await registered(TestApp.home, TestApp.home)
         for token in tokens { try writer.write(key(token), push(after: .seconds(4))) }
         let dropped = try await fleet.command(
             ["deferred", "drop", "--subject", subject, "--token-id", tokens[0].name])

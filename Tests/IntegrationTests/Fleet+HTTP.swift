@@ -49,6 +49,23 @@ extension Fleet {
         return try await run(["status", "http://127.0.0.1:\(port)"] + options)
     }
 
+    /// Waits until each running worker has partitions of `deferred`, and all are some worker's.
+    func isDividedAmongWorkers() async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while true {
+            var counts: [Int] = []
+            for worker in workers where worker.isRunning {
+                let report = try await status(of: worker, ["--json"]).objects().first
+                let partitions = report?["partitions"] as? [[String: Any]] ?? []
+                counts.append(
+                    partitions.count { $0["topic"] as? String == topics.deferred })
+            }
+            let isDivided = counts.reduce(0, +) == Int(FleetTopics.partitionsEach)
+            if isDivided, counts.allSatisfy({ $0 > 0 }) { return }
+            try #require(ContinuousClock.now < deadline, "partitions of workers: \(counts)")
+        }
+    }
+
     /// Asks for the status until it says this.
     func statusSays(
         _ text: String, of worker: FleetProcess, within limit: Duration = .seconds(60),
