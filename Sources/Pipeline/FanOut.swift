@@ -115,9 +115,6 @@ struct FanOut: ~Copyable {
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
-            if book.settings.fanOutMax < .max, event.expiresAt > now.wall {
-                try checkBound(event, at: position, now: now, header: header, book)
-            }
             var traced: RecordPosition?
             if book.traces.isOn {
                 traced = trace(event, writtenAt: record.timestamp, position, now, &book)
@@ -127,9 +124,16 @@ struct FanOut: ~Copyable {
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
+            if book.settings.fanOutMax < .max {
+                try checkBound(event, at: position, now: now, header: header, book)
+            }
             let outcome = fanOut(
                 event, of: id, position: position, now: now, &book, &late, &outbox, deferral)
-            note(outcome, of: event, topic: record.binding, traced, now: now, &book)
+            if case .known(.matched) = outcome {
+                tally.ended(.matched, topic: record.binding)
+            } else {
+                note(outcome, of: event, topic: record.binding, traced, now: now, &book)
+            }
         } catch {
             if error.isLeftOut { return tally.ended(.filtered, topic: record.binding) }
             tally.ended(error.isWithheld ? .withheld : .unreadable, topic: record.binding)
@@ -147,6 +151,8 @@ struct FanOut: ~Copyable {
         }
     }
 
+    // Not inlined: nearly every event is matched, and would otherwise pay for its size.
+    @inline(never)
     mutating func note(
         _ outcome: ListOutcome, of event: Event, topic: Int, _ traced: RecordPosition?, now: Now,
         _ book: inout PushBook

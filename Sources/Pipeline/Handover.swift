@@ -91,7 +91,7 @@ struct Handover: ~Copyable {
             deferral.isSuperseded(slot, book)
         {
             book.count(.superseded, slot)
-        } else if breakers.isDropping(book.pushes.route(of: slot)) {
+        } else if breakers.hasDrops, breakers.isDropping(book.pushes.route(of: slot)) {
             book.count(.dropped, slot)
             recent.droppedUnsent(slot, book, now: now)
         } else {

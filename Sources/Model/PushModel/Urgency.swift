@@ -12,9 +12,6 @@ package enum Urgency: UInt8, CaseIterable, Comparable, Sendable, BitwiseCopyable
     /// Nobody sees it: work that an app does for later.
     case background
 
-    /// Kept, since each call of `allCases` makes a new array.
-    package static let count: UInt8 = 3
-
     package static func < (left: Urgency, right: Urgency) -> Bool { left.rawValue < right.rawValue }
 
     /// That of a push type that says nothing else, by its `apns-priority`: 10 is for what is shown

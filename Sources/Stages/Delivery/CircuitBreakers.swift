@@ -25,6 +25,8 @@ package struct CircuitBreakers: ~Copyable {
     var tokenBackoff: Backoff
     /// How many pushes each quota lets go; the first two are without limit and none.
     var quotas = [SendingQuota.unlimited, SendingQuota.none]
+    /// Whether an operator drops the pushes of any route.
+    package internal(set) var hasDrops = false
     private var limits: TokenGuard.Limits
     let seed: UInt64
     var random: SplitMix64
@@ -114,7 +116,8 @@ package struct CircuitBreakers: ~Copyable {
     package mutating func allowsOneMore(_ route: RouteID, now: MonotonicTime) -> Bool {
         let row = Int(route.rawValue)
         return routes[row].breaker.allowance(now: now) > routes[row].inFlight
-            && quotas[routes[row].quota].left > 0
+            && (routes[row].quota == SendingQuota.unlimitedRow
+                || quotas[routes[row].quota].left > 0)
     }
 
     /// Whether the breakers of this route and of its pool are closed, and no operator has paused it.
@@ -159,14 +162,14 @@ package struct CircuitBreakers: ~Copyable {
     package mutating func taken(_ route: RouteID) {
         let row = Int(route.rawValue)
         routes[row].inFlight += 1
-        quotas[routes[row].quota].left &-= 1
+        if routes[row].quota != SendingQuota.unlimitedRow { spend(1, of: routes[row].quota) }
     }
 
     /// A push that was taken is not handed over after all.
     package mutating func notSent(_ route: RouteID) {
         let row = Int(route.rawValue)
         routes[row].inFlight -= 1
-        quotas[routes[row].quota].left &+= 1
+        if routes[row].quota != SendingQuota.unlimitedRow { spend(-1, of: routes[row].quota) }
         assert(routes[row].inFlight >= 0, "a push that was never taken")
     }
 

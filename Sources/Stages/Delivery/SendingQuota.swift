@@ -70,6 +70,7 @@ extension CircuitBreakers {
         _ restrictions: [RouteRestriction], rates: [Double], now: MonotonicTime
     ) {
         precondition(restrictions.count == routes.count, "a route without a word about it")
+        hasDrops = restrictions.contains(.dropped)
         quotas = [.unlimited, .none] + rates.map { SendingQuota(rate: $0, now: now) }
         for (row, restriction) in restrictions.enumerated() {
             routes[row].isDropping = restriction == .dropped
@@ -89,6 +90,11 @@ extension CircuitBreakers {
             quotas[SendingQuota.noneRow + 1 + limit].adopt(rate: rate, now: now)
         }
     }
+
+    /// So many pushes of a route with this quota go, or come back.
+    // Not inlined, since every push would otherwise pay for its size.
+    @inline(never)
+    mutating func spend(_ pushes: Int, of quota: Int) { quotas[quota].left -= pushes }
 
     /// Whether an operator drops the pushes of this route.
     package func isDropping(_ route: RouteID) -> Bool { routes[Int(route.rawValue)].isDropping }

@@ -321,7 +321,7 @@ package struct PushTable: ~Copyable {
     /// A newer payload may have made a background push of an alert, or the other way round.
     private mutating func becomeAsUrgentAsItsType(_ slot: UInt32) {
         let push = pushes[Int(slot)]
-        guard push.state == .queued, push.urgency != queues.urgency(of: push.content.type) else {
+        guard push.state == .queued, push.queue != queues.queue(push.route, push.content.type) else {
             return
         }
         queues.remove(slot, in: &pushes)

@@ -11,7 +11,16 @@ struct RouteTurns {
     mutating func join(_ route: RouteID) { routes.append(route) }
 
     /// Returns the route whose turn it is and passes the turn on; nil when all are blocked.
+    @inline(__always)
     mutating func next(isBlocked: (RouteID) -> Bool) -> RouteID? {
+        // Nearly always one app has pushes of this urgency.
+        guard routes.count == 1 else { return nextOfSeveral(isBlocked: isBlocked) }
+        return isBlocked(routes[0]) ? nil : routes[0]
+    }
+
+    // Not inlined, since every push would otherwise pay for its size.
+    @inline(never)
+    private mutating func nextOfSeveral(isBlocked: (RouteID) -> Bool) -> RouteID? {
         for _ in 0..<routes.count {
             let route = routes[position]
             pass(to: position + 1)
@@ -30,64 +39,67 @@ struct RouteTurns {
     private mutating func pass(to next: Int) { position = next < routes.count ? next : 0 }
 }
 
-/// Which urgencies of one pool have something queued, and which is served next: the most urgent, but
-/// of each `floor` pushes one that is less urgent, so that nothing starves.
+/// Which urgencies of one pool have something queued, by their rank, and which is served next: the
+/// most urgent, but of each `floor` pushes one that is less urgent, so that nothing starves.
 struct UrgencyTurns: BitwiseCopyable {
-    /// A bit for each urgency that has something queued.
+    /// A bit for each rank that has something queued.
     private(set) var waiting: UInt8 = 0
     /// How many pushes have gone since the last less urgent one, while such waited.
     private var passed: UInt8 = 0
-    /// The urgency that was served last for the floor.
-    private var served = Urgency.immediate
+    /// The rank that was served last for the floor.
+    private var lastOfFloor = 0
 
     /// A tenth of the pushes is for those that are less urgent.
     static let floor: UInt8 = 10
 
-    mutating func join(_ urgency: Urgency) { waiting |= Self.bit(urgency) }
-    mutating func leave(_ urgency: Urgency) { waiting &= ~Self.bit(urgency) }
+    mutating func join(_ rank: Int) { waiting |= 1 << rank }
+    mutating func leave(_ rank: Int) { waiting &= ~(1 << rank) }
+    func has(_ rank: Int) -> Bool { waiting & 1 << rank != 0 }
 
-    /// Calls `serve` with one urgency after the other, in the order in which they are to be served,
-    /// until it returns a route.
-    mutating func next(_ serve: (Urgency) -> RouteID?) -> (RouteID, Urgency)? {
-        // Nearly always there is one urgency alone.
-        if waiting & (waiting &- 1) == 0 {
-            guard waiting != 0 else { return nil }
-            // 1, 2 and 4 become 0, 1 and 2.
-            let urgency = Urgency(rawValue: waiting >> 1)!
-            return serve(urgency).map { ($0, urgency) }
-        }
-        return nextOfSeveral(serve)
+    /// The ranks in the order in which they are to be served now.
+    var begun: Order {
+        Order(waiting: waiting, last: lastOfFloor, isForFloor: passed >= Self.floor - 1)
     }
 
-    // Not inlined, since every push would otherwise pay for its size.
-    @inline(never)
-    private mutating func nextOfSeveral(_ serve: (Urgency) -> RouteID?) -> (RouteID, Urgency)? {
-        if passed >= Self.floor - 1, let next = nextOfFloor(serve) { return next }
-        for number in 0..<Urgency.count {
-            let urgency = Urgency(rawValue: number)!
-            guard has(urgency), let route = serve(urgency) else { continue }
-            let areLessUrgentWaiting = waiting >= Self.bit(urgency) << 1
-            if areLessUrgentWaiting { passed = min(passed + 1, Self.floor) }
-            return (route, urgency)
-        }
-        return nil
-    }
-
-    /// The less urgent take turns.
-    private mutating func nextOfFloor(_ serve: (Urgency) -> RouteID?) -> (RouteID, Urgency)? {
-        for step in 1...Urgency.count {
-            let urgency = Urgency(rawValue: (served.rawValue + step) % Urgency.count)!
-            // The lowest bit is that of the most urgent.
-            guard has(urgency), waiting & (Self.bit(urgency) - 1) != 0, let route = serve(urgency)
-            else { continue }
+    /// A push of the rank that the order gave last was served.
+    mutating func served(by order: Order) {
+        if order.isForFloor {
             passed = 0
-            served = urgency
-            return (route, urgency)
+            lastOfFloor = order.rank
+        } else if waiting >> order.rank > 1 {
+            passed = min(passed + 1, Self.floor)
         }
-        return nil
     }
 
-    func has(_ urgency: Urgency) -> Bool { waiting & Self.bit(urgency) != 0 }
+    /// The less urgent in turns, if a push of theirs is due, then all by urgency.
+    struct Order {
+        private let waiting: UInt8
+        private(set) var rank: Int
+        private(set) var isForFloor: Bool
+        /// The ranks that are left of this part of the order.
+        private var left: Int
 
-    private static func bit(_ urgency: Urgency) -> UInt8 { 1 << urgency.rawValue }
+        private static var ranks: Int { 3 }
+
+        fileprivate init(waiting: UInt8, last: Int, isForFloor: Bool) {
+            self.waiting = waiting
+            self.isForFloor = isForFloor
+            rank = isForFloor ? last : Self.ranks - 1
+            left = Self.ranks
+        }
+
+        mutating func next() -> Int? {
+            while true {
+                if left == 0 {
+                    guard isForFloor else { return nil }
+                    (isForFloor, rank, left) = (false, Self.ranks - 1, Self.ranks)
+                }
+                left -= 1
+                rank = (rank + 1) % Self.ranks
+                let isWaiting = waiting & 1 << rank != 0
+                // A less urgent one is one below another that waits.
+                if isWaiting, !isForFloor || waiting & (1 << rank - 1) != 0 { return rank }
+            }
+        }
+    }
 }

@@ -119,8 +119,8 @@ package struct WaitingPush: BitwiseCopyable {
     @usableFromInline package internal(set) var isOrphaned = false
     /// Whether its slot counts towards the deferred pushes' share.
     package let isOfDeferredShare: Bool
-    /// That of its queue; meaningful only while it is queued.
-    package internal(set) var urgency = Urgency.immediate
+    /// Its queue; meaningful only while it is queued.
+    var queue: UInt32 = 0
     package internal(set) var attempts: UInt16 = 0
     @usableFromInline package let route: RouteID
     @usableFromInline package let token: TokenID
