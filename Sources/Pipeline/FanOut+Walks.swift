@@ -13,7 +13,7 @@ extension FanOut {
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook
     ) -> ListOutcome {
         book.audience.setCursor(request.subject, true)
-        let pace = Self.pace(of: request, count: count, now: now, book.settings)
+        let pace = pace(of: request, count: count, now: now, book.settings)
         let walk = walks.start(request, count: count, pace: pace, hold: hold, &book.tracker)
         if book.traces.isFollowing {
             book.traces.walking(
@@ -24,10 +24,12 @@ extension FanOut {
 
     /// The pace of a large fan-out, where those are spread. Half of the event's life is left for
     /// its last pushes.
-    private static func pace(
+    private func pace(
         of request: FanOutRequest, count: Int, now: Now, _ settings: PipelineSettings
     ) -> WalkPace? {
-        guard settings.spread > .zero, count > settings.spreadAbove else { return nil }
+        guard settings.spread > .zero, count > settings.spreadAbove, walks.mayBePaced else {
+            return nil
+        }
         let window = min(settings.spread, (request.expiresAt - now.monotonic) / 2)
         return window > .zero ? WalkPace(window: window, now: now.monotonic) : nil
     }
@@ -68,6 +70,16 @@ extension FanOut {
         walks.step(
             most: most, &tracker, &bodies, now: now.monotonic, standsStill: isDraining
         ) { audience.count($0) }
+    }
+
+    /// Ends the walks that are spread and hold no offset of ours any more. Whether their events are
+    /// for anybody is not known: to say that they are for none would be a false alarm.
+    mutating func abandonWalks(_ book: borrowing PushBook) {
+        let undecided = walks.abandonPaced { book.tracker.position(of: $0) == nil }
+        for (topic, count) in undecided {
+            tally.decided(count)
+            tally.matched(count, topic: topic)
+        }
     }
 
     /// Counts the events of walks that met every token of their list, and none that they are for.

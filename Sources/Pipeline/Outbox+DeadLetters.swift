@@ -50,6 +50,13 @@ extension Outbox {
         }
     }
 
+    /// Writes what was counted of repeated failures, and counts anew.
+    mutating func tellRepeated(_ book: inout PushBook) {
+        while let letter = repeated.takeDue(now: .distantFuture, all: true) {
+            writeAtOnce(letter, holds: [], &book)
+        }
+    }
+
     // MARK: Writing
 
     /// Adds a failed push to the draft of a letter that says the same. Its claims pass to the

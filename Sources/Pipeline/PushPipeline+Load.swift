@@ -79,10 +79,16 @@ extension PushPipeline {
     package var load: Load {
         Load(
             queued: book.pushes.queuedCount, inFlight: book.pushes.inFlightCount,
-            resting: book.pushes.restingCount, fanOuts: fanOut.walks.count + late.count,
+            resting: book.pushes.restingCount, fanOuts: movingWalks + late.count,
             holders: book.tracker.holderCount, deferred: deferral.table.count,
             unacknowledged: outbox.unacknowledged, refused: outbox.tickets.refused,
             payloadBytes: book.pushes.bodies.bytes)
+    }
+
+    /// While a drain lasts those that are spread over time stand still, and nothing may wait for
+    /// them.
+    private var movingWalks: Int {
+        fanOut.walks.count - (deferral.drain == nil ? 0 : fanOut.walks.pacedCount)
     }
 
     /// The memory of each part in bytes. Some parts never shrink, so theirs is the peak so far.

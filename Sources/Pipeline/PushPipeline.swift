@@ -70,6 +70,10 @@ package struct PushPipeline: ~Copyable {
         fanOut.decoder = try EventDecoder(
             bindings: bindings, routing: book.routing, settings: settings.events,
             schemas: fanOut.decoder.lookup)
+        if settings.deadLetterRepeatAfter != book.settings.deadLetterRepeatAfter {
+            // Periods are in the order of their ends only as long as all are equally long.
+            outbox.tellRepeated(&book)
+        }
         book.settings = settings
         restrictions.adopt(settings.restrictions)
         breakers.adopt(
@@ -109,13 +113,16 @@ package struct PushPipeline: ~Copyable {
     }
 
     /// A partition, of whichever topic, is no longer ours. Pushes for its events are still sent,
-    /// but hold none of its offsets any more. Has no effect if the partition was given up before.
+    /// but hold none of its offsets any more; a fan-out that is spread over time ends. Has no effect
+    /// if the partition was given up before.
     package mutating func unassigned(_ id: AssignmentID) {
         if deferral.assignments.isOpen(id) {
             deferral.unassigned(id, &book, &outbox)
         } else if book.tracker.isOpen(id) {
             book.tracker.close(id)
             late.inherited.unassigned(id)
+            fanOut.abandonWalks(book)
+            fanOut.lastWithheld = nil
         }
     }
 

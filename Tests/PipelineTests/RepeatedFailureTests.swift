@@ -45,6 +45,19 @@ internal import Testing
         return try records.map { try $0.letter() }
     }
 
+    @Test func `with another period what was counted is told, and counting begins anew`() throws {
+        let fixture = fixture()
+        for _ in 0..<3 { fail("s1", on: fixture) }
+        _ = try letters(fixture)
+        var settings = fixture.pipeline.book.settings
+        settings.deadLetterRepeatAfter = .seconds(5)
+        try fixture.pipeline.adopt(settings, bindings: [.standard])
+        #expect(try letters(fixture).map(\.repeats) == [2])
+        for _ in 0..<2 { fail("s1", on: fixture) }
+        fixture.pass(.seconds(5))
+        #expect(try letters(fixture).map(\.repeats) == [nil, 1])
+    }
+
     @Test func `what fails again is counted, and told at the end of the period`() throws {
         let fixture = fixture()
         for _ in 0..<5 { fail("s1", on: fixture) }

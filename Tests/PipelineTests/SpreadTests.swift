@@ -114,6 +114,53 @@ internal import Testing
         #expect(sent(next, seconds: 21).reduce(0, +) == Self.tokens)
     }
 
+    @Test func `it ends with its partition, since the next owner sends to all`() {
+        let fixture = fixture()
+        fixture.event("hot")
+        _ = sent(fixture, seconds: 3)
+        fixture.pipeline.drain = .until(fixture.now.monotonic + .seconds(2))
+        #expect(fixture.load.fanOuts == 0, "the group must not wait for what stands still")
+        fixture.pipeline.drain = nil
+        fixture.unassign()
+        #expect(sent(fixture, seconds: 21).reduce(0, +) == 0)
+        #expect(fixture.isIdle)
+        fixture.pipeline.checkInvariants()
+    }
+
+    @Test func `it goes on for the events of a partition that stays`() {
+        let fixture = fixture()
+        fixture.event("hot")
+        fixture.assign(startOffset: 0)
+        fixture.event("hot")
+        _ = sent(fixture, seconds: 3)
+        fixture.unassign()
+        let rest = sent(fixture, seconds: 21).reduce(0, +)
+        #expect(rest > Self.tokens * 3 / 4 && fixture.isIdle)
+    }
+
+    @Test func `half of the walks that there may be are left to those that do not wait`() {
+        let fixture = PipelineFixture { settings in
+            settings.registrationGrace = .zero
+            settings.spread = .seconds(60)
+            settings.spreadAbove = 4
+            settings.immediateFanOutMax = 4
+            settings.fanOutsMax = 4
+        }
+        for subject in ["a", "b", "c"] {
+            for number in 0..<20 {
+                let token = Array(subject.utf8) + [UInt8(number)]
+                fixture.registerControl("\(subject)\(number)", token, shows: [subject])
+            }
+        }
+        for subject in ["a", "b", "c"] { fixture.event(subject) }
+        fixture.pass(.milliseconds(1))
+        let tokens = fixture.deliverAll().map { $0.token[0] }
+        #expect(tokens.filter { $0 == UInt8(ascii: "c") }.count == 20)
+        #expect(tokens.count < 30)
+        let hasRoom = fixture.pipeline.hasRoomForEvents
+        #expect(hasRoom)
+    }
+
     @Test func `after a stall the window is longer, and the herd does not come together`() {
         let fixture = fixture()
         fixture.event("hot")

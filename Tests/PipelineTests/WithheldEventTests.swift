@@ -87,6 +87,14 @@ internal import Testing
         #expect(fixture.counters.eventsRemembered == 1 && fixture.pipeline.withheldEvent != nil)
     }
 
+    @Test func `a worker that loses the partition does not name its event for ever`() {
+        let fixture = fixture()
+        fixture.event("all")
+        fixture.unassign()
+        let withheld = fixture.pipeline.withheldEvent
+        #expect(withheld == nil)
+    }
+
     @Test func `a released event is fanned out`() throws {
         let fixture = fixture()
         fixture.event("all")

@@ -97,10 +97,16 @@ package struct Walks: ~Copyable {
         var cursor: LapCursor
         /// Nil for a walk that goes as fast as it can.
         var pace: WalkPace?
+        /// Whether it visits no more entries, wherever it is.
+        var isAbandoned = false
         var current = ClaimSet()
         var next = ClaimSet()
         /// The oldest event that only the next lap answers for, and when it was written.
         var nextOldest: (origin: RecordPosition?, writtenAt: WallTime)?
+
+        mutating func step(count: Int, most: Int) -> LapCursor.Step {
+            isAbandoned ? .finished : cursor.step(count: count, most: most)
+        }
     }
 
     /// What a walk asks of each token, except for what may differ between events that share the
@@ -130,6 +136,11 @@ package struct Walks: ~Copyable {
     package var isEmpty: Bool { order.isEmpty }
     /// How many events with a payload are under way.
     package private(set) var payloadWalks = 0
+    /// How many walks keep a pace.
+    package private(set) var pacedCount = 0
+    /// Whether a walk may be given a pace: such walks leave half of the places to others, which are
+    /// over in a moment.
+    package var mayBePaced: Bool { pacedCount < cursorsMax / 2 }
     /// When a walk may go on that stands still for its pace alone.
     package private(set) var nextPaced = MonotonicTime.distantFuture
 
@@ -160,6 +171,7 @@ package struct Walks: ~Copyable {
             walks.append(walk)
         }
         if let errand { joinable[errand] = index } else { payloadWalks += 1 }
+        if pace != nil { pacedCount += 1 }
         order.append(index)
         bySubject[request.subject, default: []].append(index)
         return index
@@ -218,7 +230,7 @@ package struct Walks: ~Copyable {
                 waiting += 1
                 continue
             }
-            switch walks[index]!.cursor.step(count: count, most: allowed) {
+            switch walks[index]!.step(count: count, most: allowed) {
             case .visit(let positions):
                 walks[index]!.pace?.visited(positions.count)
                 turn += 1
@@ -240,6 +252,31 @@ package struct Walks: ~Copyable {
             }
         }
         return .idle
+    }
+
+    /// Ends the walks that keep a pace and whose claims are all given up: the next owners of their
+    /// events go through the whole list again.
+    /// - Parameter isGivenUp: whether the claim's partition is no longer ours.
+    /// - Returns: how many events had waited to know whether a token is found, by topic.
+    package mutating func abandonPaced(_ isGivenUp: (OffsetClaim) -> Bool) -> [Int: Int] {
+        var undecided: [Int: Int] = [:]
+        guard pacedCount > 0 else { return undecided }
+        for index in order where walks[index]!.pace != nil && !walks[index]!.isAbandoned {
+            var isWanted = false
+            forEachHold(of: index) { if !isGivenUp($0) { isWanted = true } }
+            if isWanted { continue }
+            walks[index]!.isAbandoned = true
+            undecided.merge(walks[index]!.undecided, uniquingKeysWith: +)
+            walks[index]!.undecided = [:]
+            stopJoining(index)
+        }
+        return undecided
+    }
+
+    private mutating func stopJoining(_ index: Int) {
+        guard walks[index]!.request.payloadType == nil else { return }
+        let errand = Errand(walks[index]!.request)
+        if joinable[errand] == index { joinable[errand] = nil }
     }
 
     // MARK: Whether a token is found
@@ -284,9 +321,9 @@ package struct Walks: ~Copyable {
     private mutating func allowance(
         of index: Int, most: Int, count: Int, now: MonotonicTime, standsStill: Bool
     ) -> Int {
-        guard walks[index]!.pace != nil, !walks[index]!.cursor.isAtEnd(count: count) else {
-            return most
-        }
+        guard walks[index]!.pace != nil, !walks[index]!.isAbandoned,
+            !walks[index]!.cursor.isAtEnd(count: count)
+        else { return most }
         if standsStill { return 0 }
         let allowed = walks[index]!.pace!.allowance(of: count, now: now)
         if allowed == 0 { nextPaced = min(nextPaced, walks[index]!.pace!.nextAt(of: count)) }
@@ -360,11 +397,9 @@ package struct Walks: ~Copyable {
         holds.drain(&walks[index]!.next) { tracker.release($0) }
         let subject = walks[index]!.request.subject
         bodies.release(walks[index]!.request.body)
-        if walks[index]!.request.payloadType == nil {
-            joinable[Errand(walks[index]!.request)] = nil
-        } else {
-            payloadWalks -= 1
-        }
+        stopJoining(index)
+        if walks[index]!.request.payloadType != nil { payloadWalks -= 1 }
+        if walks[index]!.pace != nil { pacedCount -= 1 }
         walks[index] = nil
         free.append(index)
         order.remove(at: turn)
@@ -384,6 +419,8 @@ package struct Walks: ~Copyable {
         precondition(
             order.count { walks[$0]!.request.payloadType != nil } == payloadWalks,
             "the walks of payloads miscount")
+        precondition(
+            order.count { walks[$0]!.pace != nil } == pacedCount, "the walks with a pace miscount")
         for index in order {
             let subject = walks[index]!.request.subject
             precondition(bySubject[subject]?.contains(index) == true, "a walk without its subject")
