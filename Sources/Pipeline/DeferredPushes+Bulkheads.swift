@@ -52,12 +52,12 @@ extension DeferredPushes {
         let forOneEvent = book.settings.immediateFanOutMax + 1
         guard book.freeEventSlots < max(room * 3 / 4, min(forOneEvent, room)) else { return }
         for urgency in Urgency.allCases.reversed() where urgency > book.pushes.mostUrgent {
-            for index in book.routes.indices {
+            for route in book.routesByQueued(urgency) {
                 let missing = max(room, forOneEvent) - book.freeEventSlots
-                guard missing > 0 else { return }
-                let slots = book.pushes.longestQueuedOfEvents(
-                    RouteID(rawValue: UInt16(index)), urgency,
-                    most: min(missing, HoldWatch.spillMax), steps: HoldWatch.chunk)
+                guard missing > 0, hasRoom(book, outbox) else { return }
+                let slots = book.pushes.lastQueuedOfEvents(
+                    route, urgency, most: min(missing, HoldWatch.spillMax),
+                    steps: HoldWatch.chunk)
                 for slot in slots where hasRoom(book, outbox) {
                     deferUntilSendable(slot, &book, &outbox, breakers, now: now)
                 }
@@ -81,6 +81,18 @@ extension DeferredPushes {
 }
 
 extension PushBook {
+    /// The routes that have pushes of this urgency queued, those with the most first.
+    fileprivate func routesByQueued(_ urgency: Urgency) -> [RouteID] {
+        routes.indices
+            .map { index in
+                let route = RouteID(rawValue: UInt16(index))
+                return (route, count: pushes.queuedCount(of: route, urgency))
+            }
+            .filter { $0.count > 0 }
+            .sorted { $0.count > $1.count }
+            .map(\.0)
+    }
+
     fileprivate func queuedPerPool(_ pools: Int) -> [Int] {
         var queued = Array(repeating: 0, count: pools)
         for index in routes.indices {

@@ -100,14 +100,15 @@ extension DeferredPushes {
     /// push that holds none, because it came from a row, is deferred if `givingBackRows` is set.
     mutating func deferIfTooLong(
         _ slot: UInt32, until time: MonotonicTime, givingBackRows: Bool = false,
-        _ book: inout PushBook, _ outbox: inout Outbox, now: Now
+        _ book: inout PushBook, _ outbox: inout Outbox, _ breakers: borrowing CircuitBreakers,
+        now: Now
     ) {
         let since = book.pushes.heldSince(of: slot)
         let isTooLong =
             since < .distantFuture
             ? time - since > HoldWatch.patience(book.settings.holdMax) : givingBackRows
         guard isTooLong, hasRoom(book, outbox) else { return }
-        deferPush(slot, notBefore: time, &book, &outbox, now: now)
+        deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
     }
 
     /// Defers the push until it may be handed to delivery.
@@ -117,16 +118,21 @@ extension DeferredPushes {
     ) {
         let rested = max(book.pushes.restsUntil(slot) ?? now.monotonic, now.monotonic)
         let time = breakers.sendable(book.pushes.route(of: slot), from: rested)
-        deferPush(slot, notBefore: time, &book, &outbox, now: now)
+        deferPush(slot, notBefore: time, &book, &outbox, breakers, now: now)
     }
 
-    /// Ends the waiting push here. Its claims on events wait for its record to be acknowledged; its
-    /// claims on rows of `deferred` go back to them.
+    /// Ends the waiting push here. One that an operator drops would come back from Kafka once the
+    /// drop is lifted, so it is dropped. Of any other the claims on events wait for its record to be
+    /// acknowledged; the claims on rows of `deferred` go back to them.
     private mutating func deferPush(
         _ slot: UInt32, notBefore: MonotonicTime, _ book: inout PushBook, _ outbox: inout Outbox,
-        now: Now
+        _ breakers: borrowing CircuitBreakers, now: Now
     ) {
         let push = book.pushes[slot]
+        if breakers.isDropping(push.route) {
+            book.count(.dropped, slot)
+            return book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
+        }
         var record = Self.record(slot, notBefore: notBefore, book, now: now)
         let key = book.audience.tokenBytes(of: push.token)
             .withMemoryRebound(to: UInt8.self) { token in

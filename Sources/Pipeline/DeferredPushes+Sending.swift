@@ -36,17 +36,20 @@ extension DeferredPushes {
         endRows(&book, &outbox)
     }
 
-    /// Whether a row of this route may become a push. While a breaker is not closed, a few pushes
+    /// Whether a row of this route may become a push, or be dropped. While a breaker is not closed, a few pushes
     /// must be there to probe with, and no more. Of a limited route as many as may go now: the
     /// others would wait in slots that other routes' rows need.
     private func maySend(
         _ route: RouteID, _ book: borrowing PushBook, _ breakers: borrowing CircuitBreakers,
         now: Now
     ) -> Bool {
+        if breakers.isDropping(route) { return true }
         if breakers.isBlocking(route, now: now.monotonic) { return false }
-        let queued = book.pushes.queuedCount(of: route)
-        guard breakers.isClosed(route) else { return queued < HoldWatch.probesKept }
-        return breakers.left(of: route).map { queued < max($0, HoldWatch.probesKept) } ?? true
+        let isClosed = breakers.isClosed(route)
+        let left = breakers.left(of: route)
+        if isClosed, left == nil { return true }
+        let most = isClosed ? max(left!, HoldWatch.probesKept) : HoldWatch.probesKept
+        return book.pushes.queuedCount(of: route) < most
     }
 
     private func hasRoomForPushes(
@@ -68,6 +71,10 @@ extension DeferredPushes {
             return table.drop(row, &book.tracker)
         }
         if endIfSuperseded(row, &book, &outbox) { return }
+        if breakers.isDropping(route) {
+            book.endUnqueued(.dropped, route, content.push.type)
+            return table.drop(row, &book.tracker)
+        }
         // Pushes to the row's token wait until then: the next row goes instead.
         if let until = breakers.held(table.tokenBytes(of: row), route, now: now.monotonic) {
             return table.postpone(row, until: until)

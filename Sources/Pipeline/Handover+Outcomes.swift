@@ -65,7 +65,7 @@ extension Handover {
         let slot = outcome.slot
         breakers.landed(route)
         // Time behind an open breaker and probes do not count as attempts.
-        let isProbe = !breakers.isClosed(route)
+        let isProbe = !breakers.areClosed(route)
         switch outcome.kind {
         case .answered:
             answered(
@@ -74,13 +74,13 @@ extension Handover {
         case .unprocessed:
             let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: false, &book,
-                &deferral, &outbox, now: now)
+                breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.unprocessed += 1 }
         case .unknown:
             Self.judge(slot, .silence, book, &breakers, now: now)
             let isTried = tryAgain(
                 outcome, after: book.settings.resendBackoff, costsAttempt: !isProbe, &book,
-                &deferral, &outbox, now: now)
+                breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.unanswered += 1 }
         case .expired where book.pushes.expiresAt(of: slot) > now.monotonic:
             // An event that expires later has joined it since the hand-over.
@@ -124,18 +124,18 @@ extension Handover {
             Self.tokenDied(outcome, route: route, &book, &breakers, &outbox, now: now)
         case .resend:
             let isTried = tryAgain(
-                outcome, after: book.settings.resendBackoff, costsAttempt: true, &book, &deferral,
-                &outbox, now: now)
+                outcome, after: book.settings.resendBackoff, costsAttempt: true, &book,
+                breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.resent += 1 }
         case .coolDown:
             let isTried = tryAgain(
                 outcome, after: book.settings.coolDownBackoff, costsAttempt: true, &book,
-                &deferral, &outbox, now: now)
+                breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.cooledDown += 1 }
         case .backOff:
             let isTried = tryAgain(
                 outcome, after: book.settings.retryBackoff, costsAttempt: !isProbe, &book,
-                &deferral, &outbox, now: now)
+                breakers, &deferral, &outbox, now: now)
             if isTried { book.counters.retried += 1 }
         case .openPoolBreaker:
             breakers.credentialRefused(route, outcome.reason, now: now.monotonic)
@@ -151,7 +151,8 @@ extension Handover {
     /// - Returns: whether the push is sent again; false if it has ended instead.
     private mutating func tryAgain(
         _ outcome: PushOutcome, after backoff: Backoff, costsAttempt: Bool,
-        _ book: inout PushBook, _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
+        _ book: inout PushBook, _ breakers: borrowing CircuitBreakers,
+        _ deferral: inout DeferredPushes, _ outbox: inout Outbox, now: Now
     ) -> Bool {
         let slot = outcome.slot
         if book.endIfOrphaned(slot, now: now) { return false }
@@ -169,7 +170,7 @@ extension Handover {
         assert(delay >= .zero, "a push is tried again in the past")
         let again = now.monotonic + delay
         book.retry(slot, at: again, costsAttempt: costsAttempt, now: now)
-        deferral.deferIfTooLong(slot, until: again, &book, &outbox, now: now)
+        deferral.deferIfTooLong(slot, until: again, &book, &outbox, breakers, now: now)
         return true
     }
 

@@ -115,7 +115,8 @@ struct Handover: ~Copyable {
         }
         breakers.notSent(route)
         book.retry(slot, at: until, costsAttempt: false, now: now)
-        deferral.deferIfTooLong(slot, until: until, givingBackRows: true, &book, &outbox, now: now)
+        deferral.deferIfTooLong(
+            slot, until: until, givingBackRows: true, &book, &outbox, breakers, now: now)
         return true
     }
 

@@ -9,7 +9,8 @@ internal import RecordFormats
 /// the configuration has: what that means for each route goes to the `CircuitBreakers`, what it
 /// means for events to the `FanOut`.
 package struct Restrictions: ~Copyable {
-    /// Those that were read and neither lifted nor over.
+    /// Those that were read and not lifted. One that is over stays until it is lifted or room is
+    /// short: the clock may have been wrong.
     private var known: [Restriction.Scope: Restriction] = [:]
     private var configured: [ConfiguredRestriction]
     /// When `configured` came into force.
@@ -29,6 +30,8 @@ package struct Restrictions: ~Copyable {
     private var hasNewShare = false
     /// When the first of those in force ends by itself.
     private var nextEnd: WallTime?
+    /// When it was last found what is in force.
+    private var lookedAt = WallTime(milliseconds: 0)
     /// Whether what is in force must be found anew.
     private var isStale: Bool
     /// Pushes a second that the limits allow the fleet.
@@ -59,6 +62,7 @@ package struct Restrictions: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) {
         let (scope, restriction) = try decoder.decode(key: key, value: value)
+        if known.count >= Self.countMax { known = known.filter { isInForce($0.value) } }
         guard known.count < Self.countMax || restriction == nil || known[scope] != nil else {
             throw UnreadableRecord(.tooManyRows, "more than \(Self.countMax) restrictions")
         }
@@ -83,9 +87,9 @@ package struct Restrictions: ~Copyable {
     }
 
     private mutating func findWhatIsInForce(now: WallTime) {
-        known = known.filter { $0.value.until.map { $0 > now } ?? true }
-        nextEnd = known.values.compactMap(\.until).min()
-        inForce = known
+        lookedAt = now
+        inForce = known.filter { isInForce($0.value) }
+        nextEnd = inForce.values.compactMap(\.until).min()
         let since = configuredAt ?? now
         configuredAt = since
         for restriction in configured {
@@ -100,6 +104,10 @@ package struct Restrictions: ~Copyable {
         }
         drops.follow(inForce, now: now)
         isStale = false
+    }
+
+    private func isInForce(_ restriction: Restriction) -> Bool {
+        restriction.until.map { $0 > lookedAt } ?? true
     }
 
     // MARK: Pushes

@@ -123,6 +123,67 @@ internal import Testing
         #expect(fixture.pipeline.isIdle && fixture.counters.dropped == 2)
     }
 
+    @Test func `what waits in Kafka is dropped when its time comes, and is not sent later`() {
+        let fixture = fixture { $0.holdMax = .seconds(10) }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        restrict(Self.home, .pause, on: fixture)
+        fixture.event("s0")
+        fixture.pass(.seconds(10))
+        fixture.pass(.seconds(1))
+        _ = deferred.produce()
+        deferred.read()
+        restrict(Self.home, .drop, on: fixture)
+        fixture.pass(.seconds(60))
+        #expect(deferred.produce().deferred.map(\.value) == [nil], "a tombstone")
+        deferred.read()
+        restrict(Self.home, nil, on: fixture)
+        fixture.pass(.seconds(60))
+        #expect(fixture.take().isEmpty && fixture.counters.dropped == 1 && fixture.isIdle)
+    }
+
+    @Test func `what waits behind an open breaker is dropped, not deferred until after the drop`() {
+        let fixture = fixture(controls: 2) { $0.holdMax = .seconds(10) }
+        fixture.event("s0")
+        fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
+        restrict(Self.home, .drop, on: fixture)
+        fixture.event("s1")
+        for _ in 0..<12 { fixture.pass(.seconds(1)) }
+        #expect(fixture.counters.dropped == 2 && fixture.takeRecords().isEmpty)
+        restrict(Self.home, nil, on: fixture)
+        fixture.pass(.seconds(600))
+        #expect(fixture.take().isEmpty && fixture.isIdle && fixture.committableOffset == 2)
+    }
+
+    @Test func `what would be tried again after the drop is dropped`() {
+        let fixture = fixture { $0.holdMax = .seconds(10) }
+        fixture.event("s0")
+        let push = fixture.take()[0]
+        restrict(Self.home, .drop, on: fixture)
+        fixture.answer(push, 429, .tooManyRequests, retryAfterSeconds: 60)
+        #expect(fixture.counters.dropped == 1 && fixture.isIdle)
+    }
+
+    @Test func `a paused app's failure costs an attempt as any other`() {
+        let fixture = fixture { $0.attemptsMax = 1 }
+        fixture.event("s0")
+        let push = fixture.take()[0]
+        restrict(Self.home, .pause, on: fixture)
+        fixture.answer(push, 429, .tooManyRequests)
+        #expect(fixture.counters.rejected == 1)
+    }
+
+    @Test func `a restriction that is over comes back with the clock`() {
+        let fixture = fixture()
+        restrict(Self.home, .pause, for: .seconds(60), on: fixture)
+        fixture.now.wall = fixture.now.wall + .seconds(3600)
+        fixture.pass(.seconds(1))
+        #expect(fixture.pipeline.restrictions.inForce.isEmpty)
+        fixture.now.wall = fixture.now.wall + .seconds(-3600)
+        restrict(Self.controls, .limit(perSecond: 9), on: fixture)
+        #expect(fixture.pipeline.restrictions.inForce[Self.home] != nil)
+    }
+
     @Test func `of a pause and a drop the drop counts`() {
         let fixture = fixture()
         restrict(Self.home, .pause, on: fixture)

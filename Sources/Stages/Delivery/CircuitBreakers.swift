@@ -122,8 +122,13 @@ package struct CircuitBreakers: ~Copyable {
 
     /// Whether the breakers of this route and of its pool are closed, and no operator has paused it.
     package func isClosed(_ route: RouteID) -> Bool {
+        routes[Int(route.rawValue)].quota != SendingQuota.noneRow && areClosed(route)
+    }
+
+    /// Whether the breakers of this route and of its pool are closed.
+    package func areClosed(_ route: RouteID) -> Bool {
         let state = Int(route.rawValue)
-        return routes[state].breaker.isClosed && routes[state].quota != SendingQuota.noneRow
+        return routes[state].breaker.isClosed
             && pools[Int(routes[state].pool.rawValue)].breaker.isClosed
     }
 

@@ -120,6 +120,7 @@ extension CircuitBreakers {
     /// When the first of the limits that let nothing go now lets a push go; `.distantFuture` if there
     /// is none.
     package var nextQuota: MonotonicTime {
-        quotas.dropFirst(2).filter { $0.left <= 0 }.map(\.nextAt).min() ?? .distantFuture
+        guard quotas.count > 2 else { return .distantFuture }
+        return quotas.dropFirst(2).filter { $0.left <= 0 }.map(\.nextAt).min() ?? .distantFuture
     }
 }

@@ -65,17 +65,21 @@ extension PushTable {
     /// The most urgent pushes that there have been since the start.
     package var mostUrgent: Urgency { queues.mostUrgent }
 
-    /// The pushes that have stood longest in this queue, without those that came from `deferred`. It
+    package func queuedCount(of route: RouteID, _ urgency: Urgency) -> Int {
+        queues.count(of: route, urgency)
+    }
+
+    /// The pushes that would be sent last of this queue, without those that came from `deferred`. It
     /// looks at no more than `steps` pushes.
-    package func longestQueuedOfEvents(
+    package func lastQueuedOfEvents(
         _ route: RouteID, _ urgency: Urgency, most: Int, steps: Int
     ) -> [UInt32] {
         var slots: [UInt32] = []
-        var next = queues.first(of: route, urgency) ?? Self.none
+        var next = queues.last(of: route, urgency) ?? Self.none
         var left = steps
         while next != Self.none, left > 0, slots.count < most {
             if !pushes[Int(next)].isOfDeferredShare { slots.append(next) }
-            next = pushes[Int(next)].next
+            next = pushes[Int(next)].previous
             left -= 1
         }
         return slots
