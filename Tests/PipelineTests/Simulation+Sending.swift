@@ -23,8 +23,10 @@ extension Simulation {
             let written = worker.pipeline.records.count
             let count = try worker.handOver(
                 pool: pool, capacity: 1 + below(16), world: kafka, now: now
-            ) {
-                let answer = isDraining ? .accepted : SimulatedAnswer.next(weather, &dice)
+            ) { isAgain in
+                let answer =
+                    isDraining
+                    ? .accepted : SimulatedAnswer.next(weather, isAgain: isAgain, &dice)
                 if weather == .stalled { return (answer, .seconds(12)) }
                 let isSlow = weather == .slow && dice.next(below: 3) == 0
                 return (answer, .milliseconds(Int64(dice.next(below: isSlow ? 9000 : 300))))

@@ -216,7 +216,7 @@ final class SimulationWorker {
     /// - Returns: how many pushes were handed over.
     func handOver(
         pool: Int, capacity: Int, world: SimulatedKafka, now: Now,
-        answer: () -> (SimulatedAnswer, Duration)
+        answer: (_ isAgain: Bool) -> (SimulatedAnswer, Duration)
     ) throws(SimulationFailure) -> Int {
         let batch = UnsafeMutableBufferPointer<PushSlot>.allocate(capacity: max(1, capacity))
         defer { batch.deallocate() }
@@ -259,7 +259,7 @@ final class SimulationWorker {
             if payload?.event.payload?.collapseID != nil {
                 try checkOrder(of: slot, key: key, payloadAt: payloadAt, world: world)
             }
-            let (answer, delay) = answer()
+            let (answer, delay) = answer(pipeline.book.pushes[slot].attempts > 0)
             flights.append(
                 Flight(
                     slot: slot, token: token, payload: payload, payloadAt: payloadAt,

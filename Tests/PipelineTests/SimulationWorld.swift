@@ -121,7 +121,12 @@ enum SimulatedAnswer: String, CaseIterable {
     case unprocessed
     case expired
 
-    static func next(_ weather: SimulatedWeather, _ dice: inout SplitMix64) -> Self {
+    /// - Parameter isAgain: whether the push has failed before. There are few of these, so many of
+    ///   them meet with a misfortune, whatever the weather.
+    static func next(
+        _ weather: SimulatedWeather, isAgain: Bool, _ dice: inout SplitMix64
+    ) -> Self {
+        if isAgain, dice.next(below: 3) == 0 { return misfortune(&dice) }
         let roll = dice.next(below: 100)
         switch weather {
         case .fair: return roll < 94 ? .accepted : misfortune(&dice)
