@@ -73,8 +73,8 @@ extension WorkerMetrics {
         },
         metric(
             "lamplighter_replay_records", .gauge, labels: ["state"],
-            "While the phase is replaying, the records of registrations and suppressions that were "
-                + "read, and those that are left to be read."
+            "While the phase is replaying, the records of registrations, suppressions and "
+                + "restrictions that were read, and those that are left to be read."
         ) { status in
             guard status.phase == .replaying else { return [] }
             let read = Int(clamping: status.index.recordsRead)
@@ -103,8 +103,8 @@ extension WorkerMetrics {
         ) { $0.counters.registrationsRead },
         metric(
             "lamplighter_records_set_aside_total", .counter, labels: ["topic", "reason"],
-            "Records of registrations, suppressions and deferred pushes that could not be used, such "
-                + "as of an app that no credential serves."
+            "Records of registrations, suppressions, restrictions and deferred pushes that could not "
+                + "be used, such as of an app that no credential serves."
         ) { setAside($0, areRows: false) },
         metric(
             "lamplighter_registration_rows_set_aside_total", .counter, labels: ["topic", "reason"],
@@ -179,8 +179,8 @@ extension WorkerMetrics {
         },
         metric(
             "lamplighter_restrictions", .gauge, labels: ["action"],
-            "What operators have restricted in the whole fleet, by what was asked for: `pause`, `drop` "
-                + "or `limit`. Each worker says the same."
+            "Restrictions in force, those of the configuration included, by what they do: `pause`, "
+                + "`drop` or `limit`. Workers with the same configuration say the same."
         ) { status in
             let actions = status.restrictions.values.map(\.action.word)
             return labelled(
@@ -249,7 +249,9 @@ extension WorkerMetrics {
                 + "afterwards is still sent it; the subject of a `passedOver` one is shown, but "
                 + "by no token of its classes, kinds, environment or push type; one that was "
                 + "`filtered` is left out by its topic's binding; one that was `split` comes again as "
-                + "shards; a `remembered` one had ended under the worker that had its partition before."
+                + "shards; a `remembered` one had ended under the worker that had its partition before; "
+                + "a restriction has `dropped` the topic or the subject of a `dropped` one; a "
+                + "`withheld` one is for more tokens than `planning.fanOutMax`, and is a dead letter."
         ) { status in
             status.events.map { events in
                 MetricFamily.Series(
