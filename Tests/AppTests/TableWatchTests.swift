@@ -29,7 +29,8 @@ internal import Testing
         let told = look(&watch, [lag(3), lag(4, seconds: 50)])
         #expect(told.count == 1)
         #expect(
-            told.first?.hasPrefix("warning registrations or suppressions are out of date") == true)
+            told.first?.hasPrefix(
+                "warning registrations, suppressions or restrictions are out of date") == true)
         #expect(
             told.first?.hasSuffix(
                 "[behindSeconds=50, cause=no leader, partitions=suppressions/3, suppressions/4, unread=10]"

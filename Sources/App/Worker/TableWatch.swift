@@ -19,7 +19,7 @@ struct TableWatch {
         let cured = stale.subtracting(now).sorted { ($0.topic, $0.number) < ($1.topic, $1.number) }
         if !cured.isEmpty {
             logger.notice(
-                "registrations or suppressions are up to date again",
+                "registrations, suppressions and restrictions are up to date again",
                 metadata: ["partitions": "\(Self.names(cured, topics: topics))"])
         }
         assert(now.count == lags.count, "a partition lags twice")
@@ -37,8 +37,8 @@ struct TableWatch {
         if let cause = lags.compactMap(\.cause).first { metadata["cause"] = "\(cause)" }
         logger.warning(
             """
-            registrations or suppressions are out of date, and so is the index: check the leaders \
-            of these partitions and the right to read their topic
+            registrations, suppressions or restrictions are out of date: check the leaders of \
+            these partitions and the right to read their topic
             """,
             metadata: metadata)
     }
