@@ -50,6 +50,7 @@ extension FanOut {
         var push = PushRequest(
             token: token, route: route, content: content, heldSince: now.monotonic)
         push.coalescingKey = request.coalescingKey
+        push.isBulk = request.isBulk
         return place(push, claims: claims, now: now, &book, deferral)
     }
 

@@ -13,6 +13,9 @@ extension FanOut {
         _ request: FanOutRequest, count: Int, hold: OffsetClaim, now: Now, _ book: inout PushBook
     ) -> ListOutcome {
         book.audience.setCursor(request.subject, true)
+        var request = request
+        // A walk may also begin with few tokens, where slots are scarce.
+        request.isBulk = count > book.settings.immediateFanOutMax
         let pace = pace(of: request, count: count, now: now, book.settings)
         let walk = walks.start(request, count: count, pace: pace, hold: hold, &book.tracker)
         if book.traces.isFollowing {

@@ -11,14 +11,21 @@ internal import Testing
     private static let device = PlanningBench.route("one", .device)
 
     /// Queues pushes of one type in one route.
+    /// - Returns: the slot of the last one.
+    @discardableResult
     private func queue(
-        _ count: Int, _ type: PushType, in route: RouteID, _ bench: inout PlanningBench
-    ) {
+        _ count: Int, _ type: PushType, in route: RouteID, isBulk: Bool = false,
+        _ bench: inout PlanningBench
+    ) -> UInt32 {
+        var last: UInt32 = 0
         for _ in 0..<count {
             let event = bench.read()
             let token = UInt32(bench.table.queuedCount)
-            _ = bench.queue(bench.request(event, token: token, route: route, type: type), event)
+            var request = bench.request(event, token: token, route: route, type: type)
+            request.isBulk = isBulk
+            last = bench.queue(request, event)
         }
+        return last
     }
 
     private func take(_ count: Int, _ bench: inout PlanningBench) -> [PushType] {
@@ -127,6 +134,32 @@ internal import Testing
         }
         #expect(routes.count { $0 == other } >= 8)
         #expect(routes.count { $0 == Self.control } >= 8)
+    }
+
+    @Test func `small events and a large audience take turns`() {
+        var bench = PlanningBench(slots: 256)
+        queue(100, .controls, in: Self.control, isBulk: true, &bench)
+        let small = queue(1, .controls, in: Self.control, &bench)
+        let first = [bench.take(), bench.take()]
+        #expect(first.contains(small))
+        queue(50, .controls, in: Self.control, &bench)
+        let ofBulk = (0..<60).count { _ in
+            bench.take().map { bench.table[$0].isBulk } ?? false
+        }
+        #expect(ofBulk == 30)
+        bench.checkInvariants()
+    }
+
+    @Test func `the push of a large audience that a small event joins does not wait for the rest`()
+    {
+        var bench = PlanningBench(slots: 256)
+        let last = queue(100, .controls, in: Self.control, isBulk: true, &bench)
+        let event = bench.read()
+        let token = bench.table[last].token.rawValue
+        _ = bench.join(last, bench.request(event, token: token, route: Self.control), event)
+        let first = [bench.take(), bench.take()]
+        #expect(first.contains(last))
+        bench.checkInvariants()
     }
 
     @Test func `a payload that makes an alert of a background push moves it to the front`() {

@@ -54,10 +54,13 @@ extension PushTable {
 
     package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
 
-    /// The push that has stood longest in this route's queue, of those that are least urgent.
+    /// The push that has stood longest in this route's queues, of those that are least urgent, and of
+    /// bulk first.
     package func firstQueued(of route: RouteID) -> UInt32? {
         for urgency in Urgency.allCases.reversed() {
-            if let slot = queues.first(of: route, urgency) { return slot }
+            for isBulk in [true, false] {
+                if let slot = queues.first(of: route, urgency, isBulk: isBulk) { return slot }
+            }
         }
         return nil
     }
@@ -69,18 +72,20 @@ extension PushTable {
         queues.count(of: route, urgency)
     }
 
-    /// The pushes that would be sent last of this queue, without those that came from `deferred`. It
-    /// looks at no more than `steps` pushes.
+    /// The pushes of this route and urgency that would be sent last, those of large audiences first,
+    /// without those that came from `deferred`. It looks at no more than `steps` pushes of a queue.
     package func lastQueuedOfEvents(
         _ route: RouteID, _ urgency: Urgency, most: Int, steps: Int
     ) -> [UInt32] {
         var slots: [UInt32] = []
-        var next = queues.last(of: route, urgency) ?? Self.none
-        var left = steps
-        while next != Self.none, left > 0, slots.count < most {
-            if !pushes[Int(next)].isOfDeferredShare { slots.append(next) }
-            next = pushes[Int(next)].previous
-            left -= 1
+        for isBulk in [true, false] {
+            var next = queues.last(of: route, urgency, isBulk: isBulk) ?? Self.none
+            var left = steps
+            while next != Self.none, left > 0, slots.count < most {
+                if !pushes[Int(next)].isOfDeferredShare { slots.append(next) }
+                next = pushes[Int(next)].previous
+                left -= 1
+            }
         }
         return slots
     }

@@ -125,6 +125,7 @@ package struct PushTable: ~Copyable {
     ) -> Joined {
         let row = Int(slot)
         precondition(pushes[row].state != .free, "joined a push that has ended")
+        if pushes[row].isBulk, !request.isBulk { leaveBulk(slot) }
         switch pushes[row].state {
         case .inFlight where !isAnswered(request, byPushIn: row):
             return addFollowUp(row, request, hold: hold, &tracker)
@@ -321,9 +322,18 @@ package struct PushTable: ~Copyable {
     /// A newer payload may have made a background push of an alert, or the other way round.
     private mutating func becomeAsUrgentAsItsType(_ slot: UInt32) {
         let push = pushes[Int(slot)]
-        guard push.state == .queued, push.queue != queues.queue(push.route, push.content.type) else {
-            return
-        }
+        if push.state == .queued, push.queue != queues.queue(of: push) { requeue(slot) }
+    }
+
+    /// A small event waits for the push, too.
+    // Not inlined, since every push would otherwise pay for its size.
+    @inline(never)
+    private mutating func leaveBulk(_ slot: UInt32) {
+        pushes[Int(slot)].isBulk = false
+        if pushes[Int(slot)].state == .queued { requeue(slot) }
+    }
+
+    private mutating func requeue(_ slot: UInt32) {
         queues.remove(slot, in: &pushes)
         queues.append(slot, in: &pushes)
     }

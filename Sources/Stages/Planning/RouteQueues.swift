@@ -4,12 +4,12 @@
 internal import FlatMemory
 internal import PushModel
 
-/// First-in, first-out queues, one for each route and urgency, threaded through the pushes
-/// themselves. Of a pool the most urgent pushes go first (`UrgencyTurns`), and routes take turns
-/// within an urgency. Every step costs the same however many routes there are that have nothing
-/// queued.
+/// First-in, first-out queues, threaded through the pushes themselves: of each route and urgency one
+/// for pushes of small events and one for bulk. Of a pool the most urgent pushes go first
+/// (`UrgencyTurns`), and queues take turns within an urgency, so that a small event does not wait for
+/// a large audience. Every step costs the same however many queues are empty.
 struct RouteQueues: ~Copyable {
-    /// By route, then by urgency.
+    /// By route, then by urgency; that of bulk is the second of its urgency.
     private var queues: Column<Queue>
     /// By pool, then by urgency.
     private var turns: [RouteTurns]
@@ -23,6 +23,7 @@ struct RouteQueues: ~Copyable {
     private var mostUrgentRank = UInt8(Self.urgencies - 1)
 
     private struct Queue: BitwiseCopyable {
+        let route: RouteID
         let pool: PoolID
         var head = PushTable.none
         var tail = PushTable.none
@@ -31,12 +32,15 @@ struct RouteQueues: ~Copyable {
 
     // A literal, since calls into the module of `Urgency` cost 30 instructions a push.
     private static var urgencies: Int { 3 }
+    private static var perUrgency: Int { 2 }
+    private static var perRoute: Int { urgencies * perUrgency }
 
     init(routing: RoutingTable) {
         precondition(Urgency.allCases.count == Self.urgencies, "an urgency without queues")
-        queues = Column(capacity: routing.routes.count * Self.urgencies)
-        for route in routing.routes {
-            for _ in 0..<Self.urgencies { queues.append(Queue(pool: route.pool)) }
+        queues = Column(capacity: routing.routes.count * Self.perRoute)
+        for (number, route) in routing.routes.enumerated() {
+            let queue = Queue(route: RouteID(rawValue: UInt16(number)), pool: route.pool)
+            for _ in 0..<Self.perRoute { queues.append(queue) }
         }
         turns = Array(repeating: RouteTurns(), count: routing.pools.count * Self.urgencies)
         urgencyTurns = Column(capacity: routing.pools.count)
@@ -44,14 +48,21 @@ struct RouteQueues: ~Copyable {
         ranks = PushType.all.map(\.urgency.rawValue)
     }
 
-    /// The queue of pushes of this route and type.
-    func queue(_ route: RouteID, _ type: PushType) -> UInt32 {
-        UInt32(Int(route.rawValue) * Self.urgencies + Int(ranks[Int(type.rawValue)]))
+    /// The queue in which this push belongs.
+    func queue(of push: borrowing WaitingPush) -> UInt32 {
+        let rank = Int(ranks[Int(push.held.content.type.rawValue)])
+        return UInt32(Self.queue(push.route, rank: rank, isBulk: push.isBulk))
     }
 
-    private static func queue(_ route: RouteID, _ urgency: Urgency) -> Int {
-        Int(route.rawValue) * urgencies + Int(urgency.rawValue)
+    private static func queue(_ route: RouteID, rank: Int, isBulk: Bool) -> Int {
+        (Int(route.rawValue) * urgencies + rank) * perUrgency + (isBulk ? 1 : 0)
     }
+
+    private func queue(_ route: RouteID, _ urgency: Urgency, isBulk: Bool) -> Queue {
+        queues[Self.queue(route, rank: Int(urgency.rawValue), isBulk: isBulk)]
+    }
+
+    private static func rank(ofQueue queue: Int) -> Int { queue / perUrgency % urgencies }
 
     private static func turn(_ pool: PoolID, rank: Int) -> Int {
         Int(pool.rawValue) * urgencies + rank
@@ -64,24 +75,23 @@ struct RouteQueues: ~Copyable {
     }
 
     func count(of route: RouteID, _ urgency: Urgency) -> Int {
-        queues[Self.queue(route, urgency)].count
+        queue(route, urgency, isBulk: false).count + queue(route, urgency, isBulk: true).count
     }
 
-    func first(of route: RouteID, _ urgency: Urgency) -> UInt32? {
-        let head = queues[Self.queue(route, urgency)].head
+    func first(of route: RouteID, _ urgency: Urgency, isBulk: Bool) -> UInt32? {
+        let head = queue(route, urgency, isBulk: isBulk).head
         return head == PushTable.none ? nil : head
     }
 
-    func last(of route: RouteID, _ urgency: Urgency) -> UInt32? {
-        let tail = queues[Self.queue(route, urgency)].tail
+    func last(of route: RouteID, _ urgency: Urgency, isBulk: Bool) -> UInt32? {
+        let tail = queue(route, urgency, isBulk: isBulk).tail
         return tail == PushTable.none ? nil : tail
     }
 
     func hasQueued(in pool: PoolID) -> Bool { urgencyTurns[Int(pool.rawValue)].waiting != 0 }
 
     mutating func append(_ slot: UInt32, in pushes: inout Column<WaitingPush>) {
-        let route = pushes[Int(slot)].route
-        let queue = queue(route, pushes[Int(slot)].held.content.type)
+        let queue = queue(of: pushes[Int(slot)])
         let row = Int(queue)
         let last = queues[row].tail
         pushes[Int(slot)].queue = queue
@@ -89,7 +99,7 @@ struct RouteQueues: ~Copyable {
         pushes[Int(slot)].previous = last
         if last == PushTable.none {
             queues[row].head = slot
-            join(route, queue: row)
+            join(row)
         } else {
             pushes[Int(last)].next = slot
         }
@@ -132,22 +142,21 @@ struct RouteQueues: ~Copyable {
         of pool: PoolID, rank: Int, in pushes: inout Column<WaitingPush>,
         isBlocked: (RouteID) -> Bool
     ) -> UInt32? {
-        guard let route = turns[Self.turn(pool, rank: rank)].next(isBlocked: isBlocked) else {
-            return nil
-        }
-        let row = Int(route.rawValue) * Self.urgencies + rank
+        let next = turns[Self.turn(pool, rank: rank)].next { isBlocked(queues[Int($0)].route) }
+        guard let next else { return nil }
+        let row = Int(next)
         let slot = queues[row].head
-        precondition(slot != PushTable.none, "route \(route.rawValue) has nothing queued")
-        let next = pushes[Int(slot)].next
-        queues[row].head = next
+        precondition(slot != PushTable.none, "queue \(row) is empty")
+        let following = pushes[Int(slot)].next
+        queues[row].head = following
         queues[row].count -= 1
         count -= 1
-        if next == PushTable.none {
+        if following == PushTable.none {
             queues[row].tail = PushTable.none
-            leave(route, queue: row)
+            leave(row)
         } else {
-            pushes[Int(next)].previous = PushTable.none
-            pushes.prefetch(Int(next))
+            pushes[Int(following)].previous = PushTable.none
+            pushes.prefetch(Int(following))
         }
         return slot
     }
@@ -167,48 +176,47 @@ struct RouteQueues: ~Copyable {
         }
         queues[row].count -= 1
         count -= 1
-        if queues[row].count == 0 { leave(pushes[Int(slot)].route, queue: row) }
+        if queues[row].count == 0 { leave(row) }
     }
 
-    /// The queue of this route, which was empty, has a push.
-    private mutating func join(_ route: RouteID, queue: Int) {
-        let (pool, rank) = (queues[queue].pool, queue % Self.urgencies)
-        turns[Self.turn(pool, rank: rank)].join(route)
+    /// This queue, which was empty, has a push.
+    private mutating func join(_ queue: Int) {
+        let (pool, rank) = (queues[queue].pool, Self.rank(ofQueue: queue))
+        turns[Self.turn(pool, rank: rank)].join(UInt32(queue))
         urgencyTurns[Int(pool.rawValue)].join(rank)
         mostUrgentRank = min(mostUrgentRank, UInt8(rank))
     }
 
-    /// The queue of this route is empty.
-    private mutating func leave(_ route: RouteID, queue: Int) {
-        let (pool, rank) = (queues[queue].pool, queue % Self.urgencies)
+    /// This queue is empty.
+    private mutating func leave(_ queue: Int) {
+        let (pool, rank) = (queues[queue].pool, Self.rank(ofQueue: queue))
         let turn = Self.turn(pool, rank: rank)
-        turns[turn].leave(route)
-        if turns[turn].routes.isEmpty { urgencyTurns[Int(pool.rawValue)].leave(rank) }
+        turns[turn].leave(UInt32(queue))
+        if turns[turn].queues.isEmpty { urgencyTurns[Int(pool.rawValue)].leave(rank) }
     }
 
     func checkInvariants(_ pushes: borrowing Column<WaitingPush>) {
         var total = 0
         for row in 0..<queues.count {
             let queue = queues[row]
-            let route = RouteID(rawValue: UInt16(row / Self.urgencies))
-            let rank = row % Self.urgencies
+            let rank = Self.rank(ofQueue: row)
             var (slot, previous, length) = (queue.head, PushTable.none, 0)
             while slot != PushTable.none {
                 let push = pushes[Int(slot)]
                 precondition(push.state == .queued, "a push in a queue is not queued")
                 precondition(
-                    push.route == route && push.queue == row, "a push in another's queue")
+                    push.route == queue.route && push.queue == row, "a push in another's queue")
                 precondition(push.previous == previous, "broken back link")
                 (previous, slot, length) = (slot, push.next, length + 1)
             }
             precondition(
-                previous == queue.tail && length == queue.count, "route \(route) miscounts")
+                previous == queue.tail && length == queue.count, "queue \(row) miscounts")
             let turns = turns[Self.turn(queue.pool, rank: rank)]
             precondition(
-                turns.routes.contains(route) == (length > 0),
-                "route \(route) has no turn, or one too many")
+                turns.queues.contains(UInt32(row)) == (length > 0),
+                "queue \(row) has no turn, or one too many")
             precondition(
-                urgencyTurns[Int(queue.pool.rawValue)].has(rank) == !turns.routes.isEmpty,
+                urgencyTurns[Int(queue.pool.rawValue)].has(rank) == !turns.queues.isEmpty,
                 "an urgency has no turn, or one too many")
             total += length
         }

@@ -3,40 +3,40 @@
 
 internal import PushModel
 
-/// The routes of one pool and urgency that have something queued, the next to be served first.
+/// The queues of one pool and urgency that have a push, the next to be served first.
 struct RouteTurns {
-    private(set) var routes: [RouteID] = []
+    private(set) var queues: [UInt32] = []
     private var position = 0
 
-    mutating func join(_ route: RouteID) { routes.append(route) }
+    mutating func join(_ queue: UInt32) { queues.append(queue) }
 
-    /// Returns the route whose turn it is and passes the turn on; nil when all are blocked.
+    /// Returns the queue whose turn it is and passes the turn on; nil when all are blocked.
     @inline(__always)
-    mutating func next(isBlocked: (RouteID) -> Bool) -> RouteID? {
+    mutating func next(isBlocked: (UInt32) -> Bool) -> UInt32? {
         // Nearly always one app has pushes of this urgency.
-        guard routes.count == 1 else { return nextOfSeveral(isBlocked: isBlocked) }
-        return isBlocked(routes[0]) ? nil : routes[0]
+        guard queues.count == 1 else { return nextOfSeveral(isBlocked: isBlocked) }
+        return isBlocked(queues[0]) ? nil : queues[0]
     }
 
     // Not inlined, since every push would otherwise pay for its size.
     @inline(never)
-    private mutating func nextOfSeveral(isBlocked: (RouteID) -> Bool) -> RouteID? {
-        for _ in 0..<routes.count {
-            let route = routes[position]
+    private mutating func nextOfSeveral(isBlocked: (UInt32) -> Bool) -> UInt32? {
+        for _ in 0..<queues.count {
+            let queue = queues[position]
             pass(to: position + 1)
-            if !isBlocked(route) { return route }
+            if !isBlocked(queue) { return queue }
         }
         return nil
     }
 
-    mutating func leave(_ route: RouteID) {
-        let index = routes.firstIndex(of: route)!
-        routes.remove(at: index)
+    mutating func leave(_ queue: UInt32) {
+        let index = queues.firstIndex(of: queue)!
+        queues.remove(at: index)
         pass(to: position - (index < position ? 1 : 0))
     }
 
-    /// Wraps at once: a route that joins at the end comes after those that wait already.
-    private mutating func pass(to next: Int) { position = next < routes.count ? next : 0 }
+    /// Wraps at once: a queue that joins at the end comes after those that wait already.
+    private mutating func pass(to next: Int) { position = next < queues.count ? next : 0 }
 }
 
 /// Which urgencies of one pool have something queued, by their rank, and which is served next: the

@@ -61,7 +61,9 @@ package struct PushRequest {
     package var heldSince: MonotonicTime
     /// Set if the push comes from the deferred ones: its tries so far. Its slot counts towards
     /// their share.
-    package var past: Past?
+    package var past: Past? { didSet { isBulk = isBulk || past != nil } }
+    /// Whether the push is one of very many, which share a queue of their own.
+    package var isBulk = false
 
     package struct Past: BitwiseCopyable {
         package var attempts: UInt16
@@ -119,6 +121,8 @@ package struct WaitingPush: BitwiseCopyable {
     @usableFromInline package internal(set) var isOrphaned = false
     /// Whether its slot counts towards the deferred pushes' share.
     package let isOfDeferredShare: Bool
+    /// Whether nobody waits for it but a large audience, or it comes from the deferred ones.
+    package internal(set) var isBulk: Bool
     /// Its queue; meaningful only while it is queued.
     var queue: UInt32 = 0
     package internal(set) var attempts: UInt16 = 0
@@ -146,6 +150,7 @@ package struct WaitingPush: BitwiseCopyable {
         held = HeldContent(request)
         queuedAt = now
         isOfDeferredShare = request.past != nil
+        isBulk = request.isBulk
         if let past = request.past {
             attempts = past.attempts
             firstTriedAt = past.firstTriedAt ?? firstTriedAt

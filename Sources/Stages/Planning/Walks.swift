@@ -29,6 +29,8 @@ package struct FanOutRequest {
     /// When `origin` was written; 0 where that is not known.
     package var writtenAt = WallTime(milliseconds: 0)
     package var readSequence: UInt64
+    /// Whether its tokens are so many that their pushes must not stand in the way of others.
+    package var isBulk = false
     /// Some bits of the subject's hash, which show whether `subject` has come to name another one.
     package var subjectTag: UInt32
 
