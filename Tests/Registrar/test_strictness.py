@@ -111,6 +111,24 @@ class Strictness(unittest.TestCase):
         self.assertEqual([(each["status"], each["problem"]["field"]) for each in answer["results"]],
                          [(422, "/items/0/installation"), (422, "/items/1/targets/0/token")])
 
+    def test_an_item_with_a_member_that_is_not_known_removes_nothing(self):
+        port, key = self.registrars.ports["one"], self.registrars.key
+        path = f"{INSTALLATION}/S6/controls/G"
+        self.assertEqual(request(port, "PUT", path, BODY, key)[0], 200)
+        items = [
+            {"method": "DELETE", "installation": "S6", "klass": "widgets"},
+            {"method": "DELETE", "installation": "S6", "class": "controls", "handlr": "H"},
+            {"method": "DELETE", "installation": "S6", "belowsequence": 1},
+            {"method": "DELETE", "installation": "S6", "sequence": 1},
+            {"method": "PUT", "installation": "S6", "class": "controls", "targets": [], "belowSequence": 1}]
+        status, _, answer = request(
+            port, "POST", f"/v1/apps/{APP}/environments/production/batch", json.dumps({"items": items}), key)
+        self.assertEqual(status, 200)
+        self.assertEqual([(each["status"], each["problem"]["field"]) for each in answer["results"]],
+                         [(422, f"/items/{number}/{name}") for number, name in enumerate(
+                             ["klass", "handlr", "belowsequence", "sequence", "belowSequence"])])
+        self.assertEqual(request(port, "GET", path, key=key)[0], 200)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -219,6 +219,7 @@ final class BodyReader: @unchecked Sendable {
                 "\(pointer)/installation", "installation is not allowed",
                 remedy: SnapshotReader.nameRemedy)
         }
+        try refuseOtherMembers(object, of: method, at: pointer)
         let key = InstallationKey(environment: environment, app: app, installation: installation)
         let handler = text("handler")
         // What is no string must not count as left out: then more would be removed than was meant.
@@ -255,7 +256,38 @@ final class BodyReader: @unchecked Sendable {
         return (key, route, method, try itemBody(object, method, at: pointer), below)
     }
 
-    /// The members that the body of a single write has.
+    /// A mistyped member must not count as left out: then more would be removed or replaced than was
+    /// meant.
+    private static func refuseOtherMembers(
+        _ object: JSONObject, of method: HTTPQuestion.Method, at pointer: String
+    ) throws(InvalidMember) {
+        for (name, value) in object {
+            let name = String(decoding: name, as: UTF8.self)
+            if places.contains(name) { continue }
+            let place = "\(pointer)/\(SnapshotReader.escaped(name))"
+            let isOfPut = bodyMembers.contains(name)
+            guard isOfPut || name == "belowSequence" else {
+                throw InvalidMember(
+                    place, "an item has no such member", remedy: "look for a misspelling")
+            }
+            guard isOfPut == (method == .put) || value.isNull else {
+                throw InvalidMember(
+                    place, "\(name) is not for a \(method.rawValue)",
+                    remedy: isOfPut
+                        ? "leave it out; a DELETE has belowSequence"
+                        : "leave it out; a PUT has sequence")
+            }
+        }
+    }
+
+    /// The members that say what an item is about.
+    private static let places: Set<String> = [
+        "v", "method", "environment", "app", "installation", "class", "handler",
+    ]
+    /// The further members that the body of a single write has.
+    private static let bodyMembers: Set<String> = ["sequence", "targets", "handlers"]
+
+    /// The body of the single write that an item stands for.
     private static func itemBody(
         _ object: JSONObject, _ method: HTTPQuestion.Method, at pointer: String
     ) throws(InvalidMember) -> [UInt8] {
@@ -263,7 +295,7 @@ final class BodyReader: @unchecked Sendable {
         var body: [UInt8] = Array("{".utf8)
         for (name, value) in object {
             let name = String(decoding: name, as: UTF8.self)
-            guard ["v", "sequence", "targets", "handlers"].contains(name) else { continue }
+            guard name == "v" || bodyMembers.contains(name) else { continue }
             if body.count > 1 { body.append(UInt8(ascii: ",")) }
             body += Array("\"\(name)\":".utf8)
             guard value.minify(into: &body, bytesMax: 1 << 20) else {
