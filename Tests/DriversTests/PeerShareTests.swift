@@ -120,6 +120,41 @@ internal import Testing
         #expect(shares.wait(of: "probe", now: later) == .zero)
     }
 
+    @Test func `a peer whose first tries are refused is answered once it has come for long`() {
+        let shares = shares()
+        for second in 0..<12 as Range<Int64> {
+            let now = start + .seconds(second)
+            _ = ask(shares, peers: 100, now: now)
+            let isTry = second == 0 || second == 10
+            if isTry { #expect(shares.take(for: "probe", now: now) == (second == 10)) }
+        }
+        #expect(shares.wait(of: "probe", now: start + .seconds(10)) == .zero)
+    }
+
+    @Test func `a peer that is refused again and again is not taken for a probe`() {
+        let shares = shares()
+        for second in 0..<12 as Range<Int64> {
+            let now = start + .seconds(second)
+            _ = ask(shares, peers: 100, now: now)
+            for _ in 0..<20 { #expect(!shares.take(for: "hammer", now: now)) }
+        }
+    }
+
+    @Test func `refused peers are bounded, and those that stay away make room for a probe`() {
+        let shares = shares()
+        func isTaken(second: Int64) -> Bool {
+            let now = start + .seconds(second)
+            _ = ask(shares, peers: 100, now: now)
+            return shares.take(for: "probe", now: now)
+        }
+        _ = ask(shares, peers: 10_000, now: start)
+        #expect(shares.remembered == 50 + PeerShares.refusedMax)
+        #expect(!isTaken(second: 1))
+        #expect(!isTaken(second: 11))
+        #expect(!isTaken(second: 26))
+        #expect(isTaken(second: 36))
+    }
+
     @Test func `a place is kept for a peer that has asked little for long`() {
         let shares = shares(requestsPerSecond: 1000)
         #expect(shares.take(for: "probe", now: start))

@@ -39,7 +39,14 @@ final class PeerShares: Sendable {
     }
 
     private struct Everybody {
+        /// Those that have a connection, or had one.
         var peers: [String: Peer] = [:]
+        /// Those that were only ever refused: a probe that first comes during a flood is remembered,
+        /// too. They have places of their own, so that a flood that is refused makes the listener
+        /// forget none of the others.
+        var refused: [String: Peer] = [:]
+        /// When those that have not come again were last forgotten.
+        var lookedAt = NIODeadline.uptimeNanoseconds(0)
         var connections = 0
         var pace = Pace(paidUntil: .uptimeNanoseconds(0))
     }
@@ -53,6 +60,12 @@ final class PeerShares: Sendable {
 
     /// How many peers are remembered for what they have asked after their last connection has ended.
     static let rememberedMax = 1024
+    /// How many are remembered that were only ever refused. Where more come, each has its chance as
+    /// others stay away: nobody's place is taken, or of a flood nobody would stay for ten seconds.
+    static let refusedMax = 4096
+    /// After it one that was refused and has not come again is forgotten: two tries of a kubelet, and
+    /// some time.
+    static let refusedFor = TimeAmount.seconds(25)
     /// So that a peer that has asked and left again and again is answered before it gives up.
     static let waitMax = Duration.seconds(2)
     /// The listener answers as many addresses at full rate.
@@ -71,7 +84,7 @@ final class PeerShares: Sendable {
         interval = limits.requestsPerSecondMax.map { .seconds(1) / $0 }
     }
 
-    var remembered: Int { everybody.withLock(\.peers.count) }
+    var remembered: Int { everybody.withLock { $0.peers.count + $0.refused.count } }
 
     /// The name of who is at this IP address. A host has a whole /64 of IPv6 addresses to choose
     /// from.
@@ -92,21 +105,54 @@ final class PeerShares: Sendable {
     func take(for name: String, now: NIODeadline) -> Bool {
         everybody.withLock { everybody in
             var peer =
-                everybody.peers[name]
+                everybody.peers[name] ?? everybody.refused[name]
                 ?? Peer(
                     pace: Pace(paidUntil: now), firstSeen: now, lastSeen: now,
                     isExcessiveUntil: now)
             guard peer.connections < connectionsPerPeerMax else { return false }
             let isPreferred =
                 peer.isRegular(now: now) && peer.connections < Self.regularConnectionsMax
-            guard isPreferred || hasRoom(everybody, now: now) else { return false }
-            if everybody.peers[name] == nil { Self.forget(&everybody.peers) }
+            guard isPreferred || hasRoom(everybody, now: now) else {
+                remember(refused: peer, as: name, &everybody, now: now)
+                return false
+            }
+            if everybody.peers[name] == nil {
+                everybody.refused[name] = nil
+                Self.forget(&everybody.peers)
+            }
             peer.connections += 1
             peer.lastSeen = now
             everybody.peers[name] = peer
             everybody.connections += 1
             return true
         }
+    }
+
+    /// Keeps when it has come, so that it counts as regular if it goes on as a probe does.
+    private func remember(
+        refused peer: Peer, as name: String, _ everybody: inout Everybody, now: NIODeadline
+    ) {
+        var peer = peer
+        peer.lastSeen = now
+        // One that tries again and again asks too much, though it is never answered.
+        if let interval, peer.pace.wait(interval, now: now) > .zero {
+            peer.isExcessiveUntil = now + Self.regularAfter
+        }
+        if everybody.peers[name] != nil {
+            everybody.peers[name] = peer
+        } else if everybody.refused[name] != nil || Self.hasPlace(&everybody, now: now) {
+            everybody.refused[name] = peer
+        }
+    }
+
+    /// Whether one more can be remembered that was refused.
+    private static func hasPlace(_ everybody: inout Everybody, now: NIODeadline) -> Bool {
+        if everybody.refused.count < refusedMax { return true }
+        // A flood must not have all of them looked at for each of its connections.
+        guard now - everybody.lookedAt >= .seconds(1) else { return false }
+        everybody.lookedAt = now
+        everybody.refused = everybody.refused.filter { now - $0.value.lastSeen < refusedFor }
+        return everybody.refused.count < refusedMax
     }
 
     private func hasRoom(_ everybody: Everybody, now: NIODeadline) -> Bool {
