@@ -329,6 +329,8 @@ internal import Testing
             (.pushes(app: nil, tokenClass: .control), "--class control"),
             (.topic("lamplighter.events"), "--topic lamplighter.events"),
             (.subject(Array("it's a door".utf8), app: "a"), #"--app a --subject 'it'\''s a door'"#),
+            (.subject(Array("-x".utf8), app: "a"), "--app a --subject=-x"),
+            (.subject(Array("--it's".utf8), app: "a"), #"--app a --subject='--it'\''s'"#),
         ] as [(Restriction.Scope, String)])
     func `the command that lifts a restriction can be pasted`(
         scope: Restriction.Scope, options: String

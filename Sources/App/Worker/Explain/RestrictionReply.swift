@@ -88,7 +88,11 @@ extension Restriction.Scope {
                 [("app", app), ("subject", String(decoding: subject, as: UTF8.self))]
             case .topic(let topic): [("topic", topic)]
             }
-        return options.reduce("lamplighter resume") { $0 + " --\($1.0) \($1.1.shellWord)" }
+        return options.reduce("lamplighter resume") { command, option in
+            // Where it begins like an option, the parser would take it for one.
+            let separator = option.1.hasPrefix("-") ? "=" : " "
+            return command + " --\(option.0)\(separator)\(option.1.shellWord)"
+        }
     }
 }
 
