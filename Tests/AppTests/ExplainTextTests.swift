@@ -282,16 +282,45 @@ internal import Testing
             "  An operator has paused pushes of app com.example.Home: they wait "
             + "\(since) 2026-11-20 14:03:12 UTC\(end)"
         let limited: String =
-            "  An operator has limited pushes of class control: all workers together send 500 a "
-            + "second, and the others wait \(since) it is resumed\(end)"
+            "  An operator has limited pushes of class control: all workers together send at most "
+            + "500 a second, and further pushes wait \(since) it is resumed\(end)"
         let dropped: String =
             "  An operator has dropped events of topic t: they reach nobody "
             + "\(since) it is resumed\(end)"
         let lifted: String =
-            "  An operator had dropped pushes of app com.example.Home: by anna since 2026-11-20 "
-            + "14:03:12 UTC, until 2026-11-20 14:03:12 UTC; \"the backend is slow\"."
+            "  An operator dropped pushes of app com.example.Home (by anna from 2026-11-20 14:03:12 "
+            + "UTC until 2026-11-20 14:03:12 UTC; \"the backend is slow\")."
         // And not that no event has asked for a push.
         #expect(Array(lines.dropFirst(3)) == [paused, limited, dropped, lifted])
+    }
+
+    @Test func `a restriction of the configuration names its key, and no command`() throws {
+        let scope = Restriction.Scope.pushes(app: "com.example.Home", tokenClass: nil)
+        var explained = ExplainedRestriction(
+            scope: scope,
+            restriction: Restriction(
+                .drop, by: ConfiguredRestriction.by, at: try #require(WallTime(rfc3339: time))))
+        let inForce = RestrictionReply(explained)
+        #expect(inForce.lift == nil)
+        #expect(
+            inForce.sentence
+                == "The configuration drops pushes of app com.example.Home: none is sent (since "
+                + "2026-11-20 14:03:12 UTC). To end that, take it out of planning.restrictions.")
+        #expect(
+            inForce.clause
+                == "the configuration drops pushes of app com.example.Home (since 2026-11-20 "
+                + "14:03:12 UTC)")
+        explained.endedAt = explained.restriction.at + .seconds(8)
+        let ended = RestrictionReply(explained)
+        #expect(ended.lift == nil)
+        #expect(
+            ended.sentence
+                == "The configuration dropped pushes of app com.example.Home (from 2026-11-20 14:03:12 "
+                + "UTC until 2026-11-20 14:03:20 UTC).")
+        #expect(
+            ended.clause
+                == "the configuration dropped pushes of app com.example.Home (from 2026-11-20 14:03:12 "
+                + "UTC until 2026-11-20 14:03:20 UTC)")
     }
 
     @Test func `a push that was dropped names the drop`() {

@@ -53,6 +53,8 @@ internal import Testing
             .pushes(app: "com.example.Home", tokenClass: nil): pause,
             .pushes(app: nil, tokenClass: .widget): Restriction(
                 .limit(perSecond: 500), by: "berta", at: WallTime(rfc3339: "2026-11-21T06:01:00Z")!),
+            .pushes(app: nil, tokenClass: .device): Restriction(
+                .drop, by: ConfiguredRestriction.by, at: WallTime(rfc3339: "2026-11-21T06:02:00Z")!),
         ]
         return [
             "restricted": restricted, "healthy": .well(), "refusedKey": refusedKey,

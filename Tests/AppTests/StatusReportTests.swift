@@ -134,7 +134,8 @@ internal import Testing
         (bare.pools[0].connectError, bare.pools[0].probeIn) = (nil, nil)
         bare.breakers[0].probeIn = nil
         bare.restrictions = [
-            .topic("orders"): Restriction(.pause, by: "anna", at: WallTime(milliseconds: 0))
+            .topic("orders"): Restriction(
+                .pause, by: ConfiguredRestriction.by, at: WallTime(milliseconds: 0))
         ]
         let missing = try leaves(of: StatusReport(bare)).filter { $0.value == "null" }
         let types = Dictionary(
@@ -142,7 +143,7 @@ internal import Testing
                 (path, missing[path] == nil ? type : "\(type) or null")
             })
         #expect(types == described)
-        #expect(missing.count == 18)
+        #expect(missing.count == 19)
     }
 
     @Test func `what is written is read again`() throws {
@@ -222,6 +223,27 @@ internal import Testing
                 "             Lift it with lamplighter resume --app com.example.Home when it is no longer "
                     + "wanted.",
             ])
+    }
+
+    @Test func `a restriction of the configuration names its key, and no command`() {
+        var status = WorkerStatus.well()
+        status.restrictions = [
+            .pushes(app: "com.example.Home", tokenClass: nil): Restriction(
+                .pause, by: ConfiguredRestriction.by, at: WallTime(rfc3339: "2026-11-21T06:00:00Z")!
+            )
+        ]
+        let report = StatusReport(status)
+        #expect(!report.json.contains("resume"))
+        let row =
+            "restricted   app com.example.Home: pause, by planning.restrictions (the configuration) "
+            + "since 2026-11-21T06:00:00.000Z"
+        #expect(report.lines.contains(row))
+        let problem = report.problems.first
+        #expect(
+            problem?.summary == "The configuration has restricted app com.example.Home (pause).")
+        #expect(
+            problem?.remedy
+                == "Take it out of planning.restrictions when it is no longer wanted.")
     }
 
     @Test func `a single problem is told once`() {

@@ -98,7 +98,7 @@ def stalled(turn=0, workers=1):
 
 
 def restricted(turn=0, workers=1):
-    """Makes the status of a worker of whose pushes operators have paused some and limited others."""
+    """Makes the status of a worker of whose pushes some are paused, some limited and some dropped."""
     return made_up("restricted", workers)
 
 

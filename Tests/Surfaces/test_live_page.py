@@ -125,7 +125,7 @@ class LivePage(PageTest):
         self.assertEqual(tab.text("#problems"), "No problems.")
         self.assertEqual(tab.complaints(), [])
 
-    def test_shows_what_operators_have_restricted_by_the_second_turn(self):
+    def test_shows_what_is_restricted_by_the_second_turn(self):
         worker = self.worker()
         tab = self.tab(worker)
         self.show(worker, mock_worker.restricted)
@@ -139,8 +139,11 @@ class LivePage(PageTest):
             "limit",
             "By berta since 2026-11-21 06:01, until it is resumed.",
             "At most 500/s of all workers together.",
+            "class device",
+            "In the configuration since 2026-11-21 06:02, until it is taken out of planning.restrictions.",
         ):
             self.assertIn(part, text)
+        self.assertEqual(text.count("To end that: "), 2)
         self.assertIn("An operator has restricted app com.example.Home", tab.text("#summary"))
         self.show(worker, mock_worker.healthy)
         self.assertIn("Nothing is paused", tab.text("#restrictions"))

@@ -171,7 +171,7 @@ class PageForEverybody(PageTest):
             "Outcomes",
             "Pools connections to APNs",
             "Circuit breakers",
-            "Restrictions that operators have made",
+            "Restrictions of pushes and events",
             "Waiting",
             "Unmatched subjects that reached nobody",
         ):

@@ -48,7 +48,7 @@ extension PlannerLoop {
     }
 }
 
-/// What operators had restricted when the planner last looked.
+/// What operators and the configuration had restricted when the planner last looked.
 struct SeenRestrictions {
     var changes = 0
     /// The partitions that are held because their topic is paused.
@@ -58,14 +58,16 @@ struct SeenRestrictions {
     /// Logs what differs from what was told last.
     mutating func tell(_ inForce: [Restriction.Scope: Restriction], logger: Logger) {
         for (scope, restriction) in inForce where told[scope] != restriction {
+            let end =
+                restriction.isConfigured ? "taken out of \(ConfiguredRestriction.by)" : "resumed"
             logger.notice(
-                restriction.by == ConfiguredRestriction.by
+                restriction.isConfigured
                     ? "restricted by the configuration" : "restricted by an operator",
                 metadata: [
                     "what": "\(scope)", "action": "\(restriction.action)",
                     "by": "\(restriction.by)", "reason": "\(restriction.reason ?? "")",
                     "at": "\(restriction.at.rfc3339)",
-                    "until": "\(restriction.until?.rfc3339 ?? "resumed")",
+                    "until": "\(restriction.until?.rfc3339 ?? end)",
                 ])
         }
         for (scope, restriction) in told where inForce[scope] == nil {

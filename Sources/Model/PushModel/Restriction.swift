@@ -23,6 +23,11 @@ package struct Restriction: Sendable, Equatable {
             }
         }
 
+        /// The most pushes a second; nil for what is no limit.
+        package var perSecond: Int? {
+            if case .limit(let rate) = self { rate } else { nil }
+        }
+
         /// Whether this lets less go than the other.
         package func isStricter(than other: Action) -> Bool {
             switch (self, other) {
@@ -68,6 +73,9 @@ package struct Restriction: Sendable, Equatable {
         self.by = by
         self.at = at
     }
+
+    /// Whether the configuration has it, so that no operator can lift it.
+    package var isConfigured: Bool { by == ConfiguredRestriction.by }
 
     /// Subjects are looked up event by event, so an event either ends or goes on; and the events of a
     /// topic wait in Kafka, from where they are read as fast as they can be.

@@ -206,7 +206,9 @@ function showRestrictions(restrictions) {
         state: "warning",
         title: what,
         lines: [
-            `By ${by} since ${moment(at)}, until ${until ? moment(until) : "it is resumed"}.`,
+            lift
+                ? `By ${by} since ${moment(at)}, until ${until ? moment(until) : "it is resumed"}.`
+                : `In the configuration since ${moment(at)}, until it is taken out of ${by}.`,
             isKnown(perSecond) ? `At most ${rate(perSecond)} of all workers together.` : "",
             reason,
             lift ? `To end that: ${lift}` : "",

@@ -18,7 +18,7 @@ package struct RestrictionReply: Codable, Sendable, Equatable {
     package var until: String?
     /// When the worker ceased to follow it; nil while it is in force.
     package var endedAt: String?
-    /// The command that lifts it; nil once it is over.
+    /// The command that lifts it; nil once it is over, and for one of the configuration.
     package var lift: String?
 }
 
@@ -28,39 +28,58 @@ extension RestrictionReply {
         what = "\(explained.scope)"
         about = if case .pushes = explained.scope { "pushes" } else { "events" }
         action = restriction.action.word
-        if case .limit(let rate) = restriction.action { perSecond = rate }
+        perSecond = restriction.action.perSecond
         by = restriction.by.printable
         reason = restriction.reason?.printable
         at = restriction.at.rfc3339
         until = restriction.until?.rfc3339
         endedAt = explained.endedAt?.rfc3339
-        lift = endedAt == nil ? explained.scope.resumeCommand : nil
+        let canBeLifted = endedAt == nil && !restriction.isConfigured
+        lift = canBeLifted ? explained.scope.resumeCommand : nil
     }
+
+    private var isConfigured: Bool { by == ConfiguredRestriction.by }
 
     /// What it means, and how to end it.
     var sentence: String {
-        guard let lift else { return "An operator had \(done) \(about) of \(what): \(details)." }
-        return "An operator has \(done) \(about) of \(what): \(effect) (\(details)). "
-            + "To end that: \(lift)"
+        let author = isConfigured ? "The configuration" : "An operator"
+        guard endedAt == nil else { return "\(author) \(past) \(about) of \(what) (\(details))." }
+        let remedy =
+            isConfigured ? "To end that, take it out of \(by)." : "To end that: \(lift ?? "")"
+        return "\(author) \(present) \(about) of \(what): \(effect) (\(details)). \(remedy)"
     }
 
     /// Part of a sentence about a push that was dropped.
     var clause: String {
-        "an operator \(endedAt == nil ? "drops" : "dropped") \(about) of \(what) (\(details))"
+        let author = isConfigured ? "the configuration" : "an operator"
+        let verb = endedAt == nil ? "drops" : past
+        return "\(author) \(verb) \(about) of \(what) (\(details))"
     }
 
     private var details: String {
-        let end =
-            (endedAt ?? until).map { "until \(TokenText.second($0))" } ?? "until it is resumed"
+        let start = TokenText.second(at)
+        let end = (endedAt ?? until).map { "until \(TokenText.second($0))" }
+        guard !isConfigured else { return end.map { "from \(start) \($0)" } ?? "since \(start)" }
         let why = reason.map { "; \"\($0)\"" } ?? ""
-        return "by \(by) since \(TokenText.second(at)), \(end)\(why)"
+        return endedAt == nil
+            ? "by \(by) since \(start), \(end ?? "until it is resumed")\(why)"
+            : "by \(by) from \(start) \(end ?? "")\(why)"
     }
 
-    private var done: String {
+    private var past: String {
         switch action {
         case "pause": "paused"
         case "drop": "dropped"
         default: "limited"
+        }
+    }
+
+    private var present: String {
+        guard isConfigured else { return "has \(past)" }
+        return switch action {
+        case "pause": "pauses"
+        case "drop": "drops"
+        default: "limits"
         }
     }
 
@@ -70,7 +89,8 @@ extension RestrictionReply {
         case ("pause", _): "they wait"
         case ("drop", "events"): "they reach nobody"
         case ("drop", _): "none is sent"
-        default: "all workers together send \(perSecond ?? 0) a second, and the others wait"
+        default:
+            "all workers together send at most \(perSecond ?? 0) a second, and further pushes wait"
         }
     }
 }

@@ -31,7 +31,7 @@ extension Diagnosis {
                 "list them with lamplighter restrictions")
         }
         for (scope, restriction) in sorted.prefix(Self.restrictionsNamed) {
-            guard restriction.by != ConfiguredRestriction.by else {
+            guard !restriction.isConfigured else {
                 report(
                     .warning, "the configuration has restricted \(scope) (\(restriction.action))",
                     "take it out of \(ConfiguredRestriction.by) when it is no longer wanted")

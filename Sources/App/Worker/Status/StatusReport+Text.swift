@@ -212,6 +212,9 @@ extension String {
 extension StatusReport.Restricted {
     fileprivate var text: String {
         let rate = perSecond.map { " to \($0)/s" } ?? ""
+        guard by != ConfiguredRestriction.by else {
+            return "\(what): \(action)\(rate), by \(by) (the configuration) since \(at)"
+        }
         let end = until.map { ", until \($0)" } ?? ""
         let why = reason.map { ": \($0)" } ?? ""
         return "\(what): \(action)\(rate), by \(by) at \(at)\(end)\(why)"

@@ -78,11 +78,11 @@ extension StatusReport {
 extension StatusReport.Restricted {
     fileprivate init(_ scope: Restriction.Scope, _ restriction: Restriction) {
         self.init(
-            what: "\(scope)", action: restriction.action.word, perSecond: nil,
-            by: restriction.by.printable, reason: restriction.reason?.printable,
+            what: "\(scope)", action: restriction.action.word,
+            perSecond: restriction.action.perSecond, by: restriction.by.printable,
+            reason: restriction.reason?.printable,
             at: restriction.at.rfc3339, until: restriction.until?.rfc3339,
-            lift: scope.resumeCommand)
-        if case .limit(let rate) = restriction.action { perSecond = rate }
+            lift: restriction.isConfigured ? nil : scope.resumeCommand)
     }
 }
 

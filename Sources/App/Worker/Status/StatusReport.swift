@@ -158,8 +158,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
         @Nullable package var reason: String?
         package var at: String
         @Nullable package var until: String?
-        /// The command that lifts it.
-        package var lift: String
+        /// The command that lifts it; nil for one of the configuration.
+        @Nullable package var lift: String?
     }
 
     package struct Push: Codable, Sendable, Equatable {
