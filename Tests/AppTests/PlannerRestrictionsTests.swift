@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import KafkaLog
 internal import Logging
 internal import PushModel
 internal import Testing
@@ -29,5 +30,25 @@ internal import Testing
         let told = lines.taken()
         #expect(told.count == 1 && told[0].hasPrefix("notice restricted \(who) ["), "\(told)")
         #expect(told[0].contains("\(until), ") && told[0].contains("by=\(author), "), "\(told)")
+    }
+
+    /// Where Kafka did not say at the start.
+    @Test func `the planner asks for the number of partitions when it gets some`() async throws {
+        let planner = try PlannerLoopFixture()
+        let before = planner.loop.plan.consumedPartitions
+        #expect(before == nil)
+        planner.take(
+            .assigned([
+                Assignment(
+                    AssignmentID(ordinal: 0, epoch: 1), topic: 0, partition: 0, startOffset: 0,
+                    reason: .committed, skipped: 0)
+            ]))
+        let deadline = ContinuousClock.now + .seconds(30)
+        while planner.loop.plan.consumedPartitions == nil, ContinuousClock.now < deadline {
+            planner.loop.followRestrictions(now: planner.now)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let count = planner.loop.plan.consumedPartitions
+        #expect(count == planner.loop.plan.consumedTopics.count)
     }
 }

@@ -195,7 +195,7 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             throw WorkerFailure.kafka(error)
         }
         plan.pipeline.shards = shardTopic()
-        plan.consumedPartitions = consumedPartitions()
+        plan.consumedPartitions = PartitionCount.ask(plan, logger: logger)
         let waker = control.waker
         let schemas = configuration.kafka.schemaRegistry.settings.map { settings in
             SchemaSource(settings) { waker.signal() }
@@ -253,14 +253,6 @@ package struct LamplighterWorker: Service, CustomStringConvertible {
             )
             return false
         }
-    }
-
-    /// The partitions of all topics that are read in the group, of which each worker has a share;
-    /// nil if Kafka does not say.
-    private func consumedPartitions() -> Int? {
-        let admin = try? TopicAdmin(settings: plan.kafka, logger: logger)
-        let counts = plan.consumedTopics.compactMap { try? admin?.partitionCount(of: $0) }
-        return counts.count == plan.consumedTopics.count ? Int(counts.reduce(0, +)) : nil
     }
 
     private static let topicLooks = 5

@@ -137,6 +137,10 @@ extension PlannerLoop {
                 topicsOfEvents[assignment.id] = assignment.topic
             }
         }
+        if plan.consumedPartitions == nil {
+            // Kafka did not say when the worker started.
+            partitionCount.begin(plan, waker: control.waker, logger: logger)
+        }
         partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(

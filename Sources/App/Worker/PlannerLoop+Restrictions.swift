@@ -12,6 +12,10 @@ internal import PushModel
 extension PlannerLoop {
     /// Looks whether anything has changed; called once a turn.
     mutating func followRestrictions(now: Now) {
+        if plan.consumedPartitions == nil, let count = partitionCount.takeAnswer() {
+            plan.consumedPartitions = count
+            partitionsChanged(now: now)
+        }
         guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
         restrictions.changes = pipeline.restrictions.changes
         restrictions.tell(pipeline.restrictions.inForce, logger: logger)

@@ -53,6 +53,7 @@ struct PlannerLoop: ~Copyable {
     var topicsOfEvents: [AssignmentID: Int] = [:]
     /// What operators had restricted when this was last looked at.
     var restrictions = SeenRestrictions()
+    let partitionCount = PartitionCount()
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of Lamplighter.
+
+internal import KafkaLog
+internal import LinuxIO
+internal import Logging
+internal import Synchronization
+
+/// Asks Kafka how many partitions the topics have together that are read in the group: each worker's
+/// share of a limit is its share of these. While the worker runs it asks on a thread of its own,
+/// since the answer may take seconds.
+final class PartitionCount: Sendable {
+    private struct State {
+        var isUnderWay = false
+        var answer: Int?
+    }
+
+    private let state = Mutex(State())
+
+    /// Waits for the answer.
+    ///
+    /// - Returns: nil if Kafka does not say.
+    static func ask(_ plan: WorkerPlan, logger: Logger) -> Int? {
+        do throws(KafkaError) {
+            let admin = try TopicAdmin(settings: plan.kafka, logger: logger)
+            var count = 0
+            for topic in plan.consumedTopics { count += Int(try admin.partitionCount(of: topic)) }
+            return count
+        } catch {
+            logger.warning(
+                "cannot count the partitions, so this worker alone may send what a limit allows the fleet",
+                metadata: ["cause": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Starts asking. Does nothing while the question before is under way.
+    func begin(_ plan: WorkerPlan, waker: Waker, logger: Logger) {
+        let mayBegin = state.withLock { state in
+            guard !state.isUnderWay else { return false }
+            state.isUnderWay = true
+            return true
+        }
+        guard mayBegin else { return }
+        do throws(SystemError) {
+            try NamedThread.detach(name: "partitions") { [self] in
+                let answer = Self.ask(plan, logger: logger)
+                state.withLock { $0 = State(isUnderWay: false, answer: answer) }
+                waker.signal()
+            }
+        } catch {
+            // Without a thread nothing is asked now; the next assignment asks again.
+            state.withLock { $0.isUnderWay = false }
+        }
+    }
+
+    /// The answer, once.
+    func takeAnswer() -> Int? {
+        state.withLock { state in
+            defer { state.answer = nil }
+            return state.answer
+        }
+    }
+}
