@@ -139,6 +139,36 @@ struct `Restriction commands and a running fleet` {
         try await resume()
     }
 
+    @Test func `a restriction that has ended is removed by resume, and once`() async throws {
+        let gone = ["--app", TestApp.home, "--subject", "gone"]
+        for removal in [["resume"] + gone, ["resume", "--all"]] {
+            let dropped = try await fleet.command(["drop"] + gone + ["--for", "100ms"])
+            try #require(dropped.status == 0, "\(dropped.output)")
+            try await Task.sleep(for: .milliseconds(200))
+            let listed = try await run("restrictions")
+            #expect(listed.lines.last == "0 restrictions")
+            let resumed = try await fleet.command(removal)
+            #expect(resumed.status == 0)
+            resumed.expect("resumed app \(TestApp.home), subject \"gone\"")
+        }
+        let again = try await fleet.command(["resume"] + gone)
+        #expect(again.status == 1)
+        let nothing = try await run("resume", "--all")
+        nothing.expect("nothing is restricted")
+    }
+
+    @Test func `what the configuration has no longer is resumed all the same`() async throws {
+        for scope in [["--app", TestApp.garden], ["--topic", fleet.topics[.orders]]] {
+            let paused = try await fleet.command(["pause"] + scope)
+            try #require(paused.status == 0, "\(paused.output)")
+            let resumed = try await fleet.command(
+                ["resume"] + scope, changing: [scope[1]: "\(scope[1])2"])
+            #expect(resumed.status == 0)
+            resumed.expect("resumed ")
+        }
+        try await resume()
+    }
+
     @Test(arguments: [
         (["pause"], 64, "name one of"),
         (["pause", "--app", "com.example.Elsewhere"], 78, "no credential serves"),
@@ -147,6 +177,8 @@ struct `Restriction commands and a running fleet` {
         (["pause", "--app", TestApp.home, "--subject", "s"], 64, "drop it, or pause the app"),
         (["limit", "--app", TestApp.home, "--rate", "0"], 64, "--rate is a number"),
         (["resume", "--app", TestApp.garden], 1, "is not restricted"),
+        (["resume", "--app", "com.example.Elsewhere"], 1, "is not restricted"),
+        (["resume", "--topic", "elsewhere"], 1, "is not restricted"),
     ])
     func `what cannot be meant is refused`(
         arguments: [String], status: Int32, words: String

@@ -85,10 +85,11 @@ struct ResumeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try options.load()
-        let standing = try RestrictionTable(configuration).standing
+        // Those that have ended, too: a tombstone is what removes them from Kafka.
+        let recorded = try RestrictionTable(configuration).recorded
         guard all else {
-            let scope = try scope.scope(configuration)
-            guard standing[scope] != nil else {
+            let scope = try scope.scope()
+            guard recorded[scope] != nil else {
                 let isConfigured = configuration.planning.restrictions.contains {
                     $0.scope == scope
                 }
@@ -104,7 +105,7 @@ struct ResumeCommand: AsyncParsableCommand {
         guard scope.isEmpty else {
             throw ValidationError("--all lifts everything: leave out what selects")
         }
-        try lift(standing.keys.sorted { "\($0)" < "\($1)" }, configuration)
+        try lift(recorded.keys.sorted { "\($0)" < "\($1)" }, configuration)
     }
 
     private func lift(_ scopes: [Restriction.Scope], _ configuration: Configuration) throws {
@@ -164,10 +165,16 @@ struct RestrictionsCommand: AsyncParsableCommand {
     }
 }
 
-/// The restrictions that stand: the last record of each key, unless that is a tombstone.
+/// The restrictions in Kafka: the last record of each key, unless that is a tombstone.
 private struct RestrictionTable {
-    private(set) var standing: [Restriction.Scope: Restriction] = [:]
+    /// Those that have ended by themselves included.
+    private(set) var recorded: [Restriction.Scope: Restriction] = [:]
     private(set) var unreadable = 0
+
+    var standing: [Restriction.Scope: Restriction] {
+        let now = RecordWriter.now().wall
+        return recorded.filter { $0.value.until.map { $0 > now } ?? true }
+    }
 
     init(_ configuration: Configuration) throws {
         var decoder = RestrictionDecoder()
@@ -182,8 +189,7 @@ private struct RestrictionTable {
             }
             return true
         }
-        let now = RecordWriter.now().wall
-        standing = found.filter { $0.value.until.map { $0 > now } ?? true }
+        recorded = found
         self.unreadable = unreadable
     }
 }

@@ -24,17 +24,23 @@ struct RestrictionScope: ParsableArguments {
 
     var isEmpty: Bool { app == nil && tokenClass == nil && subject == nil && topic == nil }
 
-    func scope(_ configuration: Configuration) throws -> Restriction.Scope {
-        let routing = WorkerPlan(configuration).routing
-        if let app { _ = try Arguments.app(app, in: routing) }
+    /// What is named, which the configuration must have.
+    func scope(in configuration: Configuration) throws -> Restriction.Scope {
+        if let app { _ = try Arguments.app(app, in: WorkerPlan(configuration).routing) }
+        let scope = try scope()
+        if case .topic(let topic) = scope, configuration.kafka.events[topic] == nil {
+            throw Failure(
+                .configuration,
+                "\(TerminalText.visible(topic)) is none of kafka.events: "
+                    + configuration.kafka.events.keys.sorted().joined(separator: ", "))
+        }
+        return scope
+    }
+
+    /// What is named.
+    func scope() throws -> Restriction.Scope {
         switch (app, tokenClass, subject, topic) {
         case (nil, nil, nil, let topic?):
-            guard configuration.kafka.events[topic] != nil else {
-                throw Failure(
-                    .configuration,
-                    "\(TerminalText.visible(topic)) is none of kafka.events: "
-                        + configuration.kafka.events.keys.sorted().joined(separator: ", "))
-            }
             return .topic(topic)
         case (let app?, nil, let subject?, nil):
             guard RecordLimits.subjectBytes.contains(subject.utf8.count) else {
@@ -63,7 +69,7 @@ struct RestrictionDetails: ParsableArguments {
         _ done: String
     ) throws {
         let configuration = try options.load()
-        let scope = try scope.scope(configuration)
+        let scope = try scope.scope(in: configuration)
         guard Restriction.isPossible(action, for: scope) else {
             throw ValidationError(
                 "\(action.word) is not possible for a \(scope.kind): "
