@@ -169,6 +169,29 @@ struct `Restriction commands and a running fleet` {
         try await resume()
     }
 
+    @Test func `the restrictions of the configuration are listed, and marked`() async throws {
+        let restrictions = "limit class=widget rate=7/s, drop topic=\(fleet.topics[.orders])"
+        let configured = ["\nplanning:": "\nplanning:\n  restrictions: [\(restrictions)]"]
+        let listed = try await fleet.command(["restrictions"], changing: configured)
+        listed.expect(
+            "limit to 7/s  class widget  in planning.restrictions",
+            "drop  topic \(fleet.topics[.orders])  in planning.restrictions")
+        #expect(listed.lines.last == "2 restrictions, 2 of them of the configuration")
+        let objects = try await fleet.command(
+            ["restrictions", "--json"], changing: configured
+        ).objects()
+        let authors = objects.map { $0["by"] as? String }
+        #expect(authors == ["planning.restrictions", "planning.restrictions", nil])
+        let summary = objects.last?["summary"] as? [String: Int]
+        #expect(summary == ["restrictions": 2, "configured": 2, "unreadable": 0])
+        let resumed = try await fleet.command(["resume", "--all"], changing: configured)
+        #expect(
+            resumed.lines == [
+                "class widget stays restricted by planning.restrictions",
+                "topic \(fleet.topics[.orders]) stays restricted by planning.restrictions",
+            ])
+    }
+
     @Test(arguments: [
         (["pause"], 64, "name one of"),
         (["pause", "--app", "com.example.Elsewhere"], 78, "no credential serves"),
@@ -179,6 +202,7 @@ struct `Restriction commands and a running fleet` {
         (["resume", "--app", TestApp.garden], 1, "is not restricted"),
         (["resume", "--app", "com.example.Elsewhere"], 1, "is not restricted"),
         (["resume", "--topic", "elsewhere"], 1, "is not restricted"),
+        (["pause", "--class", "widget", "--by", "planning.restrictions"], 64, "another name"),
     ])
     func `what cannot be meant is refused`(
         arguments: [String], status: Int32, words: String

@@ -119,14 +119,21 @@ struct ResumeCommand: AsyncParsableCommand {
             try writer.write(key: RecordKey.restriction(scope), value: nil, headers: headers)
             print("resumed \(scope), by \(TerminalText.visible(by))")
         }
-        if scopes.isEmpty { print("nothing is restricted") }
+        let left = configuration.planning.restrictions.map(\.scope)
+            .filter { all || scopes.contains($0) }
+        for scope in left { print("\(scope) stays restricted by \(ConfiguredRestriction.by)") }
+        if scopes.isEmpty, left.isEmpty { print("nothing is restricted") }
     }
 }
 
 struct RestrictionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restrictions",
-        abstract: "Prints what is paused, dropped and limited, a line each.")
+        abstract: "Prints what is paused, dropped and limited, a line each.",
+        discussion: """
+            Those of the configuration given are marked as in \(ConfiguredRestriction.by): `resume` \
+            does not lift them.
+            """)
 
     @OptionGroup var options: ConfigurationOption
 
@@ -138,14 +145,20 @@ struct RestrictionsCommand: AsyncParsableCommand {
 
     func run() async throws {
         if history { return try printHistory() }
-        let table = try RestrictionTable(try options.load())
-        let sorted = table.standing.sorted { $0.value.at < $1.value.at }
-        for (scope, restriction) in sorted {
-            let listed = ListedRestriction(scope, restriction)
-            print(json ? try JSONLine.of(listed) : listed.line)
-        }
-        let summary = ["restrictions": sorted.count, "unreadable": table.unreadable]
-        let text = "\(sorted.count) restrictions"
+        let configuration = try options.load()
+        let table = try RestrictionTable(configuration)
+        let configured = configuration.planning.restrictions.map { ListedRestriction($0) }
+        let listed =
+            configured
+            + table.standing.sorted { $0.value.at < $1.value.at }.map { ListedRestriction($0, $1) }
+        for each in listed { print(json ? try JSONLine.of(each) : each.line) }
+        let summary = [
+            "restrictions": listed.count, "configured": configured.count,
+            "unreadable": table.unreadable,
+        ]
+        let text =
+            "\(listed.count) restrictions"
+            + (configured.isEmpty ? "" : ", \(configured.count) of them of the configuration")
         print(
             json
                 ? try JSONLine.of(["summary": summary])
@@ -201,12 +214,21 @@ private struct ListedRestriction: Encodable {
     let until: String?
     let by: String
     let reason: String?
-    let at: String
+    /// Nil for one of the configuration.
+    let at: String?
+
+    init(_ configured: ConfiguredRestriction) {
+        what = "\(configured.scope)"
+        action = configured.action.word
+        perSecond = configured.action.perSecond
+        by = ConfiguredRestriction.by
+        (until, reason, at) = (nil, nil, nil)
+    }
 
     init(_ scope: Restriction.Scope, _ restriction: Restriction) {
         what = "\(scope)"
         action = restriction.action.word
-        if case .limit(let rate) = restriction.action { perSecond = rate } else { perSecond = nil }
+        perSecond = restriction.action.perSecond
         until = restriction.until?.rfc3339
         by = restriction.by
         reason = restriction.reason
@@ -215,6 +237,7 @@ private struct ListedRestriction: Encodable {
 
     var line: String {
         let rate = perSecond.map { "\(action) to \($0)/s" } ?? action
+        guard let at else { return "\(rate)  \(TerminalText.visible(what))  in \(by)" }
         var words = [at, rate, TerminalText.visible(what), "by \(TerminalText.visible(by))"]
         words.append(until.map { "until \($0)" } ?? "until it is resumed")
         if let reason { words.append("\"\(TerminalText.visible(reason))\"") }

@@ -98,7 +98,11 @@ struct RestrictionAuthor: ParsableArguments {
     var by: String?
 
     func name() throws -> String {
-        try text(by ?? ProcessInfo.processInfo.userName, "--by")
+        let name = try text(by ?? ProcessInfo.processInfo.userName, "--by")
+        guard name != ConfiguredRestriction.by else {
+            throw ValidationError("--by: the configuration has the name \(name); take another name")
+        }
+        return name
     }
 
     func checkedReason() throws -> String? { try reason.map { try text($0, "--reason") } }
