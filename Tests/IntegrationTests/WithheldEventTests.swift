@@ -70,8 +70,10 @@ struct `An event that is withheld` {
         #expect(pause < resume)
     }
 
-    @Test func `what is no place of an event is refused`() async throws {
-        let result = try await fleet.command(["dead-letters", "list", "--event", "crowd"])
+    /// A place that is written in another way than in letters would select none of them.
+    @Test(arguments: ["crowd", "events/0/+412", "events/00/412"])
+    func `what is no place of an event is refused`(place: String) async throws {
+        let result = try await fleet.command(["dead-letters", "list", "--event", place])
         #expect(result.status == 64)
         result.expect("--event is TOPIC/PARTITION/OFFSET")
     }

@@ -17,7 +17,7 @@ package struct DeadLetter: Sendable {
             self.offset = offset
         }
 
-        /// Reads `TOPIC/PARTITION/OFFSET`.
+        /// Reads `TOPIC/PARTITION/OFFSET`, written as `text` writes it: sources are compared as texts.
         package init?(text: String) {
             let parts = text.split(separator: "/", omittingEmptySubsequences: false)
             guard parts.count == 3, RecordLimits.kafkaTopicBytes.contains(parts[0].utf8.count),
@@ -25,6 +25,7 @@ package struct DeadLetter: Sendable {
                 offset >= 0
             else { return nil }
             self.init(topic: String(parts[0]), partition: partition, offset: offset)
+            guard self.text == text else { return nil }
         }
 
         package var text: String { "\(topic)/\(partition)/\(offset)" }
