@@ -48,9 +48,10 @@ struct LimitCommand: AsyncParsableCommand {
         abstract:
             "Limits the pushes of an app or a class to so many a second, in all workers together.",
         discussion: """
-            Each worker has the share of the limit that it has of the group's partitions. Of limits on \
-            an app, on a class and on a class of the app the narrowest counts. What waits for long \
-            waits in the deferred topic.
+            A worker's share of the limit is its share of the group's partitions. Where several limits \
+            apply to a push, only the narrowest counts: that of a class of an app, then that of the \
+            app, then that of the class. Pushes that wait longer than delivery.holdMax are written to \
+            the deferred topic.
             """)
 
     @OptionGroup var options: ConfigurationOption
@@ -137,7 +138,7 @@ struct RestrictionsCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigurationOption
 
-    @Flag(help: "Print what was asked for and lifted, oldest first, as far as Kafka keeps it.")
+    @Flag(help: "Print each pause, drop, limit and resume that Kafka still has, oldest first.")
     var history = false
 
     @Flag(help: "One JSON object a line; the last one is the summary.")

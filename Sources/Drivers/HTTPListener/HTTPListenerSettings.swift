@@ -42,11 +42,12 @@ package struct HTTPListenerSettings: Sendable {
     package struct Limits: Sendable {
         /// Open connections. Further ones wait in the system's queue.
         package var connectionsMax = 64
-        /// Open connections of one address; further ones are closed at once. An eighth of all places
-        /// is kept for addresses that come regularly and ask little, as a probe does.
+        /// Open connections of one address; further ones are closed at once. An eighth of
+        /// `connectionsMax` is reserved for addresses that connect regularly and send few requests,
+        /// as a probe does.
         package var connectionsPerPeerMax = 16
-        /// Requests of one address that are answered in a second, after as many at once; further ones
-        /// wait. All addresses together get five times as much. nil lets all through.
+        /// The requests of one address that are answered in a second, after a burst of as many;
+        /// further ones wait. All addresses together get five times as many. nil sets no bound.
         package var requestsPerSecondMax: Int? = 100
         package var headersMax = 64
         package var headerBytesMax = 16 << 10
