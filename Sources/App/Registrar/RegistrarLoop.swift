@@ -250,12 +250,12 @@ final class RegistrarLoop {
                 summary = RegistrationSummary(sequence: nil, tokenClass: nil, content: 0)
             }
             if summary?.tokenClass == nil {
-                summary?.tokenClass = record.header("lamplighter-class").flatMap {
+                summary?.tokenClass = record.header(named: Self.classHeader).flatMap {
                     RegistrationClass(rawValue: String(decoding: $0, as: UTF8.self))
                 }
             }
         }
-        let writer = record.header("lamplighter-registrar").flatMap {
+        let writer = record.header(named: Self.writerHeader).flatMap {
             UInt64(String(decoding: $0, as: UTF8.self), radix: 16)
         }
         desk.take(

@@ -152,7 +152,9 @@ struct RestrictionsCommand: AsyncParsableCommand {
         let listed =
             configured
             + table.standing.sorted { $0.value.at < $1.value.at }.map { ListedRestriction($0, $1) }
-        for each in listed { print(json ? try JSONLine.of(each) : each.line) }
+        for each in listed {
+            print(json ? try JSONLine.of(each) : each.line(unended: "until it is resumed"))
+        }
         let summary = [
             "restrictions": listed.count, "configured": configured.count,
             "unreadable": table.unreadable,
@@ -168,7 +170,7 @@ struct RestrictionsCommand: AsyncParsableCommand {
 
     private func printHistory() throws {
         let history = try RestrictionHistory(try options.load())
-        for change in history.changes { print(json ? try JSONLine.of(change) : change.line) }
+        for change in history.changes { print(json ? try JSONLine.of(change) : change.line()) }
         let summary = ["changes": history.changes.count, "unreadable": history.unreadable]
         let text = "\(history.changes.count) changes"
         print(
@@ -205,43 +207,5 @@ private struct RestrictionTable {
         }
         recorded = found
         self.unreadable = unreadable
-    }
-}
-
-private struct ListedRestriction: Encodable {
-    let what: String
-    let action: String
-    let perSecond: Int?
-    let until: String?
-    let by: String
-    let reason: String?
-    /// Nil for one of the configuration.
-    let at: String?
-
-    init(_ configured: ConfiguredRestriction) {
-        what = "\(configured.scope)"
-        action = configured.action.word
-        perSecond = configured.action.perSecond
-        by = ConfiguredRestriction.by
-        (until, reason, at) = (nil, nil, nil)
-    }
-
-    init(_ scope: Restriction.Scope, _ restriction: Restriction) {
-        what = "\(scope)"
-        action = restriction.action.word
-        perSecond = restriction.action.perSecond
-        until = restriction.until?.rfc3339
-        by = restriction.by
-        reason = restriction.reason
-        at = restriction.at.rfc3339
-    }
-
-    var line: String {
-        let rate = perSecond.map { "\(action) to \($0)/s" } ?? action
-        guard let at else { return "\(rate)  \(TerminalText.visible(what))  in \(by)" }
-        var words = [at, rate, TerminalText.visible(what), "by \(TerminalText.visible(by))"]
-        words.append(until.map { "until \($0)" } ?? "until it is resumed")
-        if let reason { words.append("\"\(TerminalText.visible(reason))\"") }
-        return words.joined(separator: "  ")
     }
 }
