@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of Lamplighter.
 
+internal import FleetKit
 internal import Foundation
+internal import Glibc
 internal import HTTPListener
 internal import LinuxIO
 internal import Logging
@@ -164,19 +166,7 @@ internal import Testing
         let fixture = ListenerFixture(priority: priority)
         let port = try fixture.port
         for _ in 0..<3 { _ = try RawHTTPClient.request("GET /here", port: port) }
-        let tasks = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
-        let found = tasks.compactMap { task -> String? in
-            guard
-                let text = try? String(
-                    contentsOfFile: "/proc/self/task/\(task)/stat", encoding: .utf8)
-            else { return nil }
-            // After the name, which may hold spaces, comes the third field.
-            return text.split(separator: ")").last.map { fields in
-                let fields = fields.split(separator: " ").map(String.init)
-                // The policy: 5 is SCHED_IDLE, where nice has no say.
-                return fields[41 - 3] == "5" ? "idle" : "nice \(fields[19 - 3])"
-            }
-        }
+        let found = try ThreadStatus.all(of: getpid()).map(\.scheduling)
         #expect(found.contains(scheduling), "\(found)")
         await fixture.end()
     }

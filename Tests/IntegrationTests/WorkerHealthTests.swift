@@ -110,18 +110,8 @@ struct `Worker health` {
         try await fleet.eventually("the listeners") {
             worker.healthPort != nil && worker.adminPort != nil
         }
-        let folder = "/proc/\(worker.identifier)/task"
-        // See proc(5): of each thread of a listener the field policy, of which 5 is SCHED_IDLE, where
-        // nice has no say; otherwise nice.
-        let found = try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
-            thread -> String? in
-            let text = try? String(contentsOfFile: "\(folder)/\(thread)/stat", encoding: .utf8)
-            guard let parts = text?.split(separator: ")"), parts.count == 2,
-                parts[0].contains("(NIO-ELT-")
-            else { return nil }
-            let fields = parts[1].split(separator: " ").map(String.init)
-            return fields[41 - 3] == "5" ? "idle" : "nice \(fields[19 - 3])"
-        }
+        let found = try ThreadStatus.all(of: worker.identifier)
+            .filter { $0.name.hasPrefix("NIO-ELT-") }.map(\.scheduling)
         #expect(Set(found) == ["idle", "nice 19"], "\(found)")
     }
 
