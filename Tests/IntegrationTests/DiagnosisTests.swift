@@ -133,12 +133,20 @@ struct `The diagnosis of a running worker` {
         defer { fleet.end() }
         let admin = try await fleet.adminPort(of: worker)
         let health = try #require(worker.healthPort)
-        // A push without an answer holds the stop up.
-        fleet.simulator.perform(.stall(true))
-        try fleet.emit("door")
-        try await fleet.statusSays(" 1 in flight", of: worker)
+        // A stop ends once nothing has moved for `DrainWatch.patience`: the answers come one by one,
+        // for longer than what is asked below takes.
+        try fleet.register(
+            .controls((0..<Self.answersOfStop).map { _ in TestToken() }, show: ["hatch"]))
+        try await fleet.registrationsApplied()
+        fleet.simulator.perform(.delay(.uniform(.zero ... .seconds(15))))
+        let before = fleet.simulator.counts.accepted
+        try fleet.emit("hatch")
+        try await fleet.eventually("the first answers") {
+            fleet.simulator.counts.accepted > before
+        }
         worker.signal(SIGTERM)
-        try await fleet.statusSays("draining: The worker is stopping", of: worker)
+        try await fleet.request(
+            "/status", port: admin, until: 200, #""phase":"draining""#)
         #expect(try await fleet.request("/livez", port: health).status == 200)
         let ready = try await fleet.request("/readyz", port: health)
         #expect(ready.status == 503)
@@ -149,4 +157,7 @@ struct `The diagnosis of a running worker` {
         #expect(status.body.contains("\"phase\":\"draining\""))
         #expect(worker.isRunning)
     }
+
+    /// One every 0.15 s.
+    private static let answersOfStop = 100
 }
