@@ -31,8 +31,10 @@ WAITING = ("IntegrationTests", "DriversTests")
 # The program that prints the stack of a crash can hang if a thread does not stop, and the run with
 # it.
 ENVIRONMENT = {"SWIFT_BACKTRACE": "enable=no", **os.environ}
-# This test compares latencies, which other processes would increase.
-ALONE = ("IntegrationTests.`The bulkhead around a team whose key has expired`",)
+# These tests compare latencies, which other processes would increase.
+ALONE = (
+    "IntegrationTests.`The bulkhead around a team whose key has expired`",
+    "IntegrationTests.`A flood of the listeners and the pushes`")
 # This test uses a whole core, so it runs with those that compute.
 COMPUTING = ("IntegrationTests.`A stall of APNs`",)
 # A container may see many cores but have the time of two.

@@ -32,14 +32,12 @@ struct `A flood of the listeners and the pushes` {
         try await fleet.registrationsApplied()
         // The first seconds are those of a program that is just starting.
         _ = try await run(fleet)
-        var ratio = try await measure(fleet, ports)
-        // A machine that was busy with something else gets another chance.
-        if ratio >= 2 { ratio = try await measure(fleet, ports) }
-        #expect(ratio < 2)
+        let ratios = try await measure(fleet, ports)
+        #expect(ratios.sorted()[ratios.count / 2] < 2, "\(ratios)")
     }
 
-    /// - Returns: the median of the pairs' ratios of the 99th percentiles.
-    private func measure(_ fleet: Fleet, _ ports: [Int]) async throws -> Double {
+    /// - Returns: the pairs' ratios of the 99th percentiles.
+    private func measure(_ fleet: Fleet, _ ports: [Int]) async throws -> [Double] {
         var ratios: [Double] = []
         var answers = 0
         for pair in 0..<Self.pairs {
@@ -54,8 +52,7 @@ struct `A flood of the listeners and the pushes` {
             ratios.append((figures[true]! + 5) / (figures[false]! + 5))
         }
         #expect(answers > 0, "the flood is answered too")
-        print("p99 of pushes while the listeners are flooded, against before: \(ratios)")
-        return ratios.sorted()[ratios.count / 2]
+        return ratios
     }
 
     /// Changes all subjects at a steady rate. All pushes must come.
