@@ -3,10 +3,8 @@
 # Part of Lamplighter.
 """More than APNs takes: a stall under full input, a hot subject, floods; see README.md."""
 
-import json
 import pathlib
 import statistics
-import subprocess
 import time
 
 import metrics
@@ -41,37 +39,22 @@ PROPERTIES = {} if BROKER else {"fetch.wait.max.ms": 1}
 DEFERRED_BYTES = 400
 
 
-def start(rig, name, *arguments):
-    """Starts a subcommand of `lamplighter-bench` beside what is measured; its figures come later."""
-    command = [rig.programs / "lamplighter-bench", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    process.name = name
-    return process
-
-
-def figures(process):
-    out, _ = process.communicate()
-    if process.returncode:
-        fail(f"lamplighter-bench {process.name} has failed")
-    return json.loads(out)
-
-
 def flood(rig, fleet, subject, subjects, rate, seconds, topic="events"):
-    return start(
-        rig, "flood", "flood", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic(topic),
+    return rig.begin(
+        "flood", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic(topic),
         "--subject", subject, "--subjects", subjects, "--rate", rate, "--seconds", seconds)
 
 
 def small_events(rig, fleet, simulator, seconds=SMALL_SECONDS):
-    """Small events for some seconds; `figures` has their latencies."""
-    return start(
-        rig, "latency", "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
+    """Small events for some seconds; their figures have their latencies."""
+    return rig.begin(
+        "latency", "--bootstrap", fleet.bootstrap, "--topic", fleet.topic("events"),
         "--group", fleet.prefix, "--tokens", SMALL, "--rate", SMALL_RATE, "--fan-out", 1,
         "--seconds", seconds, "--warm-up", WARM_UP, "--answers", simulator.log, "--beside")
 
 
-def p99(process, simulator):
-    found = figures(process)
+def p99(rig, process, simulator):
+    found = rig.figures(process)
     simulator.log.open("w").close()
     if found["missing"]:
         fail(f"{found['missing']} pushes of small events are missing")
@@ -89,6 +72,8 @@ class Watch:
         rig.wait_for("metrics", 30, lambda: metrics.url(self._said()))
         self.url, self.begun = metrics.url(self._said()), time.monotonic()
         self.samples, self.buckets, self.accepted = [], {}, simulator.accepted()
+        # Pushes that wait and events that are not read yet, at the last look.
+        self.waiting = 0
 
     def _said(self):
         return self.worker.log.read_text(errors="replace")
@@ -97,7 +82,7 @@ class Watch:
         return time.monotonic() - self.begun
 
     def look(self):
-        """Takes a sample; returns what waits."""
+        """Takes a sample."""
         text = metrics.read(self.url)
         waiting = metrics.total(text, "lamplighter_pushes_waiting")
         unread = metrics.total(text, "lamplighter_topic_unread_records", 'events"')
@@ -113,13 +98,14 @@ class Watch:
             sample["p99 s"] = latency
         self.buckets, self.accepted = buckets, accepted
         self.samples.append((self.now(), sample))
-        return waiting + unread
+        self.waiting = waiting + unread
 
-    def until(self, end, ends_early=lambda waiting: False):
-        """Looks once a second until `end`; returns the time at which it stopped."""
+    def until(self, end, waiting_min=0):
+        """Looks once a second until `end`, or until less waits; returns the time at which it stopped."""
         while self.now() < end:
             time.sleep(max(0, 1 - self.now() % 1))
-            if ends_early(self.look()):
+            self.look()
+            if self.waiting < waiting_min:
                 break
         return self.now()
 
@@ -144,25 +130,31 @@ def stall(rig, section):
     begun = watch.until(BEFORE + STALL)
     simulator.command("stall off")
     watch.until(begun + AFTER)
-    written = figures(events)["events"]
+    written = rig.figures(events)["events"]
     # What comes at full input in a second is no backlog.
-    ended = watch.until(
-        begun + DRAIN_MAX, ends_early=lambda waiting: waiting < min(RATE / 10, TOKENS / 100))
+    drained = min(RATE / 10, TOKENS / 100)
+    ended = watch.until(begun + DRAIN_MAX, waiting_min=drained)
+    if watch.waiting >= drained:
+        fail(f"{watch.waiting:,.0f} still wait {DRAIN_MAX} s after the stall")
     time.sleep(3)
     watch.look()
-    most = max(sample["pushes that wait"] for _, sample in watch.samples)
+    most, unread = (
+        max(sample[name] for _, sample in watch.samples)
+        for name in ("pushes that wait", "events not read yet"))
     pushes = simulator.accepted() - accepted
     rows = [
         ["events", f"{written:,}"], ["pushes accepted", f"{pushes:,}"],
         ["pushes that have ended unsent", f"{watch.outcomes():,.0f}"],
         ["pushes that waited, at most", f"{most:,.0f}"],
+        ["events not read yet, at most", f"{unread:,.0f}"],
         ["RSS before", f"{idle / (1 << 20):,.0f} MiB"],
         ["RSS at most", f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB"],
         ["from the end of the stall until nothing waited", f"{ended - begun:.0f} s"]]
     section.add(
         f"**A stall.** {RATE:,} events a second about {TOKENS:,} tokens, one each, in turn; APNs reads "
         f"requests and answers none for {STALL} s, and events go on for {AFTER} s after it. One worker. "
-        "[Over time](overload.svg)")
+        "[Over time](overload.svg): once as many pushes wait as it may hold, the worker reads no more, and "
+        "what comes is among the events not read yet.")
     section.add(table(["", ""], rows))
     names = ["pushes that wait", "events not read yet", "accepted a second", "p99 s", "RSS MiB"]
     plot.write_series(
@@ -188,13 +180,14 @@ def hot(rig, section):
         if workers > 1:
             fleet.restart(workers=workers)
         # Connections are opened, and the worker has read its own code.
-        figures(small_events(rig, fleet, simulator, seconds=1))
-        quiet = p99(small_events(rig, fleet, simulator), simulator)
+        rig.figures(small_events(rig, fleet, simulator, seconds=1))
+        quiet = p99(rig, small_events(rig, fleet, simulator), simulator)
         # About as long as the event takes.
-        beside = small_events(rig, fleet, simulator, min(30, SMALL_SECONDS + HOT // 60_000))
+        small_seconds = min(30, SMALL_SECONDS + HOT // 60_000)
+        beside = small_events(rig, fleet, simulator, small_seconds)
         time.sleep(2 + WARM_UP)
-        seconds = one_event(rig, fleet, simulator)
-        busy = p99(beside, simulator)
+        seconds = one_event(rig, fleet, simulator, small_seconds)
+        busy = p99(rig, beside, simulator)
         rows.append([
             str(workers), f"{seconds:.1f} s", f"{HOT / seconds:,.0f}",
             f"{fleet.memory('VmHWM') / (1 << 20):,.0f} MiB", plain(quiet), plain(busy),
@@ -212,13 +205,18 @@ def hot(rig, section):
     rig.end([simulator.process])
 
 
-def one_event(rig, fleet, simulator):
-    """The seconds from an event to its last acceptance."""
+def one_event(rig, fleet, simulator, small_seconds):
+    """The seconds from an event to its last acceptance, while small events come for so long."""
     before, begun = simulator.accepted(), time.monotonic()
     event = flood(rig, fleet, "everyone", 1, 1, 0.5)
-    rig.wait_for("its pushes", 300, lambda: simulator.accepted() - before >= HOT)
+
+    def is_over():
+        # The pushes of small events are accepted meanwhile, too.
+        small = SMALL_RATE * min(time.monotonic() - begun, small_seconds)
+        return simulator.accepted() - before >= HOT + small
+    rig.wait_for("its pushes", 300, is_over)
     seconds = time.monotonic() - begun
-    figures(event)
+    rig.figures(event)
     return seconds
 
 
@@ -226,8 +224,8 @@ def repeated(rig, section, fleet, simulator, quiet):
     before = simulator.accepted()
     beside = small_events(rig, fleet, simulator, 10)
     time.sleep(2 + WARM_UP)
-    events = figures(flood(rig, fleet, "everyone", 1, 10, 10))["events"]
-    busy = p99(beside, simulator)
+    events = rig.figures(flood(rig, fleet, "everyone", 1, 10, 10))["events"]
+    busy = p99(rig, beside, simulator)
     await_end(rig, fleet)
     section.add(
         f"Ten events a second about it for 10 s, with three workers: {events} events, "
@@ -250,16 +248,16 @@ def floods(rig, section):
     cases = {
         "background pushes of the same app, events in the same topic": ("phone", "events"),
         "controls of another app, events in another topic": ("lamp", "lamps")}
-    figures(small_events(rig, fleet, simulator, seconds=1))
+    rig.figures(small_events(rig, fleet, simulator, seconds=1))
     quiet, busy = [], {case: [] for case in cases}
     for _ in range(ROUNDS):
-        quiet.append(p99(small_events(rig, fleet, simulator), simulator) + DELAY)
+        quiet.append(p99(rig, small_events(rig, fleet, simulator), simulator) + DELAY)
         for case, (subject, topic) in cases.items():
             events = flood(
                 rig, fleet, subject, FLOODED, FLOOD_RATE, 4 + WARM_UP + SMALL_SECONDS, topic)
             time.sleep(2)
-            busy[case].append(p99(small_events(rig, fleet, simulator), simulator) + DELAY)
-            figures(events)
+            busy[case].append(p99(rig, small_events(rig, fleet, simulator), simulator) + DELAY)
+            rig.figures(events)
             await_end(rig, fleet)
             print(case, quiet[-1], busy[case][-1], flush=True)
     section.add(

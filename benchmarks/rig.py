@@ -94,12 +94,34 @@ class Rig:
         self.processes.append(process)
         return process
 
+    def begin(self, *arguments):
+        """Starts a subcommand of `lamplighter-bench` beside what is measured; `figures` waits for it."""
+        process = subprocess.Popen(
+            [self.programs / "lamplighter-bench", *map(str, arguments)], stdout=subprocess.PIPE,
+            text=True)
+        process.name = f"lamplighter-bench {arguments[0]}"
+        process.ends_by_itself = True
+        self.processes.append(process)
+        return process
+
+    def figures(self, process):
+        """The figures of a process that `begin` has started, once it has ended."""
+        out, _ = process.communicate()
+        self.processes = [other for other in self.processes if other is not process]
+        if process.returncode != 0:
+            fail(f"{process.name} has failed")
+        return json.loads(out)
+
     def wait_for(self, what, seconds, condition):
         deadline = time.monotonic() + seconds
         while not condition():
             for process in self.processes:
-                if process.poll() is not None:
+                if process.poll() is None:
+                    continue
+                if not getattr(process, "ends_by_itself", False):
                     fail(f"{process.name} has ended: {self.said(process.name)[-500:]}")
+                if process.returncode != 0:
+                    fail(f"{process.name} has failed")
             if time.monotonic() > deadline:
                 fail(f"waited {seconds} s in vain for {what}")
             time.sleep(0.02)
