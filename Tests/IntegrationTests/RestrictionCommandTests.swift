@@ -181,8 +181,8 @@ struct `Restriction commands and a running fleet` {
         let configured = ["\nplanning:": "\nplanning:\n  restrictions: [\(restrictions)]"]
         let listed = try await fleet.command(["restrictions"], changing: configured)
         listed.expect(
-            "limit to 7/s  class widget  in planning.restrictions",
-            "drop  topic \(fleet.topics[.orders])  in planning.restrictions")
+            "limit to 7/s  class widget  by planning.restrictions",
+            "drop  topic \(fleet.topics[.orders])  by planning.restrictions")
         #expect(listed.lines.last == "2 restrictions, 2 of them of the configuration")
         let objects = try await fleet.command(
             ["restrictions", "--json"], changing: configured

@@ -47,7 +47,7 @@ struct ListedRestriction: Encodable {
     func line(unended: String? = nil) -> String {
         let rate = perSecond.map { "\(action) to \($0)/s" } ?? action
         guard let at else {
-            return "\(rate)  \(TerminalText.visible(what))  in \(ConfiguredRestriction.by)"
+            return "\(rate)  \(TerminalText.visible(what))  by \(ConfiguredRestriction.by)"
         }
         var words = [at, rate, TerminalText.visible(what)]
         if let by { words.append("by \(TerminalText.visible(by))") }

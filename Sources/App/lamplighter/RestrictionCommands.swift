@@ -132,8 +132,8 @@ struct RestrictionsCommand: AsyncParsableCommand {
         commandName: "restrictions",
         abstract: "Prints what is paused, dropped and limited, a line each.",
         discussion: """
-            Those of the configuration given are marked as in \(ConfiguredRestriction.by): `resume` \
-            does not lift them.
+            Those of the configuration given are by \(ConfiguredRestriction.by); `resume` does not \
+            lift them.
             """)
 
     @OptionGroup var options: ConfigurationOption
