@@ -119,8 +119,8 @@ struct RouteQueues: ~Copyable {
             return popOfSeveral(of: pool, in: &pushes, isBlocked: isBlocked)
         }
         guard waiting != 0 else { return nil }
-        return popFirst(
-            of: pool, rank: waiting.trailingZeroBitCount, in: &pushes, isBlocked: isBlocked)
+        // 1, 2 and 4 become 0, 1 and 2.
+        return popFirst(of: pool, rank: Int(waiting >> 1), in: &pushes, isBlocked: isBlocked)
     }
 
     // Not inlined, since every push would otherwise pay for its size.
