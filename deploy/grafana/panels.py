@@ -157,7 +157,7 @@ ROWS = [
           (largest("lamplighter_replay_left_seconds", "instance"), "{{instance}} seconds left")],
          "Records of registrations, suppressions and restrictions, at a start."),
         ("Restrictions", "timeseries", "short",
-         [(largest("lamplighter_restrictions", "action"), "{{action}}")],
+         [(largest("lamplighter_restrictions", "action, origin"), "{{action}} by {{origin}}")],
          "In force, by commands and by the configuration."),
         ("Schemas asked for", "timeseries", "ops",
          [(per_second("lamplighter_schema_requests_total", "outcome"), "{{outcome}}")], "Of the schema registry."),

@@ -178,16 +178,21 @@ extension WorkerMetrics {
                 "topic", status.consumedTopics.map { ($0, counts[$0]?.count ?? 0) })
         },
         metric(
-            "lamplighter_restrictions", .gauge, labels: ["action"],
-            "Restrictions in force, those of the configuration included, by what they do: `pause`, "
-                + "`drop` or `limit`. Workers with the same configuration say the same."
+            "lamplighter_restrictions", .gauge, labels: ["action", "origin"],
+            "Restrictions in force, by what they do (`pause`, `drop` or `limit`) and by where they "
+                + "come from: a `command`, or the `configuration`. Workers with the same "
+                + "configuration say the same."
         ) { status in
-            let actions = status.restrictions.values.map(\.action.word)
-            return labelled(
-                "action",
-                ["pause", "drop", "limit"].map { word in
-                    (word, actions.count { $0 == word })
-                })
+            ["pause", "drop", "limit"].flatMap { action in
+                ["command", "configuration"].map { origin in
+                    let count = status.restrictions.values.count {
+                        $0.action.word == action
+                            && $0.isConfigured == (origin == "configuration")
+                    }
+                    let labels = [(name: "action", value: action), ("origin", origin)]
+                    return MetricFamily.Series(.integer(count), labels)
+                }
+            }
         },
         metric(
             "lamplighter_schema_requests_total", .counter, labels: ["outcome"],
