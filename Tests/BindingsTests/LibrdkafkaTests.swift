@@ -164,7 +164,7 @@ import Testing
         try consumer.incrementalAssign(both(at: Offset.beginning))
         var identities: [Bool] = []
         var ends: Set<Int32> = []
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(60)
         while ends.count < 2, ContinuousClock.now < deadline {
             guard let message = consumer.pollMessage() else {
                 try await Task.sleep(for: .milliseconds(5))
