@@ -54,6 +54,11 @@ struct `Restriction commands and a running fleet` {
         listed.expect("pause  app \(TestApp.home)  by anna  until it is resumed  \"slow backend\"")
         #expect(listed.lines.last == "1 restrictions")
 
+        let port = try await fleet.adminPort(of: fleet.workers[0])
+        let explained = try await fleet.run(
+            ["explain", "http://127.0.0.1:\(port)", "--subject", "door"])
+        explained.expect("until it is resumed; \"slow backend\")")
+
         try fleet.emit("door")
         var bed = EventDraft()
         bed.subject = "bed"

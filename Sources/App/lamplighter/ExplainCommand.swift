@@ -165,7 +165,7 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 
     private func show(_ lines: [String]) {
-        for line in lines { print(TerminalText.visible(line)) }
+        for line in lines { print(TerminalText.visible(sentence: line)) }
     }
 
     // MARK: Tokens

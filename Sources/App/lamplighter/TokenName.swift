@@ -21,18 +21,24 @@ struct TokenName: Hashable, CustomStringConvertible {
 /// Makes untrusted text safe for a terminal: nothing in it can move the cursor, hide other text or
 /// look like another line.
 enum TerminalText {
+    /// Quotes and backslashes are escaped too, so that the text may stand in quotes.
     static func visible(_ text: String) -> String {
-        var visible = ""
-        for scalar in text.unicodeScalars {
-            if scalar == "\\" || scalar == "\"" {
-                visible += "\\" + String(scalar)
-            } else if isVisible(scalar) {
+        visible(
+            sentence: text.unicodeScalars.reduce(into: "") { escaped, scalar in
+                if scalar == "\\" || scalar == "\"" { escaped += "\\" }
+                escaped.unicodeScalars.append(scalar)
+            })
+    }
+
+    /// Of a sentence of ours that has such text in it.
+    static func visible(sentence: String) -> String {
+        sentence.unicodeScalars.reduce(into: "") { visible, scalar in
+            if isVisible(scalar) {
                 visible.unicodeScalars.append(scalar)
             } else {
                 visible += "\\u{\(String(scalar.value, radix: 16))}"
             }
         }
-        return visible
     }
 
     /// Makes bytes visible; those that are not UTF-8 become escapes such as `\xff`.

@@ -277,7 +277,7 @@ struct Diagnosis {
             let text = reasons.map { "\($0.count.withCommas) \($0.reason)" }.joined(separator: ", ")
             report(
                 .warning, "\(part) were set aside in the last \(over.rounded): \(text)",
-                "nobody gets pushes by them; compare what writes them with docs/records.md, and "
+                "what they say has no effect; compare what writes them with docs/records.md, and "
                     + "the apps with those of the credentials (the log names some records)")
         }
     }
