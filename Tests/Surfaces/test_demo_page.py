@@ -29,7 +29,8 @@ class DemoPage(unittest.TestCase):
         tab.open(address)
         tab.until("document.querySelectorAll('#devices i').length === 400", 30)
         tab.until("document.querySelector('#phase').textContent === 'Running'", 60)
-        tab.until("document.getAnimations().length > 20", 60)
+        # The demo first writes its registrations, which takes a busy machine more than a minute.
+        tab.until("document.getAnimations().length > 20", 180)
         for worker in (2, 1):
             tab.value(f"document.querySelectorAll('#workers input')[{worker - 1}].click()")
             tab.until("parseInt(document.querySelector('#accepted-rate').textContent) > 0", 60)

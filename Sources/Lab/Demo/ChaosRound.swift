@@ -21,7 +21,8 @@ final class ChaosRound {
     private(set) var report: ChaosReport
 
     private static let turn = Duration.milliseconds(20)
-    private static let startMax = Duration.seconds(60)
+    // Registrations are written first, and the machine may be compiling something besides.
+    private static let startMax = Duration.seconds(180)
     /// How long to wait, after the traffic, for the pushes that are left: takeovers, back-off,
     /// deferral and refusals take time.
     private static let drainMax = Duration.seconds(90)

@@ -35,7 +35,8 @@ package final class DemoRun {
     private static let pageInterval = Duration.milliseconds(500)
     /// The most workers that end by themselves and are replaced.
     private static let ownEndingsMax = 20
-    private static let startMax = Duration.seconds(60)
+    // Registrations are written first, and the machine may be compiling something besides.
+    private static let startMax = Duration.seconds(180)
     /// How recent an accepted push must be for the fleet to count as working.
     private static let workingSpan = Duration.seconds(1)
     /// How long to wait for the pushes that are left after the last event: a kill costs the group's
