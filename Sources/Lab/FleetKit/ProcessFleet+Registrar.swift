@@ -39,21 +39,29 @@ extension ProcessFleet {
         return (try? exchange.perform())?.status == 200
     }
 
-    /// A port that nobody has, for a registrar that is to keep it when it is started again.
+    /// A port that nobody has, for a registrar that is to keep it when it is started again. It is
+    /// below those that Linux gives to whoever asks for any: while the registrar is away, such a port
+    /// could become another program's, or that of a phone which tries to connect to it.
     package static func freePort() throws -> Int {
+        for _ in 0..<100 {
+            let port = UInt16.random(in: 20_000..<32_768)
+            if try isFree(port) { return Int(port) }
+        }
+        throw FleetError(description: "no port can be had")
+    }
+
+    private static func isFree(_ port: UInt16) throws -> Bool {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard listener >= 0 else { throw FleetError(description: "no socket can be had") }
         defer { close(listener) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { address in
+        address.sin_port = port.bigEndian
+        return withUnsafePointer(to: &address) { address in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, size) == 0 && getsockname(listener, $0, &size) == 0
+                bind(listener, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard isBound else { throw FleetError(description: "no port can be had") }
-        return Int(UInt16(bigEndian: address.sin_port))
     }
 }
