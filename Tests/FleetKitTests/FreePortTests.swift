@@ -5,8 +5,8 @@ import FleetKit
 import Foundation
 import Testing
 
-@Suite struct `A port that is kept` {
-    @Test func `it is none that the system gives to whoever asks for any`() throws {
+@Suite struct `A free port` {
+    @Test func `is none that the system gives to whoever asks for any`() throws {
         let range = try String(
             contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
         let first = try #require(Int(range.split(whereSeparator: \.isWhitespace)[0]))
