@@ -54,6 +54,20 @@ internal import Testing
 
     // MARK: Pause
 
+    /// An app is paused for so long that its push waits in `deferred`, which has been read.
+    private func pausedUntilDeferred() -> (PipelineFixture, DeferredFixture) {
+        let fixture = fixture { $0.holdMax = .seconds(10) }
+        let deferred = DeferredFixture(fixture)
+        deferred.assign()
+        restrict(Self.home, .pause, on: fixture)
+        fixture.event("s0")
+        fixture.pass(.seconds(10))
+        fixture.pass(.seconds(1))
+        #expect(deferred.produce().deferred.count == 1)
+        deferred.read()
+        return (fixture, deferred)
+    }
+
     @Test(arguments: [home, controls, ofHome])
     func `a paused push waits, and goes when it is resumed`(scope: Restriction.Scope) {
         let fixture = fixture()
@@ -73,15 +87,7 @@ internal import Testing
     }
 
     @Test func `what is paused for long is deferred, and its offset goes on`() {
-        let fixture = fixture { $0.holdMax = .seconds(10) }
-        let deferred = DeferredFixture(fixture)
-        deferred.assign()
-        restrict(Self.home, .pause, on: fixture)
-        fixture.event("s0")
-        fixture.pass(.seconds(10))
-        fixture.pass(.seconds(1))
-        #expect(deferred.produce().deferred.count == 1)
-        deferred.read()
+        let (fixture, _) = pausedUntilDeferred()
         fixture.pass(.seconds(60))
         #expect(fixture.take().isEmpty && fixture.load.deferred == 1)
         #expect(fixture.committableOffset == 1)
@@ -124,15 +130,7 @@ internal import Testing
     }
 
     @Test func `what waits in Kafka is dropped when its time comes, and is not sent later`() {
-        let fixture = fixture { $0.holdMax = .seconds(10) }
-        let deferred = DeferredFixture(fixture)
-        deferred.assign()
-        restrict(Self.home, .pause, on: fixture)
-        fixture.event("s0")
-        fixture.pass(.seconds(10))
-        fixture.pass(.seconds(1))
-        _ = deferred.produce()
-        deferred.read()
+        let (fixture, deferred) = pausedUntilDeferred()
         restrict(Self.home, .drop, on: fixture)
         fixture.pass(.seconds(60))
         #expect(deferred.produce().deferred.map(\.value) == [nil], "a tombstone")
