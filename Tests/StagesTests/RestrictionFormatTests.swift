@@ -65,6 +65,10 @@ internal import Testing
         ("app/a", #"{"v":1,"action":"limit","perSecond":0,"by":"a","at":"2026-11-21T06:12:00Z"}"#),
         ("app/a", #"{"v":1,"action":"pause","at":"2026-11-21T06:12:00Z"}"#),
         ("app/a", #"{"v":1,"action":"pause","by":"anna"}"#),
+        (
+            "app/a",
+            #"{"v":1,"action":"pause","by":"planning.restrictions","at":"2026-11-21T06:12:00Z"}"#
+        ),
         ("app/a", ""), ("app/a", "[]"), ("app/a", "{"),
         (
             "topic/t",

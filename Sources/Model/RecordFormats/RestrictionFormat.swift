@@ -32,7 +32,11 @@ package enum RestrictionField: UInt8, RecordField {
                 "perSecond", .integer(RecordLimits.pushesPerSecond),
                 "The most pushes a second, of all workers together; required by `limit`.")
         case .until: .optional("until", .instant, "When it ends by itself.")
-        case .by: .required("by", .text(RecordLimits.operatorBytes), "Who asked for it.")
+        case .by:
+            .required(
+                "by", .text(RecordLimits.operatorBytes),
+                "Who asked for it; not `planning.restrictions`, the name of those of the "
+                    + "configuration.")
         case .reason: .optional("reason", .text(RecordLimits.operatorBytes), "Why.")
         case .at: .required("at", .instant, "When it was asked for.")
         }
@@ -95,6 +99,8 @@ extension Restriction {
             at: try fields.instant(.at))
         until = try fields.optionalInstant(.until)
         reason = try fields.optionalText(.reason, bytes: RecordLimits.operatorBytes)
+        // Or a record would pass for the configuration's: with no alert, and no command that lifts it.
+        guard !isConfigured else { throw .field("by", "another name than \(by)") }
     }
 }
 
