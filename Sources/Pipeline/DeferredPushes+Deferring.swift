@@ -131,6 +131,9 @@ extension DeferredPushes {
         let push = book.pushes[slot]
         if breakers.isDropping(push.route) {
             book.count(.dropped, slot)
+            if push.hasFollowUp {
+                book.endUnqueued(.dropped, push.route, book.pushes.followUp(of: slot).type)
+            }
             return book.release(book.endTakingClaims(slot, withFollowUp: true, now: now))
         }
         var record = Self.record(slot, notBefore: notBefore, book, now: now)

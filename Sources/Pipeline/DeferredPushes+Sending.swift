@@ -105,6 +105,7 @@ extension DeferredPushes {
         push.content.notBefore = MonotonicTime(nanoseconds: .min)
         push.coalescingKey = table.coalescingKey(of: row)
         push.past = content.past
+        push.isBulk = true
         let body = content.push.body
         if body != .none {
             push.content.body = book.pushes.bodies.insert(

@@ -45,6 +45,14 @@ extension FanOut {
                 + "withheld until lamplighter dead-letters redrive --event \(source.text)")
     }
 
+    /// Another worker learns of the release of this partition's events.
+    mutating func forgetWithheld(of partition: DeadLetter.Source) {
+        guard let withheld = lastWithheld?.source,
+            (withheld.topic, withheld.partition) == (partition.topic, partition.partition)
+        else { return }
+        lastWithheld = nil
+    }
+
     /// How many tokens are on the lists of the event, a token of several lists counted in each.
     private static func tokens(askedBy event: Event, _ book: borrowing PushBook) -> Int {
         var tokens = 0

@@ -115,17 +115,22 @@ struct FanOut: ~Copyable {
         }
         do throws(UnreadableRecord) {
             let event = try decoder.event(of: record, now: now.wall, header: header)
-            var traced: RecordPosition?
-            if book.traces.isOn {
-                traced = trace(event, writtenAt: record.timestamp, position, now, &book)
-            }
             guard event.expiresAt > now.wall else {
-                if let traced { book.traces.read(.expired, traced) }
+                if book.traces.isOn,
+                    let traced = trace(event, writtenAt: record.timestamp, position, now, &book)
+                {
+                    book.traces.read(.expired, traced)
+                }
                 return tally.expired(
                     event, writtenAt: record.timestamp, topic: record.binding, now: now)
             }
+            // Before it is traced: a withheld event is traced as a letter, and must not be drawn twice.
             if book.settings.fanOutMax < .max {
                 try checkBound(event, at: position, now: now, header: header, book)
+            }
+            var traced: RecordPosition?
+            if book.traces.isOn {
+                traced = trace(event, writtenAt: record.timestamp, position, now, &book)
             }
             let outcome = fanOut(
                 event, of: id, position: position, now: now, &book, &late, &outbox, deferral)

@@ -50,9 +50,9 @@ extension Outbox {
         }
     }
 
-    /// Writes what was counted of repeated failures, and counts anew.
-    mutating func tellRepeated(_ book: inout PushBook) {
-        while let letter = repeated.takeDue(now: .distantFuture, all: true) {
+    /// Writes what was counted of repeated failures, where the time has come or all of it.
+    mutating func tellRepeated(_ book: inout PushBook, now: MonotonicTime, all: Bool) {
+        while let letter = repeated.takeDue(now: now, all: all) {
             writeAtOnce(letter, holds: [], &book)
         }
     }
@@ -93,9 +93,7 @@ extension Outbox {
         while let draft = letters.takeDue(now: now.monotonic, all: all) {
             write(draft.letter, holds: draft.holds, &book)
         }
-        while let letter = repeated.takeDue(now: now.monotonic, all: all) {
-            writeAtOnce(letter, holds: [], &book)
-        }
+        tellRepeated(&book, now: now.monotonic, all: all)
     }
 
     /// - Parameter key: nil takes the subject.

@@ -72,7 +72,7 @@ package struct PushPipeline: ~Copyable {
             schemas: fanOut.decoder.lookup)
         if settings.deadLetterRepeatAfter != book.settings.deadLetterRepeatAfter {
             // Periods are in the order of their ends only as long as all are equally long.
-            outbox.tellRepeated(&book)
+            outbox.tellRepeated(&book, now: .distantFuture, all: true)
         }
         book.settings = settings
         restrictions.adopt(settings.restrictions)
@@ -119,10 +119,10 @@ package struct PushPipeline: ~Copyable {
         if deferral.assignments.isOpen(id) {
             deferral.unassigned(id, &book, &outbox)
         } else if book.tracker.isOpen(id) {
+            fanOut.forgetWithheld(of: book.source(book.tracker.nextPosition(id)))
             book.tracker.close(id)
             late.inherited.unassigned(id)
             fanOut.abandonWalks(book)
-            fanOut.lastWithheld = nil
         }
     }
 

@@ -62,8 +62,11 @@ package struct Restrictions: ~Copyable {
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?
     ) throws(UnreadableRecord) {
         let (scope, restriction) = try decoder.decode(key: key, value: value)
-        if known.count >= Self.countMax { known = known.filter { isInForce($0.value) } }
-        guard known.count < Self.countMax || restriction == nil || known[scope] != nil else {
+        let needsRoom = restriction != nil && known[scope] == nil
+        if needsRoom, known.count >= Self.countMax {
+            known = known.filter { isInForce($0.value) }
+        }
+        guard !needsRoom || known.count < Self.countMax else {
             throw UnreadableRecord(.tooManyRows, "more than \(Self.countMax) restrictions")
         }
         known[scope] = restriction
@@ -75,7 +78,7 @@ package struct Restrictions: ~Copyable {
         _ book: borrowing PushBook, _ breakers: inout CircuitBreakers, _ fanOut: inout FanOut,
         now: Now
     ) {
-        if isStale || nextEnd.map({ $0 <= now.wall }) ?? false {
+        if isStale || now.wall < lookedAt || nextEnd.map({ $0 <= now.wall }) ?? false {
             findWhatIsInForce(now: now.wall)
             restrictRoutes(book.routing, &breakers, now: now.monotonic)
             restrictEvents(book, &fanOut)

@@ -162,6 +162,21 @@ internal import Testing
         #expect(fixture.counters.dropped == 1 && fixture.isIdle)
     }
 
+    @Test func `a follow-up that is dropped with its push is counted, too`() {
+        let later = TopicBinding(decode: .key, delay: .seconds(60))
+        let fixture = PipelineFixture(bindings: [.standard, later]) { settings in
+            settings.registrationGrace = .zero
+            settings.holdMax = .seconds(10)
+        }
+        fixture.registerControl("I", [1], shows: ["s"])
+        fixture.event("s")
+        fixture.answer(fixture.take()[0], 403, .invalidProviderToken)
+        fixture.event("s", binding: 1)
+        restrict(Self.home, .drop, on: fixture)
+        for _ in 0..<12 { fixture.pass(.seconds(1)) }
+        #expect(fixture.counters.dropped == 2 && fixture.isIdle)
+    }
+
     @Test func `a paused app's failure costs an attempt as any other`() {
         let fixture = fixture { $0.attemptsMax = 1 }
         fixture.event("s0")
@@ -178,7 +193,7 @@ internal import Testing
         fixture.pass(.seconds(1))
         #expect(fixture.pipeline.restrictions.inForce.isEmpty)
         fixture.now.wall = fixture.now.wall + .seconds(-3600)
-        restrict(Self.controls, .limit(perSecond: 9), on: fixture)
+        fixture.pass(.seconds(1))
         #expect(fixture.pipeline.restrictions.inForce[Self.home] != nil)
     }
 

@@ -90,6 +90,11 @@ internal import Testing
     @Test func `a worker that loses the partition does not name its event for ever`() {
         let fixture = fixture()
         fixture.event("all")
+        let other = fixture.newAssignment(ordinal: 9)
+        fixture.pipeline.assigned(other, topic: 0, partition: 7, startOffset: 0)
+        fixture.pipeline.unassigned(other)
+        let kept = fixture.pipeline.withheldEvent
+        #expect(kept != nil, "that of another partition stays")
         fixture.unassign()
         let withheld = fixture.pipeline.withheldEvent
         #expect(withheld == nil)

@@ -241,6 +241,14 @@ package struct OffsetTracker: ~Copyable {
             topic: assignment.topic, partition: assignment.partition, offset: holder.offset)
     }
 
+    /// Where the partition's next record will be.
+    package func nextPosition(_ id: AssignmentID) -> RecordPosition {
+        let assignment = assignments[place(of: id)]
+        return RecordPosition(
+            topic: assignment.topic, partition: assignment.partition,
+            offset: assignment.nextOffset)
+    }
+
     package func nextOffset(_ id: AssignmentID) -> Int64 { assignments[place(of: id)].nextOffset }
 
     // MARK: Claims

@@ -55,14 +55,9 @@ extension PushTable {
     package func heldSince(of slot: UInt32) -> MonotonicTime { heldSince(Int(slot)) }
 
     /// The push that has stood longest in this route's queues, of those that are least urgent, and of
-    /// bulk first.
+    /// large audiences first.
     package func firstQueued(of route: RouteID) -> UInt32? {
-        for urgency in Urgency.allCases.reversed() {
-            for isBulk in [true, false] {
-                if let slot = queues.first(of: route, urgency, isBulk: isBulk) { return slot }
-            }
-        }
-        return nil
+        queues.firstOfLeastUrgent(route)
     }
 
     /// The most urgent pushes that there have been since the start.

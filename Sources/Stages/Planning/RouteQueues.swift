@@ -7,7 +7,7 @@ internal import PushModel
 /// First-in, first-out queues, threaded through the pushes themselves: of each route and urgency one
 /// for pushes of small events and one for bulk. Of a pool the most urgent pushes go first
 /// (`UrgencyTurns`), and queues take turns within an urgency, so that a small event does not wait for
-/// a large audience. Every step costs the same however many queues are empty.
+/// a large audience: a route with both has two turns. Every step costs the same however many queues are empty.
 struct RouteQueues: ~Copyable {
     /// By route, then by urgency; that of bulk is the second of its urgency.
     private var queues: Column<Queue>
@@ -71,16 +71,22 @@ struct RouteQueues: ~Copyable {
     var mostUrgent: Urgency { Urgency(rawValue: mostUrgentRank)! }
 
     func count(of route: RouteID) -> Int {
-        Urgency.allCases.reduce(0) { $0 + count(of: route, $1) }
+        let first = Int(route.rawValue) * Self.perRoute
+        var count = 0
+        for row in first..<(first + Self.perRoute) { count += queues[row].count }
+        return count
+    }
+
+    /// The push that has stood longest in the route's queues: of the least urgent, and of bulk first.
+    func firstOfLeastUrgent(_ route: RouteID) -> UInt32? {
+        let first = Int(route.rawValue) * Self.perRoute
+        var row = first + Self.perRoute - 1
+        while row >= first, queues[row].head == PushTable.none { row -= 1 }
+        return row >= first ? queues[row].head : nil
     }
 
     func count(of route: RouteID, _ urgency: Urgency) -> Int {
         queue(route, urgency, isBulk: false).count + queue(route, urgency, isBulk: true).count
-    }
-
-    func first(of route: RouteID, _ urgency: Urgency, isBulk: Bool) -> UInt32? {
-        let head = queue(route, urgency, isBulk: isBulk).head
-        return head == PushTable.none ? nil : head
     }
 
     func last(of route: RouteID, _ urgency: Urgency, isBulk: Bool) -> UInt32? {

@@ -61,8 +61,9 @@ package struct PushRequest {
     package var heldSince: MonotonicTime
     /// Set if the push comes from the deferred ones: its tries so far. Its slot counts towards
     /// their share.
-    package var past: Past? { didSet { isBulk = isBulk || past != nil } }
-    /// Whether the push is one of very many, which share a queue of their own.
+    package var past: Past?
+    /// Whether the push is one of a large audience or of those that come back from the deferred
+    /// ones, which have a queue of their own.
     package var isBulk = false
 
     package struct Past: BitwiseCopyable {
