@@ -32,7 +32,7 @@ internal import Testing
         #expect(told[0].contains("\(until), ") && told[0].contains("by=\(author), "), "\(told)")
     }
 
-    /// Where Kafka did not say at the start.
+    /// Kafka may not have said at the start, or the number may have grown.
     @Test func `the planner asks for the number of partitions when it gets some`() async throws {
         let planner = try PlannerLoopFixture()
         let before = planner.loop.plan.consumedPartitions
@@ -50,5 +50,18 @@ internal import Testing
         }
         let count = planner.loop.plan.consumedPartitions
         #expect(count == planner.loop.plan.consumedTopics.count)
+    }
+
+    @Test func `the planner asks again after a while where Kafka did not say`() throws {
+        let planner = try PlannerLoopFixture()
+        var now = planner.now
+        planner.loop.counted(.unknown, now: now)
+        now.monotonic = now.monotonic + PartitionCount.retryAfter - .seconds(1)
+        planner.loop.followRestrictions(now: now)
+        let isAskedEarly = planner.loop.isCountingPartitions
+        now.monotonic = now.monotonic + .seconds(1)
+        planner.loop.followRestrictions(now: now)
+        let isAsked = planner.loop.isCountingPartitions
+        #expect(!isAskedEarly && isAsked)
     }
 }

@@ -104,6 +104,16 @@ internal import Testing
         #expect(waits.last == .milliseconds(200))
     }
 
+    @Test func `a peer that was refused once, long ago, is a stranger when it comes again`() {
+        let shares = shares()
+        _ = ask(shares, now: start)
+        let isTakenAtFirst = shares.take(for: "once", now: start)
+        let later = start + PeerShares.refusedFor
+        _ = ask(shares, now: later)
+        let isTaken = shares.take(for: "once", now: later)
+        #expect(!isTakenAtFirst && !isTaken)
+    }
+
     @Test func `a peer that has asked little for long is answered while others are refused`() {
         let shares = shares()
         for second in [0, 10, 20] as [Int64] {

@@ -10,10 +10,20 @@ internal import Synchronization
 /// share of a limit is its share of these. While the worker runs it asks on a thread of its own,
 /// since the answer may take seconds.
 final class PartitionCount: Sendable {
+    /// What came of a question.
+    enum Answer: Sendable {
+        case count(Int)
+        /// Kafka did not say.
+        case unknown
+    }
+
     private struct State {
         var isUnderWay = false
-        var answer: Int?
+        var answer: Answer?
     }
+
+    /// How long to wait where Kafka did not say.
+    static let retryAfter = Duration.seconds(30)
 
     private let state = Mutex(State())
 
@@ -44,18 +54,19 @@ final class PartitionCount: Sendable {
         guard mayBegin else { return }
         do throws(SystemError) {
             try NamedThread.detach(name: "partitions") { [self] in
-                let answer = Self.ask(plan, logger: logger)
+                let answer = Self.ask(plan, logger: logger).map { Answer.count($0) } ?? .unknown
                 state.withLock { $0 = State(isUnderWay: false, answer: answer) }
                 waker.signal()
             }
         } catch {
-            // Without a thread nothing is asked now; the next assignment asks again.
-            state.withLock { $0.isUnderWay = false }
+            logger.warning(
+                "cannot count the partitions now", metadata: ["cause": "\(error)"])
+            state.withLock { $0 = State(isUnderWay: false, answer: .unknown) }
         }
     }
 
     /// The answer, once.
-    func takeAnswer() -> Int? {
+    func takeAnswer() -> Answer? {
         state.withLock { state in
             defer { state.answer = nil }
             return state.answer

@@ -137,10 +137,7 @@ extension PlannerLoop {
                 topicsOfEvents[assignment.id] = assignment.topic
             }
         }
-        if plan.consumedPartitions == nil {
-            // Kafka did not say when the worker started.
-            partitionCount.begin(plan, waker: control.waker, logger: logger)
-        }
+        countPartitions()
         partitionsChanged(now: now)
         perform(lifecycle.assigned(events: events, deferred: deferred), now: now)
         AssignmentReport.tell(

@@ -12,14 +12,31 @@ internal import PushModel
 extension PlannerLoop {
     /// Looks whether anything has changed; called once a turn.
     mutating func followRestrictions(now: Now) {
-        if plan.consumedPartitions == nil, let count = partitionCount.takeAnswer() {
-            plan.consumedPartitions = count
-            partitionsChanged(now: now)
+        if isCountingPartitions, let answer = partitionCount.takeAnswer() {
+            counted(answer, now: now)
         }
+        if let time = countsPartitionsAt, time <= now.monotonic { countPartitions() }
         guard consumer != nil, pipeline.restrictions.changes != restrictions.changes else { return }
         restrictions.changes = pipeline.restrictions.changes
         restrictions.tell(pipeline.restrictions.inForce, logger: logger)
         holdPausedTopics(now: now)
+    }
+
+    /// Asks Kafka for the number of partitions, which may have grown since.
+    mutating func countPartitions() {
+        countsPartitionsAt = nil
+        isCountingPartitions = true
+        partitionCount.begin(plan, waker: control.waker, logger: logger)
+    }
+
+    mutating func counted(_ answer: PartitionCount.Answer, now: Now) {
+        isCountingPartitions = false
+        switch answer {
+        case .count(let count):
+            plan.consumedPartitions = count
+            partitionsChanged(now: now)
+        case .unknown: countsPartitionsAt = now.monotonic + PartitionCount.retryAfter
+        }
     }
 
     /// Partitions were assigned or given up.

@@ -54,6 +54,9 @@ struct PlannerLoop: ~Copyable {
     /// What operators had restricted when this was last looked at.
     var restrictions = SeenRestrictions()
     let partitionCount = PartitionCount()
+    /// When to count the partitions again, where Kafka did not say.
+    var countsPartitionsAt: MonotonicTime?
+    var isCountingPartitions = false
     /// The explanations that listeners have asked for.
     var inquiries = OpenInquiries()
 

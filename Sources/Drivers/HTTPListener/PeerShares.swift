@@ -104,8 +104,11 @@ final class PeerShares: Sendable {
     ///   the peer is not a regular one.
     func take(for name: String, now: NIODeadline) -> Bool {
         everybody.withLock { everybody in
+            let refused = everybody.refused[name].flatMap { peer in
+                now - peer.lastSeen < Self.refusedFor ? peer : nil
+            }
             var peer =
-                everybody.peers[name] ?? everybody.refused[name]
+                everybody.peers[name] ?? refused
                 ?? Peer(
                     pace: Pace(paidUntil: now), firstSeen: now, lastSeen: now,
                     isExcessiveUntil: now)
