@@ -37,9 +37,7 @@ final class PartitionCount: Sendable {
             for topic in plan.consumedTopics { count += Int(try admin.partitionCount(of: topic)) }
             return count
         } catch {
-            logger.warning(
-                "cannot count the partitions, so this worker alone may send what a limit allows the fleet",
-                metadata: ["cause": "\(error)"])
+            warn(logger, cause: "\(error)")
             return nil
         }
     }
@@ -59,10 +57,15 @@ final class PartitionCount: Sendable {
                 waker.signal()
             }
         } catch {
-            logger.warning(
-                "cannot count the partitions now", metadata: ["cause": "\(error)"])
+            Self.warn(logger, cause: "\(error)")
             state.withLock { $0 = State(isUnderWay: false, answer: .unknown) }
         }
+    }
+
+    private static func warn(_ logger: Logger, cause: String) {
+        logger.warning(
+            "cannot count the partitions, so this worker alone may send what a limit allows the fleet",
+            metadata: ["cause": "\(cause)"])
     }
 
     /// The answer, once.
